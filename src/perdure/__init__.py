@@ -1,0 +1,1 @@
+"""perdure: durable jobs for Python, on SQLite and PostgreSQL."""

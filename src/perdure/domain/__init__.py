@@ -1,0 +1,1 @@
+"""Values and the state machine: no I/O, no clock."""

@@ -1,0 +1,102 @@
+"""What became of an attempt, before anybody has decided what it means.
+
+F3's list, one struct per word. A classifier (the executor's, with the job's triage) makes an outcome; `policy.decide`
+turns it into a transition.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec import Struct
+
+
+class Failure(Struct, frozen=True):
+    """An error as it is kept: its type, what it said, and where it happened."""
+
+    error_type: str
+    message: str
+    traceback: str | None = None
+
+
+class Done(Struct, frozen=True):
+    """The handler returned. `result` is JSON, None when it returned None; warnings make it "done with warnings"."""
+
+    result: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Failed(Struct, frozen=True):
+    """The handler failed in a way that may pass. `retry_after` overrides the backoff; `timed_out` is told apart."""
+
+    failure: Failure
+    retry_after: timedelta | None = None
+    timed_out: bool = False
+
+
+class Permanent(Struct, frozen=True):
+    """The handler failed in a way that trying again cannot mend."""
+
+    failure: Failure
+
+
+class BadArguments(Struct, frozen=True):
+    """The stored arguments do not fit the handler: the handler was never started."""
+
+    failure: Failure
+
+
+class StillPending(Struct, frozen=True):
+    """Nothing is wrong, the outside world is not ready: look again later, at no cost."""
+
+    after: timedelta
+
+
+class Snoozed(Struct, frozen=True):
+    """The handler asked to be run again later, at no cost."""
+
+    after: timedelta
+
+
+class Released(Struct, frozen=True):
+    """The worker gives the job back untouched, at no cost: it is closing, or it was asked to."""
+
+    after: timedelta | None = None
+
+
+class UnknownKind(Struct, frozen=True):
+    """This worker has no handler of that name; another, newer one may."""
+
+
+class Paused(Struct, frozen=True):
+    """Something outside the job holds it back, at no cost; `until` None waits for somebody to resume it."""
+
+    why: str
+    until: timedelta | None = None
+
+
+class Cancelled(Struct, frozen=True):
+    """The job was called off, by its handler or by an operator."""
+
+    why: str = ""
+
+
+class Crashed(Struct, frozen=True):
+    """The process that held the job is gone, or lost its lease."""
+
+    failure: Failure
+
+
+Outcome = (
+    Done
+    | Failed
+    | Permanent
+    | BadArguments
+    | StillPending
+    | Snoozed
+    | Released
+    | UnknownKind
+    | Paused
+    | Cancelled
+    | Crashed
+)

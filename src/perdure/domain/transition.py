@@ -1,0 +1,88 @@
+"""The decision about one attempt, ready for an engine to write.
+
+A transition is built by one of the constructors below, never assembled: each names the move and its reason, so that
+an illegal move cannot be written by accident. All times are waits relative to the database's clock.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec import Struct
+
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Failure
+from perdure.domain.states import JobState, Reason
+
+
+class Transition(Struct, frozen=True):
+    """Where a claimed job goes next, and why.
+
+    `wait` None on a parked state means: until somebody resumes it. `failure` not None makes an attempt record.
+    `failures` and `crashes` are the counts after the move.
+    """
+
+    claim: Claim
+    to: JobState
+    reason: Reason
+    failures: int
+    crashes: int
+    wait: timedelta | None = None
+    failure: Failure | None = None
+    result: str | None = None
+    warnings: tuple[str, ...] = ()
+    note: str | None = None
+
+
+def succeeded(claim: Claim, result: str | None, warnings: tuple[str, ...]) -> Transition:
+    """The job is done; its count of failures is kept, so that the record says on which attempt."""
+    reason = Reason.DONE_WITH_WARNINGS if warnings else Reason.DONE
+    return Transition(
+        claim, JobState.SUCCEEDED, reason, claim.failures, claim.crashes, result=result, warnings=warnings
+    )
+
+
+def retrying(claim: Claim, reason: Reason, failure: Failure, wait: timedelta) -> Transition:
+    """The attempt failed and another one follows after `wait`; with no wait the job is ready at once."""
+    to = JobState.RETRYING if wait > timedelta(0) else JobState.READY
+    return Transition(claim, to, reason, claim.failures + 1, claim.crashes, wait=wait, failure=failure)
+
+
+def died(claim: Claim, reason: Reason, failure: Failure) -> Transition:
+    """The attempt failed and was the last: the job goes to the dead letters."""
+    return Transition(claim, JobState.DEAD, reason, claim.failures + 1, claim.crashes, failure=failure)
+
+
+def unhandled(claim: Claim, failure: Failure) -> Transition:
+    """Nobody had a handler for the job for too long. It never ran, so no failure is counted."""
+    return Transition(claim, JobState.DEAD, Reason.UNKNOWN_KIND, claim.failures, claim.crashes, failure=failure)
+
+
+def crashed(claim: Claim, failure: Failure) -> Transition:
+    """The process died under the job, which is ready again at once."""
+    return Transition(claim, JobState.READY, Reason.CRASHED, claim.failures, claim.crashes + 1, failure=failure)
+
+
+def crashed_for_good(claim: Claim, failure: Failure) -> Transition:
+    """The process died under the job too often: the job itself is the likely killer."""
+    return Transition(claim, JobState.DEAD, Reason.CRASH_LIMIT, claim.failures, claim.crashes + 1, failure=failure)
+
+
+def waiting(claim: Claim, reason: Reason, wait: timedelta) -> Transition:
+    """The job parks by its own wish and comes back after `wait`, at no cost."""
+    return Transition(claim, JobState.WAITING, reason, claim.failures, claim.crashes, wait=wait)
+
+
+def paused(claim: Claim, reason: Reason, wait: timedelta | None, note: str | None = None) -> Transition:
+    """The job is held back at no cost, for `wait` or until resumed."""
+    return Transition(claim, JobState.PAUSED, reason, claim.failures, claim.crashes, wait=wait, note=note)
+
+
+def released(claim: Claim) -> Transition:
+    """The job goes back to the queue untouched, at no cost."""
+    return Transition(claim, JobState.READY, Reason.RELEASED, claim.failures, claim.crashes)
+
+
+def cancelled(claim: Claim, note: str | None) -> Transition:
+    """The job is called off."""
+    return Transition(claim, JobState.CANCELLED, Reason.CANCELLED, claim.failures, claim.crashes, note=note)

@@ -1,0 +1,1 @@
+"""The databases: each engine implements the whole port, and only engines write."""

@@ -1,0 +1,49 @@
+"""From a URL to a store."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from perdure.clock import Clock
+from perdure.engines.sql_files import check_identifier
+from perdure.errors import SettingsError
+from perdure.storage.port import Store
+
+DEFAULT_URL: Final = "sqlite:///perdure.db"
+_HELP: Final = "use sqlite:///file.db (or sqlite:////absolute/file.db), or postgresql://user@host/database"
+
+
+def store_for(url: str, clock: Clock | None = None) -> Store:
+    """Make the store that a URL names; it is not opened yet.
+
+    Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`
+    (PostgreSQL). `clock` replaces the database's own clock: for tests.
+    """
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    prefix = options.pop("prefix", "")
+    if prefix:
+        check_identifier("url option prefix", prefix)
+    if parts.scheme == "sqlite":
+        from perdure.engines.sqlite.store import SqliteStore  # noqa: PLC0415 - load only the engine in use
+
+        driver = options.pop("driver", "apsw")
+        _refuse_rest(options, "sqlite")
+        if parts.netloc or len(parts.path) <= 1:
+            raise SettingsError("url", f"{url!r} names no SQLite file: {_HELP}")
+        return SqliteStore(parts.path[1:], driver=driver, prefix=prefix, clock=clock)
+    if parts.scheme in {"postgresql", "postgres"}:
+        try:
+            from perdure.engines.postgres.store import PostgresStore  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise SettingsError("url", "needs PostgreSQL support: pip install 'perdure[postgres]'") from error
+        schema = check_identifier("url option schema", options.pop("schema", "perdure"))
+        clean = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(options), ""))
+        return PostgresStore(clean, schema=schema, prefix=prefix, clock=clock)
+    raise SettingsError("url", f"has unknown scheme {parts.scheme!r}: {_HELP}")
+
+
+def _refuse_rest(options: dict[str, str], engine: str) -> None:
+    if options:
+        raise SettingsError(f"url option {next(iter(options))}", f"is not known for {engine}")

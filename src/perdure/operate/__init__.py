@@ -1,0 +1,1 @@
+"""Commands and views: what every surface offers to people."""

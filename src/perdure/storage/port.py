@@ -1,0 +1,172 @@
+"""What an engine can do, in seven narrow protocols and the one that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
+from perdure.domain.transition import Transition
+from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
+
+
+class IntakeStore(Protocol):
+    """Where jobs come in."""
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Store all these jobs in one transaction and answer in their order.
+
+        A job whose id is stored already is EXISTING, and nothing of it changes. A job with a unique key that another
+        job holds is EXISTING and answered with that job's id (REJECT raises DuplicateJobError for the whole batch;
+        REPLACE: see OnConflict). Two of one batch with the same key are one job. A job with a delay, or a run_at later
+        than the database's now, is scheduled; any other is ready.
+        """
+
+
+class ClaimStore(Protocol):
+    """How a worker takes jobs and gives them back."""
+
+    async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
+        """Take ready jobs for this worker, queue by queue as wanted: by priority, then oldest first.
+
+        No job is ever handed to two callers. A worker that was declared dead gets nothing. Every claim carries a
+        token higher than any earlier one of the same job.
+        """
+
+    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+        """Write what became of claims. A transition applies only while its claim (id and token) is still held.
+
+        Others change nothing and come back as stale. Together with the move go, in the same transaction: an attempt
+        record for each failure, the result, and the unique key (taken back, kept for `dead_for`, or let go, as the
+        new state says). A job that must take its key back while another holds it is PAUSED with KEY_HELD and looked
+        at again by `promote`.
+        """
+
+
+class WorkerStore(Protocol):
+    """How workers show that they live."""
+
+    async def register(self, worker: NewWorker) -> WorkerId:
+        """Enter a worker; its lease begins now. Ids are never used again."""
+
+    async def beat(self, worker_id: WorkerId) -> bool:
+        """Renew the worker's lease. False: it has been declared dead, and everything it holds is lost."""
+
+    async def retire(self, worker_id: WorkerId) -> None:
+        """Declare a worker gone that stops in good order; whatever it still holds is free to be rescued."""
+
+    async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
+        """The jobs held by this worker that somebody wants called off."""
+
+    async def workers(self) -> list[WorkerView]:
+        """All workers not yet forgotten, the living first."""
+
+
+class UpkeepStore(Protocol):
+    """What keeps the house in order; any number of processes may call these at once."""
+
+    async def promote(self, limit: int) -> Promoted:
+        """Make parked jobs ready whose time has come, oldest due first, at most `limit`.
+
+        One that needs its unique key back while another job holds it stays parked (PAUSED, KEY_HELD) for 30 seconds.
+        """
+
+    async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
+        """Declare dead every worker whose last beat is older than `lease` by the database's clock; return those."""
+
+    async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
+        """Declare dead the living workers of this host whose process `is_alive` denies; return those."""
+
+    async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
+        """Claims of workers that are dead or no longer known, by job id, beyond `after`."""
+
+    async def prune(self, keep: Keep, limit: int) -> int:
+        """Delete at most `limit` finished jobs, with attempts and all, kept long enough; forget workers dead for a day.
+
+        Jobs that are not final are never touched.
+        """
+
+
+class InsightStore(Protocol):
+    """What can be seen from outside."""
+
+    async def now(self) -> datetime:
+        """The database's clock."""
+
+    async def job(self, job_id: JobId) -> JobView | None:
+        """One job, wherever it stands."""
+
+    async def jobs(self, which: JobFilter, page: Page) -> list[JobView]:
+        """The jobs that match, newest (highest id) first."""
+
+    async def attempts(self, job_id: JobId) -> list[Attempt]:
+        """The attempts of a job that did not succeed, oldest first, over all its lives."""
+
+    async def counts(self, cap: int = 10_000) -> list[Count]:
+        """How many jobs stand where, at most `cap` counted for each queue and state."""
+
+
+class CommandStore(Protocol):
+    """What operators change. Each command writes who did what to the audit trail in the same transaction."""
+
+    async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """Give finished jobs that match a new life, in one step: counts 0, no error, ready now (A7).
+
+        A job whose unique key another one holds is left alone, as are jobs that are not final.
+        """
+
+    async def cancel(self, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
+        """Call off jobs that match: parked and ready ones at once; a running one is asked to stop."""
+
+    async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """Make parked jobs that match ready at once."""
+
+    async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """Delete finished jobs that match, with their attempts."""
+
+
+class SignalStore(Protocol):
+    """Wake-ups: hints that make things fast, never the only way a thing is noticed."""
+
+    def ring(self, queues: Iterable[str]) -> None:
+        """Tell workers, soon and without waiting, that these queues have work."""
+
+    def wakeups(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
+        """Listen: each item means "look now". Items that pile up are one; a lost connection is mended quietly."""
+
+
+class SchemaStore(Protocol):
+    """The shape of the database."""
+
+    async def migrate(self) -> list[str]:
+        """Bring the schema up to date, one process at a time; the names of the migrations applied now."""
+
+    async def check_schema(self) -> None:
+        """Raise SchemaError if migrations are missing, were changed after the fact, or are newer than this code."""
+
+
+class Store(
+    IntakeStore,
+    ClaimStore,
+    WorkerStore,
+    UpkeepStore,
+    InsightStore,
+    CommandStore,
+    SignalStore,
+    SchemaStore,
+    Protocol,
+):
+    """An engine: everything above on one object, bound to the event loop that opened it."""
+
+    async def open(self) -> None:
+        """Connect. Raises StoreUnavailable or StoreRefused with what to do about it."""
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of every connection and thread."""
+
+    def sibling(self) -> Store:
+        """Another store on the same database with connections of its own, not yet open: for another thread's loop."""

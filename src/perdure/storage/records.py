@@ -1,0 +1,82 @@
+"""The values that cross the port besides the domain's own."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.states import JobState
+
+
+class Wanted(Struct, frozen=True):
+    """How many jobs a worker can take from one queue now."""
+
+    queue: str
+    limit: int
+
+
+class Acknowledged(Struct, frozen=True):
+    """What became of a batch of transitions: how many were written, and which came from claims already lost."""
+
+    applied: int
+    stale: tuple[Claim, ...] = ()
+
+
+class Promoted(Struct, frozen=True):
+    """Parked jobs that became ready, counted by queue, and when the next one is due."""
+
+    by_queue: dict[str, int]
+    next_due: datetime | None
+
+    @property
+    def total(self) -> int:
+        """How many jobs became ready."""
+        return sum(self.by_queue.values())
+
+
+class CancelRequest(Struct, frozen=True):
+    """Somebody wants a running job called off."""
+
+    job_id: JobId
+    token: int
+
+
+class Keep(Struct, frozen=True):
+    """How long finished jobs are kept, by final state; None keeps them for ever."""
+
+    succeeded: timedelta | None = timedelta(days=7)
+    cancelled: timedelta | None = timedelta(days=30)
+    dead: timedelta | None = None
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs are meant; every condition given must hold. An empty filter means all jobs."""
+
+    ids: tuple[JobId, ...] | None = None
+    states: frozenset[JobState] | None = None
+    kind: str | None = None
+    queue: str | None = None
+    tag: str | None = None
+    created_before: datetime | None = None
+    created_after: datetime | None = None
+    finished_before: datetime | None = None
+    error: str | None = None  # a piece of the last error's type or message, any case
+
+
+class Page(Struct, frozen=True):
+    """A piece of a long list, newest first: at most `limit` rows whose id sorts before `before`."""
+
+    limit: int = 50
+    before: JobId | None = None
+
+
+class Count(Struct, frozen=True):
+    """How many jobs stand in one state of one queue. `capped`: there are at least that many."""
+
+    queue: str
+    state: JobState
+    jobs: int
+    capped: bool = False

@@ -1,0 +1,1 @@
+"""Thin skins over `operate`."""

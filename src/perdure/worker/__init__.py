@@ -1,0 +1,1 @@
+"""A worker process: it claims, executes, acknowledges, and shows that it lives."""
