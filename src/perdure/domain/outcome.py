@@ -27,11 +27,15 @@ class Done(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The handler failed in a way that may pass. `retry_after` overrides the backoff; `timed_out` is told apart."""
+    """The handler failed in a way that may pass. `retry_after` overrides the backoff; `timed_out` is told apart.
+
+    `kinds` names the error's type and all it derives from, the most specific first: policies by error look there.
+    """
 
     failure: Failure
     retry_after: timedelta | None = None
     timed_out: bool = False
+    kinds: tuple[str, ...] = ()
 
 
 class Permanent(Struct, frozen=True):

@@ -1,0 +1,85 @@
+"""Spans of time as people write them: ``"90s"``, ``"1h30m"``, ``timedelta(days=5)``, or a number of seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from typing import Final
+
+from perdure.errors import ArgumentError
+
+Duration = timedelta | str | int | float
+
+LONGEST: Final = timedelta(days=36_500)
+"""No span is longer than this, so that now plus any of them is still a date that every database can hold."""
+
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
+_UNITS: Final = {
+    "w": timedelta(weeks=1),
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+    "us": timedelta(microseconds=1),
+}
+_BARE: Final = re.compile(_NUMBER)
+_SPAN: Final = re.compile(r"\s*".join(rf"(?:{_NUMBER}\s*{unit})?" for unit in _UNITS))
+_EXAMPLES: Final = 'write it as "90s", "10m", "1h30m", "5d" or "250ms", or as a number of seconds'
+
+
+def parse_duration(field: str, value: Duration, *, error: type[ArgumentError] = ArgumentError) -> timedelta:
+    """Read a span of time, units from large to small; refuse anything else, naming `field` and giving an example."""
+    try:
+        span = _read(value)
+    except (ValueError, OverflowError):
+        raise error(field, f"is no duration: {_shown(value)}; {_EXAMPLES}") from None
+    if span < timedelta(0):
+        raise error(field, f"must not be negative, got {_shown(value)}; {_EXAMPLES}")
+    if span > LONGEST:
+        raise error(field, f"must be at most {LONGEST.days}d, got {_shown(value)}; {_EXAMPLES}")
+    return span
+
+
+def format_duration(span: timedelta) -> str:
+    """Write a span as `parse_duration` reads it: ``1h30m``, ``250ms``, ``0s``."""
+    if span < timedelta(0):
+        return "-" + format_duration(-span)
+    parts = []
+    for unit, length in _UNITS.items():
+        if unit == "w":  # days are easier to compare
+            continue
+        count, span = divmod(span, length)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _read(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, bool):
+        raise ValueError  # noqa: TRY004 - one kind of refusal for all that cannot be read
+    if isinstance(value, int | float):
+        return timedelta(seconds=value)
+    text = value.strip() if isinstance(value, str) else ""
+    if _BARE.fullmatch(text):
+        return timedelta(seconds=_finite(text))
+    found = _SPAN.fullmatch(text)
+    if not text or not found:
+        raise ValueError
+    lengths = zip(found.groups(), _UNITS.values(), strict=True)
+    return sum((length * _finite(number) for number, length in lengths if number), timedelta(0))
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise OverflowError
+    return number
+
+
+def _shown(value: object, most: int = 40) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"

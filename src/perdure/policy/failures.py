@@ -1,0 +1,58 @@
+"""Errors as they are kept: named, cut to a sane size, and free of what a database cannot store."""
+
+from __future__ import annotations
+
+from traceback import TracebackException
+from typing import Final
+
+from perdure.domain.outcome import Failure
+
+MESSAGE_LIMIT: Final = 4 * 1024
+TRACEBACK_LIMIT: Final = 16 * 1024
+
+
+def type_name(error: type[BaseException]) -> str:
+    """An error's type as people know it: ``TimeoutError``, ``httpx.ReadTimeout``."""
+    module = error.__module__
+    return error.__qualname__ if module == "builtins" else f"{module}.{error.__qualname__}"
+
+
+def lineage(error: type[BaseException]) -> tuple[str, ...]:
+    """The names of an error's type and of all it derives from, the most specific first."""
+    return tuple(type_name(base) for base in error.__mro__ if issubclass(base, BaseException))
+
+
+def failure_of(error: BaseException, whole: BaseException | None = None) -> Failure:
+    """What is kept of an error. `whole` gives the traceback where the error was found inside another one."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot even speak must still be recorded
+        message = "<the error could not be turned into text>"
+    return Failure(
+        type_name(type(error)),
+        storable(message, MESSAGE_LIMIT),
+        storable(_traceback(error if whole is None else whole), TRACEBACK_LIMIT),
+    )
+
+
+def noted(failure: Failure, what: str, broken: Exception) -> Failure:
+    """The same failure, with a word on something else that went wrong while it was looked at."""
+    beside = failure_of(broken)
+    message = f"{failure.message} ({what}: {beside.error_type}: {beside.message})"
+    return Failure(failure.error_type, storable(message, MESSAGE_LIMIT), failure.traceback)
+
+
+def storable(text: str, limit: int) -> str:
+    """Text without NULs and lone surrogates, which no UTF-8 column takes, its middle cut out beyond `limit`."""
+    if len(text) > limit:
+        head = limit // 2
+        gap = f"\n… {len(text) - limit} characters cut …\n"
+        text = text[:head] + gap + text[len(text) - (limit - head - len(gap)) :]
+    return text.replace("\x00", "").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(TracebackException.from_exception(error).format())
+    except Exception as broken:  # noqa: BLE001 - hooks of a foreign error must not cost us its record
+        return f"<the traceback could not be written: {type_name(type(broken))}>"

@@ -1,0 +1,189 @@
+"""How often, how soon and for how long a failed job is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.domain.duration import Duration, parse_duration
+from perdure.errors import SettingsError
+from perdure.policy.backoff import Backoff
+from perdure.policy.failures import type_name
+from perdure.policy.jitter import Jitter, Randomness
+
+ErrorTypes = type[BaseException] | tuple[type[BaseException], ...]
+
+DEFAULT_ATTEMPTS: Final = 5
+DEFAULT_BACKOFF: Final = Backoff.exponential("15s", factor=4, cap="1h")
+DEFAULT_JITTER: Final = Jitter.ratio(0.1)
+
+
+class Planned(Struct, frozen=True):
+    """One attempt of a preview: its number, and when it begins at the earliest and at the latest."""
+
+    attempt: int
+    earliest: timedelta
+    latest: timedelta
+
+
+def wait_after(
+    failures_before: int, backoff: Backoff, jitter: Jitter, random: Randomness, left: timedelta | None = None
+) -> timedelta | None:
+    """F1: the wait after a failure, clipped to the time `left`; None when no time is left at all.
+
+    A clipped wait ends at the deadline, so that one last attempt happens there.
+    """
+    return _clipped(jitter.apply(backoff.wait(failures_before), random), left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class Retry:
+    """The policy for failures of one kind of job.
+
+    `attempts` counts the first run too; None sets no limit. `within` limits the time over all attempts: the last wait
+    is clipped so that one more attempt happens at the deadline, and a failure at or after it is final. Errors of the
+    types in `permanent` are final at once. `by_error` names another backoff, or a whole other policy, for some types
+    of error; of several that fit, the most specific type wins, over both lists.
+
+    The default tries 5 times after 15 s, 1 min, 4 min and 16 min, each ±10 %: the first retry is quick, because most
+    faults are blips; the last comes after 21 minutes, so that a deploy or an outage of a quarter of an hour costs no
+    job its life; and jobs that failed together come back apart.
+    """
+
+    attempts: int | None
+    backoff: Backoff
+    jitter: Jitter
+    within: timedelta | None
+    permanent: tuple[type[BaseException], ...]
+    by_error: Mapping[type[BaseException], Retry | Backoff] = field(hash=False)
+    _rules: dict[str, Retry | None] = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        *,
+        attempts: int | None = DEFAULT_ATTEMPTS,
+        backoff: Backoff = DEFAULT_BACKOFF,
+        jitter: Jitter = DEFAULT_JITTER,
+        within: Duration | None = None,
+        permanent: ErrorTypes = (),
+        by_error: Mapping[type[BaseException], Retry | Backoff] = MappingProxyType({}),
+    ) -> None:
+        settle = object.__setattr__  # the way into a frozen dataclass
+        settle(self, "attempts", _checked_attempts(attempts))
+        settle(self, "backoff", _checked("retry.backoff", backoff, Backoff))
+        settle(self, "jitter", _checked("retry.jitter", jitter, Jitter))
+        settle(self, "within", _checked_within(within))
+        settle(self, "permanent", permanent if isinstance(permanent, tuple) else (permanent,))
+        settle(self, "by_error", dict(by_error))
+        settle(self, "_rules", self._named_rules())
+
+    @classmethod
+    def none(cls) -> Retry:
+        """One attempt, and its failure is final."""
+        return cls(attempts=1)
+
+    def limited_to(self, attempts: int | None) -> Retry:
+        """The same policy with another number of attempts; None leaves it as it is (a job's own limit, B8)."""
+        return self if attempts is None else replace(self, attempts=attempts)
+
+    def for_error(self, kinds: Iterable[str]) -> Retry | None:
+        """The policy for an error of these types, the most specific first (see `lineage`); None: it is permanent."""
+        for name in kinds:
+            if name in self._rules:
+                return self._rules[name]
+        return self
+
+    def is_last(self, failures_before: int) -> bool:
+        """Whether the attempt after so many failures is the last one allowed."""
+        return self.attempts is not None and failures_before + 1 >= self.attempts
+
+    def wait(
+        self, failures_before: int, elapsed: timedelta, random: Randomness, asked: timedelta | None = None
+    ) -> timedelta | None:
+        """The wait before the next attempt, `elapsed` after the first was due; None: the time limit has passed.
+
+        A wait that was `asked` for takes the place of backoff and jitter; the time limit holds for it as well.
+        """
+        left = None if self.within is None else self.within - elapsed
+        if asked is None:
+            return wait_after(failures_before, self.backoff, self.jitter, random, left)
+        return _clipped(asked, left)
+
+    def preview(self, most: int = 20) -> list[Planned]:
+        """When each attempt would begin if all failed at once, counted from the first; at most so many."""
+        plan = [Planned(1, timedelta(0), timedelta(0))]
+        while len(plan) < most and not self.is_last(len(plan) - 1) and plan[-1].earliest != self.within:
+            shortest, longest = self.jitter.bounds(self.backoff.wait(len(plan) - 1))
+            earliest, latest = plan[-1].earliest + shortest, plan[-1].latest + longest
+            if self.within is not None:
+                earliest, latest = min(earliest, self.within), min(latest, self.within)
+            plan.append(Planned(len(plan) + 1, earliest, latest))
+        return plan
+
+    def _named_rules(self) -> dict[str, Retry | None]:
+        rules: dict[str, Retry | None] = {}
+        for error in self.permanent:
+            rules[_error_name("retry.permanent", error)] = None
+        for error, rule in self.by_error.items():
+            name = _error_name("retry.by_error", error)
+            if name in rules:
+                raise SettingsError("retry.by_error", f"names {name}, which retry.permanent names too: choose one")
+            rules[name] = self._rule("retry.by_error", name, rule)
+        return rules
+
+    def _rule(self, setting: str, name: str, rule: object) -> Retry:
+        match rule:
+            case Backoff():
+                return replace(self, backoff=rule, permanent=(), by_error={})
+            case Retry() if rule.permanent or rule.by_error:
+                raise SettingsError(setting, f"for {name} must not have rules by error of its own")
+            case Retry():
+                return rule
+            case _:
+                raise SettingsError(setting, f"for {name} must be a Backoff or a Retry, got {rule!r}")
+
+
+def _clipped(wait: timedelta, left: timedelta | None) -> timedelta | None:
+    if left is None:
+        return wait
+    return min(wait, left) if left > timedelta(0) else None
+
+
+def _checked(setting: str, value: object, wanted: type) -> object:
+    if not isinstance(value, wanted):
+        raise SettingsError(setting, f"must be a {wanted.__name__}, got {value!r}")
+    return value
+
+
+def _checked_attempts(attempts: object) -> object:
+    if attempts is None or (isinstance(attempts, int) and not isinstance(attempts, bool) and attempts >= 1):
+        return attempts
+    raise SettingsError(
+        "retry.attempts", f"must be 1 or more (it counts the first run too) or None for no limit, got {attempts!r}"
+    )
+
+
+def _checked_within(within: Duration | None) -> timedelta | None:
+    if within is None:
+        return None
+    span = parse_duration("retry.within", within, error=SettingsError)
+    if not span:
+        raise SettingsError("retry.within", "must be more than nothing; None sets no limit, Retry.none() one attempt")
+    return span
+
+
+def _error_name(setting: str, error: object) -> str:
+    if isinstance(error, type) and issubclass(error, BaseException):
+        return type_name(error)
+    raise SettingsError(setting, f"must name types of exceptions, got {error!r}")
+
+
+DEFAULT_RETRY: Final = Retry()
+
+RetrySource = Retry | Callable[[], Retry]
+"""A policy, or what reads it from the settings each time that it is used (E6)."""
