@@ -7,6 +7,7 @@ PerdureError
 ├── DuplicateJobError      unique key held, and the caller asked for on_conflict="reject"
 ├── NotFoundError          no such job, kind or queue
 ├── ConflictError          the job is in a state in which this cannot be done
+├── ProcessDied            the process of an isolated attempt ended before its handler had returned
 ├── StoreError             the database failed us
 │   ├── StoreUnavailable   it cannot be reached now; trying again later may work
 │   ├── StoreRefused       it is reachable and refuses: read-only, full, no rights, unsafe file system
@@ -50,8 +51,26 @@ class NotFoundError(PerdureError, LookupError):
     """There is no such job, kind or queue."""
 
 
+class JobNotSuccessful(PerdureError):  # noqa: N818 - reads as what is the matter with the job
+    """A job whose result was awaited died or was cancelled."""
+
+    def __init__(self, job_id: str, state: str, why: str) -> None:
+        super().__init__(f"job {job_id} is {state}: {why}")
+        self.job_id = job_id
+        self.state = state
+        self.why = why
+
+
 class ConflictError(PerdureError):
     """The job is in a state in which this cannot be done."""
+
+
+class ProcessDied(PerdureError):  # noqa: N818 - reads as what happened
+    """The process of an isolated attempt ended before its handler had returned; the message says how."""
+
+    def __init__(self, message: str, last_words: str | None = None) -> None:
+        super().__init__(message)
+        self.last_words = last_words
 
 
 class StoreError(PerdureError):

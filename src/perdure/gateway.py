@@ -1,0 +1,26 @@
+"""What jobs and handles need of their app, so that neither has to know it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import JobView, NewJob, Receipt
+
+
+class Gateway(Protocol):
+    """What a job needs of its app."""
+
+    payload_limit: int
+
+    def check_queue(self, queue: str) -> None:
+        """Refuse a queue that the app does not know."""
+
+    async def put(self, job: NewJob, connection: Any) -> Receipt:
+        """Store one job, through the caller's own connection if there is one."""
+
+    def put_sync(self, job: NewJob, connection: Any) -> Receipt:
+        """The same, for callers without an event loop."""
+
+    async def view(self, job_id: JobId) -> JobView | None:
+        """One job as it stands."""

@@ -1,0 +1,67 @@
+"""A job that was enqueued, in the hands of the one who enqueued it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Generic, TypeVar, cast
+
+from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.ids import JobId
+from perdure.domain.job import Intake, JobView, Receipt
+from perdure.domain.states import FINAL, JobState
+from perdure.errors import JobNotSuccessful, NotFoundError
+from perdure.gateway import Gateway
+from perdure.kinds.kind import Kind
+
+R_co = TypeVar("R_co", covariant=True)
+_FIRST_LOOK = 0.01
+_LONGEST_PAUSE = 1.0
+
+
+class Handle(Generic[R_co]):
+    """Which job it became, whether it is new, and what has become of it since."""
+
+    __slots__ = ("_gateway", "_kind", "_receipt")
+
+    def __init__(self, gateway: Gateway, kind: Kind, receipt: Receipt) -> None:
+        self._gateway = gateway
+        self._kind = kind
+        self._receipt = receipt
+
+    def __repr__(self) -> str:
+        return f"<{self._kind.name} {self.id} ({self.intake})>"
+
+    @property
+    def id(self) -> JobId:
+        """The id of the job that stands for the call: a new one, or the one that was there."""
+        return self._receipt.job_id
+
+    @property
+    def intake(self) -> Intake:
+        """New, existing or replaced."""
+        return self._receipt.intake
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this call made a job."""
+        return self._receipt.intake is Intake.NEW
+
+    async def view(self) -> JobView:
+        """The job as it stands now."""
+        view = await self._gateway.view(self.id)
+        if view is None:
+            raise NotFoundError(f"job {self.id} is no longer (or not yet) in the database")
+        return view
+
+    async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
+        """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""
+        limit = None if timeout is None else parse_duration("timeout", timeout).total_seconds()
+        async with asyncio.timeout(limit):
+            pause = _FIRST_LOOK
+            while (view := await self.view()).state not in FINAL:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, _LONGEST_PAUSE)
+        if view.state is not JobState.SUCCEEDED:
+            raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
+        value: Any = None if view.result is None else self._kind.signature.decode_result(view.result)
+        return cast("R_co", value)

@@ -1,0 +1,143 @@
+"""A job as its author sees it: a function that can also be enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from msgspec import Struct
+
+from perdure.domain.duration import Duration
+from perdure.domain.ids import new_job_id
+from perdure.domain.job import NewJob
+from perdure.errors import ArgumentError
+from perdure.gateway import Gateway
+from perdure.handle import Handle
+from perdure.kinds.kind import Kind
+from perdure.options import Options, checked_options
+from perdure.policy.uniqueness import Unique
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+_PLAIN = Options()
+
+
+class Call(Struct, Generic[R_co], frozen=True):
+    """A job with its arguments, checked and ready to be enqueued with others."""
+
+    job: NewJob
+    kind: Kind
+
+
+class Prepared(Generic[P, R]):
+    """A job with options for its next enqueues."""
+
+    def __init__(self, gateway: Gateway, kind: Kind, options: Options) -> None:
+        self._gateway = gateway
+        self._kind = kind
+        self._options = options
+
+    @property
+    def kind(self) -> Kind:
+        """How the job was declared."""
+        return self._kind
+
+    @property
+    def options(self) -> Options:
+        """What was said with `using`."""
+        return self._options
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store the job; when this returns, it survives the crash of any process and a power cut."""
+        receipt = await self._gateway.put(self._new_job(args, kwargs), self._options.connection)
+        return Handle(self._gateway, self._kind, receipt)
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """The same, for callers without an event loop."""
+        receipt = self._gateway.put_sync(self._new_job(args, kwargs), self._options.connection)
+        return Handle(self._gateway, self._kind, receipt)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Check the arguments now and enqueue later, with `app.enqueue_many`."""
+        if self._options.connection is not None:
+            raise ArgumentError("connection", "belongs to the whole batch: enqueue_many(calls, connection=...)")
+        return Call(self._new_job(args, kwargs), self._kind)
+
+    def _new_job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
+        kind, options = self._kind, self._options
+        bound = kind.signature.bind(args, kwargs)
+        document = kind.signature.encode(bound, self._gateway.payload_limit)
+        queue = options.queue or kind.queue
+        self._gateway.check_queue(queue)
+        unique = options.unique or kind.unique
+        return NewJob(
+            id=options.id or new_job_id(),
+            kind=kind.name,
+            args=document,
+            queue=queue,
+            priority=kind.priority if options.priority is None else options.priority,
+            delay=options.delay,
+            run_at=options.run_at,
+            unique=None if unique is None else unique.key_for(kind.name, queue, kind.signature.with_defaults(bound)),
+            max_attempts=kind.attempts,
+            crash_limit=kind.crash_limit,
+            tags=options.tags,
+            meta=options.meta,
+        )
+
+
+class Job(Prepared[P, R]):
+    """A declared job: call it as the function that it is, or enqueue it."""
+
+    def __init__(self, gateway: Gateway, kind: Kind) -> None:
+        super().__init__(gateway, kind, _PLAIN)
+        self.__name__ = kind.handler.__name__
+        self.__qualname__ = kind.handler.__qualname__
+        self.__module__ = kind.handler.__module__
+        self.__doc__ = kind.handler.__doc__
+        self.__wrapped__ = kind.handler
+
+    def __repr__(self) -> str:
+        return f"<job {self._kind.name}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the plain function here and now, with no job made: for tests and for composing handlers."""
+        return self._kind.handler(*args, **kwargs)
+
+    def using(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        delay: Duration | None = None,
+        run_at: datetime | None = None,
+        id: object = None,  # noqa: A002 - the word that callers write
+        tags: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        unique: Unique | None = None,
+        connection: Any = None,
+    ) -> Prepared[P, R]:
+        """Set options for the next enqueue.
+
+        `connection` makes the job part of the caller's own transaction: it is stored when the caller commits, or not
+        at all. It is an open connection of psycopg, asyncpg, sqlite3, aiosqlite or apsw, a connection or session of
+        SQLAlchemy, or Django's, to the database where this app's jobs live. We commit and roll back nothing; if
+        enqueue raises, the transaction goes on as if it had not been called. A connection that commits each statement
+        by itself stores the job at once. An SQLite file must be opened through the same library by the app and by
+        perdure: `sqlite:///file.db?driver=sqlite3` for all but apsw.
+        """
+        options = checked_options(
+            queue=queue,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            id=id,
+            tags=tuple(tags),
+            meta=meta,
+            unique=unique,
+            connection=connection,
+        )
+        return cast("Prepared[P, R]", Prepared(self._gateway, self._kind, options))

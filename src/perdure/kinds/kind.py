@@ -1,0 +1,56 @@
+"""One kind of job: a name, the handler behind it, and how its attempts are run and judged."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
+from perdure.kinds.signature import Signature
+from perdure.policy.retry import Retry, RetrySource
+from perdure.policy.triage import Triage
+from perdure.policy.uniqueness import Unique
+
+
+class Mode(StrEnum):
+    """Where attempts run."""
+
+    TASK = "task"  # an async handler, on the worker's event loop
+    THREAD = "thread"  # a plain function, in a thread of the worker
+    PROCESS = "process"  # either of them, in a process of its own
+
+
+class Kind(Struct, frozen=True, kw_only=True, weakref=True):
+    """Everything that is known of a kind of job, as declared with `@app.job`."""
+
+    name: str
+    handler: Callable[..., Any]
+    signature: Signature
+    mode: Mode
+    retry: RetrySource
+    triage: Triage | None = None
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    unique: Unique | None = None
+    timeout: timedelta | None = None
+    memory: int | None = None  # bytes; processes of their own only
+    crash_limit: int = DEFAULT_CRASH_LIMIT
+
+    @property
+    def attempts(self) -> int | None:
+        """How many attempts a job of this kind has in all, as its policy says now; None: no limit."""
+        retry = self.retry if isinstance(self.retry, Retry) else self.retry()
+        return retry.attempts
+
+
+def is_async(handler: Callable[..., Any]) -> bool:
+    """Whether calling the handler gives something to await."""
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004 - asked of callable objects
+
+
+Registry = dict[str, Kind]

@@ -1,0 +1,156 @@
+"""A handler's parameters as a schema: arguments are checked where they are enqueued, by the rule that will read them.
+
+Arguments travel as a JSON object by parameter name, so that operators can read them and a new parameter with a default
+can be added while old jobs wait. Those left out are not stored: the handler's own default holds when it runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from perdure.errors import PayloadError, SettingsError
+from perdure.kinds.encoding import ENCODER, from_plain
+
+_REFUSED: Final = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+class Signature:
+    """The parameters of one handler, without its context."""
+
+    def __init__(self, handler: Callable[..., Any], context_type: type) -> None:
+        self._handler = handler
+        self._context_type = context_type
+        parameters = list(inspect.signature(handler).parameters.values())
+        self.takes_context = bool(parameters) and _is_context(parameters[0], context_type)
+        self.parameters: Final = parameters[1:] if self.takes_context else parameters
+        self.names: Final = tuple(parameter.name for parameter in self.parameters)
+        for parameter in self.parameters:
+            if parameter.kind in _REFUSED:
+                raise SettingsError(
+                    f"parameter {_REFUSED[parameter.kind]}{parameter.name} of {handler.__qualname__}",
+                    "cannot be checked at enqueue: name each parameter, or take one dict",
+                )
+        self._known = frozenset(self.names)
+        self._positional = tuple(p.name for p in self.parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY)
+        self._keyword_only = self.names[len(self._positional) :]
+        self._required = frozenset(p.name for p in self.parameters if p.default is inspect.Parameter.empty)
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        """Reads and checks a stored document. Made when first needed: annotations may name what is defined later."""
+        try:
+            hints = typing.get_type_hints(self._handler, include_extras=True)
+        except NameError as error:
+            raise SettingsError(
+                f"annotations of {self._handler.__qualname__}", f"cannot be resolved: {error}"
+            ) from error
+        fields: list[Any] = []
+        for parameter in self.parameters:
+            hint = hints.get(parameter.name, Any)
+            if parameter.default is inspect.Parameter.empty:
+                fields.append((parameter.name, hint))
+            else:
+                fields.append((parameter.name, hint, msgspec.field(default_factory=_constant(parameter.default))))
+        shape = msgspec.defstruct(
+            self._handler.__name__, fields, kw_only=True, forbid_unknown_fields=True, frozen=True, gc=False
+        )
+        return msgspec.json.Decoder(shape, dec_hook=from_plain)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name; a wrong number or name raises PayloadError as the call itself would."""
+        if len(args) > len(self._positional):
+            raise PayloadError(
+                "arguments", f"of {self._handler.__qualname__}: takes {len(self._positional)}, got {len(args)}"
+            )
+        bound = dict(zip(self._positional, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in self._known:
+                raise PayloadError(f"argument {name}", f"is not one of {self._handler.__qualname__}{self.names}")
+            if name in bound:
+                raise PayloadError(f"argument {name}", f"of {self._handler.__qualname__} is given twice")
+            bound[name] = value
+        if len(bound) < len(self._known) and (missing := self._required - bound.keys()):
+            raise PayloadError(f"argument {min(missing)}", f"of {self._handler.__qualname__} is missing")
+        return bound
+
+    def encode(self, bound: dict[str, Any], limit: int) -> str:
+        """The JSON document of these arguments, checked against the annotations and the size limit."""
+        if not bound:
+            return "{}"
+        try:
+            document = ENCODER.encode(bound)
+        except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+            raise PayloadError(*self._culprit(bound, error)) from error
+        if len(document) > limit:
+            name, size = max(((n, len(ENCODER.encode(v))) for n, v in bound.items()), key=lambda item: item[1])
+            raise PayloadError(
+                f"argument {name}",
+                f"takes {size} bytes, all arguments together may take {limit}: store the data elsewhere, pass its key",
+            )
+        try:
+            self._decoder.decode(document)
+        except (msgspec.ValidationError, ValueError, TypeError, NotImplementedError) as error:
+            raise PayloadError(*_place(error)) from error
+        return document.decode()
+
+    def decode(self, document: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and keyword arguments of a stored document; raises PayloadError if they do not fit."""
+        try:
+            values = self._decoder.decode(document)
+        except (msgspec.DecodeError, ValueError, TypeError, NotImplementedError) as error:
+            raise PayloadError(*_place(error)) from error
+        if not self._keyword_only:
+            return msgspec.structs.astuple(values), {}
+        return (
+            tuple(getattr(values, name) for name in self._positional),
+            {name: getattr(values, name) for name in self._keyword_only},
+        )
+
+    def with_defaults(self, bound: Mapping[str, Any]) -> dict[str, Any]:
+        """All arguments of a call, those left out with their defaults: what uniqueness looks at."""
+        return {p.name: bound.get(p.name, p.default) for p in self.parameters}
+
+    def decode_result(self, document: str) -> Any:
+        """A stored result as the type that the handler declares to return."""
+        return self._result_decoder.decode(document)
+
+    @cached_property
+    def _result_decoder(self) -> msgspec.json.Decoder[Any]:
+        hint = typing.get_type_hints(self._handler, include_extras=True).get("return", Any)
+        return msgspec.json.Decoder(hint, dec_hook=from_plain)
+
+    @staticmethod
+    def _culprit(bound: dict[str, Any], error: Exception) -> tuple[str, str]:
+        for name, value in bound.items():
+            try:
+                ENCODER.encode(value)
+            except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as own:
+                return f"argument {name}", f"cannot be stored: {own}"
+        return "arguments", f"cannot be stored: {error}"
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _is_context(parameter: inspect.Parameter, context_type: type) -> bool:
+    annotation = parameter.annotation
+    named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return annotation is context_type or named.rpartition(".")[2] == context_type.__name__ or parameter.name == "ctx"
+
+
+def _place(error: Exception) -> tuple[str, str]:
+    """The argument that a msgspec message speaks of (``… - at `$.n` ``), and the message without the path."""
+    text, _, path = str(error).partition(" - at `$")
+    if text.startswith("Object contains unknown field"):
+        return f"argument {text.split('`')[1]}", "is not one that the handler takes"
+    if text.startswith("Object missing required field"):
+        return f"argument {text.split('`')[1]}", "is missing"
+    name = path.strip("`").lstrip(".")
+    return (f"argument {name}" if name else "arguments"), text[:1].lower() + text[1:]

@@ -1,0 +1,117 @@
+"""Lets concurrent enqueues share a commit.
+
+The first enqueue after a quiet time goes straight through. Those that come while it is under way are stored together,
+in one transaction, when it is done; so one caller pays one commit, and sixty-four callers pay two. An error that only
+concerns one job (its unique key, say) is raised to the one who enqueued it.
+
+A lost connection leaves a commit in doubt. Since every job carries its id from the start, the same batch is simply
+stored again, for as long as patience lasts: it can only be one job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from perdure.domain.job import NewJob, OnConflict, Receipt
+from perdure.errors import StoreError, StoreUnavailable
+from perdure.storage.port import Store
+
+_PAUSE = 0.05
+
+
+class Gatherer:
+    """The way into one store, from one event loop."""
+
+    def __init__(self, store: Store, patience: timedelta) -> None:
+        self._store = store
+        self._patience = patience.total_seconds()
+        self._waiting: list[tuple[NewJob, asyncio.Future[Receipt]]] = []
+        self._busy = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def put(self, job: NewJob) -> Receipt:
+        """Store one job, together with whatever else comes at the same time."""
+        if self._busy:
+            future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+            self._waiting.append((job, future))
+            return await future
+        self._busy = True
+        try:
+            return (await self.put_all((job,)))[0]
+        finally:
+            if self._waiting:
+                self._task = asyncio.get_running_loop().create_task(self._drain())
+            else:
+                self._busy = False
+
+    async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Store all these jobs or none, trying again while the database cannot be reached."""
+        try:
+            receipts = await self._store.insert(jobs)
+        except StoreUnavailable:
+            receipts = await self._insist(jobs)
+        self._store.ring({job.queue for job in jobs})
+        return receipts
+
+    async def _insist(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._patience, _PAUSE
+        while True:
+            await asyncio.sleep(pause)
+            pause *= 2
+            try:
+                return await self._store.insert(jobs)
+            except StoreUnavailable as error:
+                if loop.time() + pause > deadline:
+                    which = f"job {jobs[0].id}" if len(jobs) == 1 else f"{len(jobs)} jobs"
+                    raise StoreUnavailable(
+                        f"{error}; whether {which} was stored is unknown: enqueue again with the same id or unique key"
+                    ) from error
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                await self._store_batch(batch)
+        finally:
+            self._busy = False
+
+    async def _store_batch(self, batch: list[tuple[NewJob, asyncio.Future[Receipt]]]) -> None:
+        together = [pair for pair in batch if not _may_be_refused(pair[0])]
+        try:
+            if together:
+                receipts = await self.put_all([job for job, _ in together])
+                for (_, future), receipt in zip(together, receipts, strict=True):
+                    if not future.done():
+                        future.set_result(receipt)
+        except StoreUnavailable as error:
+            _fail(together, error)
+        except StoreError:
+            await self._one_by_one(together)
+        except BaseException as error:
+            _fail(batch, error)
+            raise
+        await self._one_by_one([pair for pair in batch if _may_be_refused(pair[0])])
+
+    async def _one_by_one(self, batch: list[tuple[NewJob, asyncio.Future[Receipt]]]) -> None:
+        for job, future in batch:
+            try:
+                receipts = await self.put_all((job,))
+            except Exception as error:  # noqa: BLE001 - it is raised where the job was enqueued
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(receipts[0])
+
+
+def _may_be_refused(job: NewJob) -> bool:
+    return job.unique is not None and job.unique.on_conflict is OnConflict.REJECT
+
+
+def _fail(batch: list[tuple[NewJob, asyncio.Future[Receipt]]], error: BaseException) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

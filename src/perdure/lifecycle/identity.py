@@ -1,0 +1,55 @@
+"""Which process this is, and whether another one still lives.
+
+A pid alone proves nothing: it is used again, after a reboot from 1 on, and each container counts its own. So a process
+is named by host, boot and pid namespace together, its pid, and its start time. Where the system does not tell
+(anything but Linux), the host is unique to the process, nobody ever claims to know that it is gone, and its death is
+noticed by its lease alone.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import lru_cache
+from pathlib import Path
+from uuid import uuid4
+
+from perdure.domain.worker import ProcessIdentity
+
+_START_TIME = 19  # field 22 of /proc/PID/stat, counted after the command's closing bracket
+
+
+@lru_cache(maxsize=1)
+def this_host() -> str:
+    """Name this machine, this boot of it, and this pid namespace."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return f"{socket.gethostname()}/{uuid4()}"
+    return f"{socket.gethostname()}/{boot}/{namespace}"
+
+
+def this_process() -> ProcessIdentity:
+    """The identity of the calling process."""
+    pid = os.getpid()
+    return ProcessIdentity(this_host(), pid, _start_time(pid) or 0)
+
+
+def is_alive(process: ProcessIdentity) -> bool:
+    """Whether this very process still exists; asked only of processes of this host. When in doubt, it does."""
+    if process.host != this_host() or not Path("/proc/self/stat").exists():
+        return True
+    return _start_time(process.pid) == process.started
+
+
+def _start_time(pid: int) -> int | None:
+    """The start time of a process in kernel ticks since boot; None if there is no such process, or only its remains."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    if fields[0] in {"Z", "X"}:
+        return None
+    return int(fields[_START_TIME])

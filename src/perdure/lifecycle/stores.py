@@ -1,0 +1,81 @@
+"""One open store per event loop, opened when first needed.
+
+A connection belongs to the loop that made it, and to the process that made it: a store opened before a fork is left
+alone in the child, which opens its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+
+from perdure.lifecycle.gatherer import Gatherer
+from perdure.storage.port import Store
+
+_LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: to be neither used nor collected here
+
+
+class Doorway(Struct, frozen=True, eq=False):
+    """An open store, and the way in that concurrent callers share."""
+
+    store: Store
+    gatherer: Gatherer
+
+
+class Stores:
+    """The stores of one app."""
+
+    def __init__(self, make: Callable[[], Store], *, migrate: bool, patience: timedelta) -> None:
+        self._make = make
+        self.migrate = migrate
+        self._patience = patience
+        self._pid = os.getpid()
+        self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, Doorway] = WeakKeyDictionary()
+        self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    async def here(self) -> Doorway:
+        """The store of the running loop, open and of the right schema."""
+        if self._pid != os.getpid():
+            self._after_fork()
+        loop = asyncio.get_running_loop()
+        doorway = self._open.get(loop)
+        if doorway is not None:
+            return doorway
+        async with self._opening.setdefault(loop, asyncio.Lock()):
+            doorway = self._open.get(loop)
+            if doorway is None:
+                store = self._make()
+                await open_checked(store, migrate=self.migrate)
+                doorway = self._open[loop] = Doorway(store, Gatherer(store, self._patience))
+        return doorway
+
+    async def close(self) -> None:
+        """Close the store of the running loop, if there is one."""
+        doorway = self._open.pop(asyncio.get_running_loop(), None)
+        if doorway is not None:
+            await doorway.store.close()
+
+    def _after_fork(self) -> None:
+        _LEFT_BEHIND.extend(self._open.values())
+        self._open = WeakKeyDictionary()
+        self._opening = WeakKeyDictionary()
+        self._pid = os.getpid()
+
+
+async def open_checked(store: Store, *, migrate: bool) -> None:
+    """Open a store and bring its schema up to date, or only check that it is."""
+    await store.open()
+    try:
+        if migrate:
+            await store.migrate()
+        else:
+            await store.check_schema()
+    except BaseException:
+        await store.close()
+        raise

@@ -1,0 +1,179 @@
+"""Several worker processes under one parent that works on nothing itself.
+
+The parent starts each with the very arguments that it was given, replaces one that dies, passes signals on, and on a
+stop waits for all of them, killing the rest when the time is up. A worker that dies quickly again and again is met with
+patience; one that says that its arguments are wrong ends everything, as starting it again would not help.
+
+No worker outlives its parent for long: when the parent is gone, each closes in good order, and is killed if it does not
+within the time that a stop may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from asyncio.subprocess import Process
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from perdure.errors import SettingsError
+from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, WorkerProcessStarted, log_event
+from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_USAGE, how_it_ended
+from perdure.lifecycle.parent_death import die_with_parent
+from perdure.policy.patience import Patience
+
+_VARIABLE: Final = "PERDURE_SUPERVISOR"  # pid of the supervisor, and the seconds that a stop may take
+_SETTLED: Final = 10.0  # a worker that lived this long did not die quickly
+_STOP_WITHIN: Final = timedelta(seconds=45)
+_STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_PASSED_ON: Final = (signal.SIGTSTP, signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2)
+_THIS_PROGRAM: Final = (sys.executable, "-m", "perdure")
+
+
+def supervise(
+    arguments: Sequence[str],
+    processes: int,
+    *,
+    stop_within: timedelta = _STOP_WITHIN,
+    command: Sequence[str] = _THIS_PROGRAM,
+    emitter: Emitter | None = None,
+) -> int:
+    """Run so many processes of `command` with these arguments until told to stop; the exit code for the parent.
+
+    `stop_within` is all the time that a worker may take to stop: its stop timeout, the grace for handlers that do not
+    listen, and a margin for the database. In the processes `is_supervised()` holds: they must not supervise again.
+    """
+    if processes < 1:
+        raise SettingsError("processes", f"must be at least 1, got {processes}")
+    if emitter is None:
+        emitter = Emitter()
+        emitter.subscribe(log_event)
+    return asyncio.run(Supervisor([*command, *arguments], processes, stop_within.total_seconds(), emitter).run())
+
+
+def is_supervised() -> bool:
+    """Whether this process was started by a supervisor."""
+    return _orders(os.environ)[0] == os.getppid()
+
+
+def follow_supervisor() -> None:
+    """Close when the supervisor is gone, and die if that takes too long; nothing without a supervisor."""
+    parent, stop_within = _orders(os.environ)
+    if parent is None or parent != os.getppid():
+        return
+    die_with_parent(parent, signal.SIGTERM)
+    watch = threading.Thread(target=_outlive_briefly, args=(parent, stop_within), name="perdure-parent", daemon=True)
+    watch.start()
+
+
+class Supervisor:
+    """Keeps so many processes of one command alive until it is stopped."""
+
+    def __init__(self, command: Sequence[str], processes: int, stop_within: float, emitter: Emitter) -> None:
+        self._command = command
+        self._stop_within = stop_within
+        self._emitter = emitter
+        self._places = range(1, processes + 1)
+        self._alive: dict[int, Process] = {}
+        self._stopping = asyncio.Event()
+        self._exit_code = EXIT_OK
+
+    async def run(self) -> int:
+        """Work until stopped; the exit code."""
+        loop = asyncio.get_running_loop()
+        for one in (*_STOPPING, *_PASSED_ON):
+            if signal.getsignal(one) is not signal.SIG_IGN:  # as nohup leaves SIGHUP
+                loop.add_signal_handler(one, self._signalled, one)
+        await asyncio.gather(*(self._keep_alive(place) for place in self._places))
+        return self._exit_code
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> None:
+        """Pass the signal on, and start nothing more."""
+        self._stopping.set()
+        self._pass_on(by)
+
+    def _signalled(self, by: signal.Signals) -> None:
+        if by in _STOPPING:
+            # Whatever the reason to stop, to a worker it is one; only SIGQUIT asks for more than that.
+            self.stop(signal.SIGQUIT if by is signal.SIGQUIT else signal.SIGTERM)
+        else:
+            self._pass_on(by)
+
+    def _pass_on(self, by: signal.Signals) -> None:
+        for process in self._alive.values():
+            with suppress(ProcessLookupError):
+                process.send_signal(by)
+
+    async def _keep_alive(self, place: int) -> None:
+        patience = Patience()
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            process = await self._start(place)
+            code = await self._until_ended(place, process)
+            lived = time.monotonic() - started
+            if self._stopping.is_set():
+                self._note_last(code)
+            elif code == EXIT_USAGE and lived < _SETTLED:
+                self._exit_code = code
+                self.stop()
+            elif code == EXIT_RECYCLED:
+                patience.succeeded()
+            else:
+                if lived >= _SETTLED:
+                    patience.succeeded()
+                wait = patience.failed().total_seconds()
+                self._emitter.emit(WorkerProcessDied(place, process.pid, how_it_ended(code), wait))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), wait)
+
+    async def _start(self, place: int) -> Process:
+        orders = {_VARIABLE: f"{os.getpid()}:{self._stop_within}"}
+        # A group of its own: what a terminal sends goes to the parent, which passes it on, so that it arrives once.
+        process = await asyncio.create_subprocess_exec(*self._command, env=os.environ | orders, process_group=0)
+        self._alive[place] = process
+        self._emitter.emit(WorkerProcessStarted(place, process.pid))
+        if self._stopping.is_set():  # told to stop while it was being started
+            process.send_signal(signal.SIGTERM)
+        return process
+
+    async def _until_ended(self, place: int, process: Process) -> int:
+        ended = asyncio.create_task(process.wait())
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await asyncio.wait({ended}, timeout=self._stop_within)
+        if not ended.done():
+            self._emitter.emit(WorkerProcessKilled(place, process.pid))
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        code = await ended
+        del self._alive[place]
+        return code
+
+    def _note_last(self, code: int) -> None:
+        # One that the signal met before it was ready to listen held nothing yet.
+        if code not in {EXIT_OK, EXIT_RECYCLED, -signal.SIGTERM} and self._exit_code == EXIT_OK:
+            self._exit_code = code if code > 0 else EXIT_FAILED
+
+
+def _orders(environment: Mapping[str, str]) -> tuple[int | None, float]:
+    parent, _, within = environment.get(_VARIABLE, "").partition(":")
+    try:
+        return int(parent), float(within)
+    except ValueError:
+        return None, 0.0
+
+
+def _outlive_briefly(parent: int, within: float) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    if sys.platform != "linux":  # where the kernel has told already
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(within)
+    os.kill(os.getpid(), signal.SIGKILL)

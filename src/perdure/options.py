@@ -1,0 +1,89 @@
+"""What can be said about one job when it is enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.job import PRIORITIES
+from perdure.errors import ArgumentError, PayloadError
+from perdure.kinds.encoding import encode
+from perdure.policy.uniqueness import Unique
+
+_LONGEST_NAME = 100
+_LONGEST_META = 16 * 1024
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Checked options; None means: as the kind says."""
+
+    queue: str | None = None
+    priority: int | None = None
+    delay: timedelta | None = None
+    run_at: datetime | None = None
+    id: JobId | None = None
+    tags: tuple[str, ...] = ()
+    meta: str | None = None
+    unique: Unique | None = None
+    connection: Any = None
+
+
+def checked_options(
+    *,
+    queue: str | None,
+    priority: int | None,
+    delay: Duration | None,
+    run_at: datetime | None,
+    id: object,  # noqa: A002 - the word that callers write
+    tags: tuple[str, ...] | list[str],
+    meta: Mapping[str, Any] | None,
+    unique: Unique | None,
+    connection: Any,
+) -> Options:
+    """Refuse, by name, what cannot be meant."""
+    if delay is not None and run_at is not None:
+        raise ArgumentError("run_at", "and delay are both given: choose one")
+    if run_at is not None and run_at.tzinfo is None:
+        raise ArgumentError("run_at", f"needs a time zone, got {run_at!r}; use datetime(..., tzinfo=UTC)")
+    return Options(
+        queue=None if queue is None else checked_name("queue", queue),
+        priority=None if priority is None else checked_priority(priority),
+        delay=None if delay is None else parse_duration("delay", delay),
+        run_at=run_at,
+        id=None if id is None else as_job_id(id),
+        tags=tuple(checked_name("tags", tag) for tag in tags),
+        meta=None if meta is None else _checked_meta(meta),
+        unique=unique,
+        connection=connection,
+    )
+
+
+def checked_name(field: str, value: object) -> str:
+    """A name of a queue, kind or tag: short, printable, not blank."""
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME or not value.isprintable():
+        raise ArgumentError(field, f"must be 1 to {_LONGEST_NAME} printable characters, got {value!r}")
+    return value
+
+
+def checked_priority(value: int) -> int:
+    """A priority: 0 (first) to 9 (last)."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
+        raise ArgumentError(
+            "priority", f"must be from {PRIORITIES[0]} (first) to {PRIORITIES[-1]} (last), got {value!r}"
+        )
+    return value
+
+
+def _checked_meta(meta: Mapping[str, Any]) -> str:
+    try:
+        text = encode(dict(meta))
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise PayloadError("meta", f"cannot be stored as JSON: {error}") from error
+    if len(text) > _LONGEST_META:
+        raise PayloadError("meta", f"takes {len(text)} characters, {_LONGEST_META} are allowed")
+    return text
