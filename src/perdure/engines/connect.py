@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from perdure.clock import Clock
 from perdure.engines.sql_files import check_identifier
@@ -39,7 +39,8 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
         except ImportError as error:
             raise SettingsError("url", "needs PostgreSQL support: pip install 'perdure[postgres]'") from error
         schema = check_identifier("url option schema", options.pop("schema", "perdure"))
-        clean = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(options), ""))
+        query = f"?{urlencode(options)}" if options else ""
+        clean = f"postgresql://{parts.netloc}{parts.path}{query}"  # urlunsplit drops the // of an empty host
         return PostgresStore(clean, schema=schema, prefix=prefix, clock=clock)
     raise SettingsError("url", f"has unknown scheme {parts.scheme!r}: {_HELP}")
 

@@ -1,0 +1,159 @@
+"""How what became of claims is written, a batch at a time.
+
+Every statement joins its rows with `lease` on id and token: a claim that was lost matches nothing and writes nothing.
+The number of rows written tells whether that has happened; only then is it asked which ones they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.states import FINAL, JobState, Reason
+from perdure.domain.transition import Transition, paused
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.instants import after
+from perdure.engines.sqlite.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.rows import clean, from_document, to_document
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.storage.records import Acknowledged
+
+_Rows = list[tuple[Any, ...]]
+
+
+class AcknowledgementPart:
+    """Acknowledgement of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("acknowledgement.sql")
+        self._keys = Keys(database)
+
+    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+        """Write what became of claims that are still held; the others come back as stale."""
+        if not transitions:
+            return Acknowledged(0)
+        return await self._database.write(lambda transaction: self.apply(transaction, transitions))
+
+    def apply(self, transaction: Transaction, transitions: Sequence[Transition]) -> Acknowledged:
+        """As `acknowledge`, in a transaction that is open."""
+        stale: list[Claim] = []
+        denied: set[JobId] = set()
+        keyed = any(transition.claim.unique is not None for transition in transitions)
+        if keyed or len({transition.claim.job_id for transition in transitions}) < len(transitions):
+            transitions, stale = self._sort(transaction, transitions)
+            denied = self._settle_keys(transaction, transitions)
+        written = self._write(transaction, transitions, denied)
+        if written < len(transitions):
+            transitions, lost = self._sort(transaction, transitions)
+            stale += lost
+        if transitions:
+            ids = to_document([transition.claim.job_id for transition in transitions])
+            transaction.change(self._sql["let_go"], {"ids": ids})
+        return Acknowledged(len(transitions), tuple(stale))
+
+    def _sort(
+        self, transaction: Transaction, transitions: Sequence[Transition]
+    ) -> tuple[list[Transition], list[Claim]]:
+        """Part the transitions whose claims are held from the claims that are lost; a claim ends only once."""
+        rows = [(transition.claim.job_id, transition.claim.token) for transition in transitions]
+        ((document,),) = transaction.run(self._sql["stale"], {"rows": to_document(rows)})
+        lost = set(from_document(document))
+        held: list[Transition] = []
+        stale: list[Claim] = []
+        seen: set[JobId] = set()
+        for index, transition in enumerate(transitions):
+            if index in lost or transition.claim.job_id in seen:
+                stale.append(transition.claim)
+            else:
+                seen.add(transition.claim.job_id)
+                held.append(transition)
+        return held, stale
+
+    def _settle_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
+        moves = [
+            (transition.claim.job_id, transition.claim.unique, transition.to)
+            for transition in transitions
+            if transition.claim.unique is not None
+        ]
+        return self._keys.settle(transaction, moves)
+
+    def _write(self, transaction: Transaction, transitions: Sequence[Transition], denied: Collection[JobId]) -> int:
+        """Write the new places and the attempts; return how many claims were still held."""
+        now = transaction.now
+        moves = Moves(now)
+        for transition in transitions:
+            if transition.to is JobState.SUCCEEDED:
+                moves.add_success(transition)
+            elif transition.claim.job_id in denied and transition.to not in FINAL:
+                moves.add(transition, paused(transition.claim, Reason.KEY_HELD, KEY_RETRY, transition.note))
+            else:
+                moves.add(transition, transition)
+        if moves.attempts:
+            transaction.change(self._sql["record_attempts"], {"rows": to_document(moves.attempts), "now": now})
+        written = 0
+        for statement, rows in (
+            ("succeed_plainly", moves.succeed_plainly),
+            ("succeed", moves.succeed),
+            ("end", moves.end),
+            ("park", moves.park),
+        ):
+            if rows:
+                written += transaction.change(self._sql[statement], {"rows": to_document(rows), "now": now})
+        if moves.line_up:
+            lined_up = {"rows": to_document(moves.line_up), "turn": transaction.turns(len(moves.line_up))}
+            written += transaction.change(self._sql["line_up"], lined_up)
+            transaction.change(self._sql["note_turns"], lined_up)
+        return written
+
+
+class Moves:
+    """The rows of a batch, by the statement that writes them."""
+
+    def __init__(self, now: int) -> None:
+        self._now = now
+        self.succeed_plainly: dict[JobId, int] = {}
+        self.succeed: _Rows = []
+        self.end: _Rows = []
+        self.park: _Rows = []
+        self.line_up: _Rows = []
+        self.attempts: _Rows = []
+
+    def add_success(self, transition: Transition) -> None:
+        """Note a job that is done."""
+        claim = transition.claim
+        if transition.result is None and not transition.warnings:
+            self.succeed_plainly[claim.job_id] = claim.token
+        else:
+            warnings = to_document([clean(text) for text in transition.warnings]) if transition.warnings else None
+            self.succeed.append((claim.job_id, claim.token, transition.result, warnings))
+
+    def add(self, transition: Transition, move: Transition) -> None:
+        """Note where a job goes by `move`; its counts and its failure are those of `transition`."""
+        claim = transition.claim
+        row = (
+            *(claim.job_id, claim.token, move.to, move.reason, _clean(move.note)),
+            *(transition.failures, transition.crashes),
+        )
+        next_at: int | None = None
+        if move.to in FINAL:
+            self.end.append(row)
+        elif move.to is JobState.READY:
+            next_at = self._now
+            self.line_up.append(row)
+        else:
+            next_at = None if move.wait is None else after(self._now, move.wait)
+            self.park.append((*row, next_at))
+        if failure := transition.failure:
+            self.attempts.append(
+                (
+                    *(claim.job_id, claim.token, claim.attempt, transition.reason),
+                    *(clean(failure.error_type), clean(failure.message), _clean(failure.traceback), next_at),
+                )
+            )
+
+
+def _clean(text: str | None) -> str | None:
+    return None if text is None else clean(text)

@@ -1,0 +1,72 @@
+"""How a worker takes jobs.
+
+A claim moves the front of a queue from `ready` to `lease` in one transaction of the one writer, so no job is handed
+out twice. All claims of a batch share one token, drawn from a counter that only rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.domain.ids import WorkerId
+from perdure.domain.job import Claim
+from perdure.domain.states import JobState, Reason
+from perdure.domain.transition import paused
+from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.instants import from_micros
+from perdure.engines.sqlite.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.rows import claim_of, from_document
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.storage.records import Wanted
+
+
+class ClaimPart:
+    """Claiming of the store."""
+
+    def __init__(self, database: Database, acknowledgement: AcknowledgementPart) -> None:
+        self._database = database
+        self._acknowledgement = acknowledgement
+        self._sql = database.statements("claims.sql")
+        self._keys = Keys(database)
+
+    async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
+        """Take ready jobs for a living worker, queue by queue: by priority, then oldest first."""
+        wanted = [want for want in wanted if want.limit > 0]
+        if not wanted:
+            return []
+        return await self._database.write(lambda transaction: self._claim(transaction, worker_id, wanted))
+
+    def _claim(self, transaction: Transaction, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
+        claims: list[Claim] = []
+        token = 0
+        claimed_at = from_micros(transaction.now)
+        for want in wanted:
+            front = {"queue": want.queue, "worker_id": worker_id, "limit": want.limit}
+            ((document, last_token),) = transaction.run(self._sql["pick"], front)
+            if not (rows := from_document(document)):
+                continue
+            if not token:
+                token = last_token + 1
+                transaction.change(self._sql["spend_token"], {"token": token})
+            job_id, *_, priority, turn = rows[-1]
+            stretch = {"queue": want.queue, "priority": priority, "turn": turn, "job_id": job_id}
+            held = {"token": token, "worker_id": worker_id, "now": transaction.now}
+            transaction.change(self._sql["hold"], stretch | held)
+            transaction.change(self._sql["take_out"], stretch)
+            claims += [claim_of(row[:-2], token, want.queue, claimed_at) for row in rows]
+        return self._settle_keys(transaction, claims)
+
+    def _settle_keys(self, transaction: Transaction, claims: list[Claim]) -> list[Claim]:
+        """Take or let go of the keys of jobs whose key differs between waiting and running."""
+        moves = [
+            (claim.job_id, claim.unique, JobState.RUNNING)
+            for claim in claims
+            if claim.unique is not None
+            and (JobState.READY in claim.unique.states) is not (JobState.RUNNING in claim.unique.states)
+        ]
+        if not moves or not (denied := self._keys.settle(transaction, moves)):
+            return claims
+        held_back = [paused(claim, Reason.KEY_HELD, KEY_RETRY) for claim in claims if claim.job_id in denied]
+        self._acknowledgement.apply(transaction, held_back)
+        return [claim for claim in claims if claim.job_id not in denied]

@@ -1,0 +1,84 @@
+"""What a job with a unique key does when it comes in and another holds the key."""
+
+from __future__ import annotations
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.domain.states import JobState, Reason
+from perdure.engines.sqlite.plan import Ask, Do, Part, Statements, Turns
+from perdure.engines.sqlite.rows import states_set
+from perdure.errors import DuplicateJobError
+
+
+def meet_holder(
+    sql: Statements, job: NewJob, unique: UniqueKey, holds: bool, due: int | None, now: int, turns: Turns
+) -> Part[Receipt | None]:
+    """Take the key, if the job claims it yet. If another holds it, say what stands for this job; None: insert it."""
+    if holds and (yield Do(sql["take_key"], {"key": unique.key, "job_id": job.id, "now": now})):
+        return None
+    held = yield Ask(sql["key_holder"], {"key": unique.key, "now": now})
+    if not held:
+        return None
+    if (yield Ask(sql["stored"], {"job_id": job.id})):
+        return Receipt(job.id, Intake.EXISTING)
+    ((holder,),) = held
+    if unique.on_conflict is OnConflict.REJECT:
+        raise DuplicateJobError(unique.key, holder)
+    if unique.on_conflict is OnConflict.RETURN:
+        return Receipt(holder, Intake.EXISTING)
+    if (yield from _replace(sql, holder, job, due, now, turns)):
+        return Receipt(holder, Intake.REPLACED)
+    if holds:
+        yield Do(sql["pass_key_on"], {"key": unique.key, "job_id": job.id})
+    else:
+        yield Do(sql["drop_key"], {"key": unique.key, "job_id": holder})
+    return None
+
+
+def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: int, turns: Turns) -> Part[bool]:
+    """Give the holder the newcomer's arguments and priority, and its time if it names one. False: it waits no more.
+
+    Without a time the holder stays where it is, and with the same priority it keeps its place in line.
+    """
+    places = yield Ask(sql["waiting_place"], {"job_id": holder})
+    if not places:
+        return False
+    ((place, queue, priority, reason, failures, crashes, since, key, states),) = places
+    later = due is not None and due > now
+    target: JobState | None = None
+    if place == "ready" and (later or priority != job.priority):
+        target = JobState.SCHEDULED if later else JobState.READY
+    elif place == "parked" and due is not None and not later:
+        target = JobState.READY
+    if target is not None:
+        yield Do(sql[f"leave_{place}"], {"job_id": holder})
+    turn = turns(1) if target is JobState.READY else None
+    changed = {"job_id": holder, "args": job.args, "priority": job.priority, "run_at": due, "turn": turn}
+    yield Do(sql["replace_job"], changed)
+    if turn is not None:
+        yield line_up(sql, holder, queue, job.priority, turn, (failures, crashes, min(since, now)), reason)
+    elif due is not None and target is JobState.SCHEDULED:
+        yield park(sql, holder, queue, due, (failures, crashes), now)
+    elif due is not None and later:
+        yield Do(sql["postpone"], {"job_id": holder, "due": due})
+    if target is not None and target not in states_set(states):
+        yield Do(sql["drop_key"], {"key": key, "job_id": holder})
+    return True
+
+
+def park(sql: Statements, job_id: JobId, queue: str, due: int, counts: tuple[int, int], now: int) -> Do:
+    """Put a job among those that wait for their time; `counts` is failures and crashes."""
+    return Do(sql["add_parked"], (job_id, queue, JobState.SCHEDULED, Reason.ENQUEUED, due, *counts, due, now))
+
+
+def line_up(
+    sql: Statements,
+    job_id: JobId,
+    queue: str,
+    priority: int,
+    turn: int,
+    history: tuple[int, int, int],
+    reason: str = Reason.ENQUEUED,
+) -> Do:
+    """Put a job into its line; `history` is failures, crashes and since."""
+    return Do(sql["add_ready"], (queue, priority, turn, job_id, *history, reason))

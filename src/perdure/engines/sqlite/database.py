@@ -1,0 +1,161 @@
+"""The opened database: what every part of the store works with."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from perdure.clock import Clock
+from perdure.engines.sql_files import load_statements
+from perdure.engines.sqlite import files, log
+from perdure.engines.sqlite.drivers import OLDEST, Connection, connect, library_version, library_warning
+from perdure.engines.sqlite.instants import to_micros
+from perdure.engines.sqlite.lane import Lane, Operation, Work
+from perdure.engines.sqlite.patience import patiently
+from perdure.engines.sqlite.reader import Reader
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.engines.sqlite.writer import Writer
+from perdure.errors import StoreRefused, StoreUnavailable
+
+T = TypeVar("T")
+
+PACKAGE: Final = "perdure.engines.sqlite"
+DEFAULT_PREFIX: Final = "perdure_"
+
+_log = logging.getLogger("perdure.sqlite")
+
+
+class Database:
+    """One file, its two lanes, the clock, and the names of its tables."""
+
+    def __init__(self, path: str, driver: str, prefix: str, clock: Clock) -> None:
+        self.path = path
+        self.driver = driver
+        self.prefix = prefix or DEFAULT_PREFIX
+        self.clock = clock
+        self._file: files.OpenFile | None = None
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    async def open(self) -> None:
+        """Check the file, enter it in the book, and open both lanes."""
+        if self._file is not None:
+            return
+        _check_library(self.driver)
+        self.path = files.prepare(self.path)
+        self._file = files.enter(self.path, self.driver)
+        self._writer = Writer(self.connect, self._begin, self.log, self.notify)
+        self._reader = Reader(self.connect_to_look, self._begin)
+        try:
+            await self._writer.open()
+            await self._reader.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of the file."""
+        if self._file is not None and self._writer and self._reader:
+            await self._reader.close()
+            await self._writer.close()
+            files.leave(self._file)
+            self._file = None
+
+    @property
+    def log(self) -> str:
+        """The path of the write-ahead log."""
+        return f"{self.path}-wal"
+
+    def now(self) -> int:
+        """The time by the store's clock, in microseconds."""
+        return to_micros(self.clock.now())
+
+    def write(self, work: Work[T]) -> asyncio.Future[T]:
+        """Do work in a transaction that may write; when the future is done, its effect is durable."""
+        return _opened(self._writer).submit(work)
+
+    def put(self, operation: Operation) -> None:
+        """As `write`, for an operation that delivers its own answer."""
+        _opened(self._writer).put(operation)
+
+    def read(self, work: Work[T]) -> asyncio.Future[T]:
+        """Do work on a consistent picture of the database, beside any writing."""
+        return _opened(self._reader).submit(work)
+
+    def statements(self, file: str, words: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The named statements of one of our files, with this database's names of tables; `words` fill other slots."""
+        return load(file, self.prefix, tuple((words or {}).items()))
+
+    def connect(self) -> Connection:
+        """A connection that may write, set up for durable commits."""
+        link = connect(self.driver, self.path)
+        try:
+            patiently(lambda: _set_up(link, self.path))
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def connect_to_look(self) -> Connection:
+        """A connection that only reads."""
+        link = self.connect()
+        link.run("PRAGMA query_only = ON")
+        link.run("PRAGMA cache_size = -8000")
+        return link
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call this on the loop whenever this store has made jobs ready."""
+        self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._listeners.remove(listener)
+
+    def notify(self) -> None:
+        """Tell the listeners of this store, on its loop, that jobs are ready."""
+        for listener in self._listeners:
+            listener()
+
+    def _begin(self, connection: Connection) -> Transaction:
+        assert self._file is not None  # noqa: S101 - lanes only live while the file is open
+        return Transaction(connection, self._file, self.now())
+
+
+@lru_cache
+def load(file: str, prefix: str, words: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
+    """The named statements of one of our files, with names of tables that begin with the prefix."""
+    fixed = dict(words)
+    return load_statements(PACKAGE, file, lambda name: fixed.get(name, f"{prefix}{name}"))
+
+
+def _opened(lane: Lane | None) -> Lane:
+    if lane is None:
+        raise StoreUnavailable("the store is not open: call open() first")
+    return lane
+
+
+def _check_library(driver: str) -> None:
+    version = library_version(driver)
+    if version < OLDEST:
+        raise StoreRefused(
+            f"driver {driver} has SQLite {version}, and perdure needs {OLDEST} or later: use driver=apsw"
+        )
+    if warning := library_warning(driver):
+        _log.warning("%s", warning)
+
+
+def _set_up(link: Connection, path: str) -> None:
+    if (mode := link.run("PRAGMA journal_mode = WAL")[0][0]) != "wal":
+        raise StoreRefused(f"{path}: this file system cannot keep a write-ahead log (got {mode!r}): use a local disk")
+    link.run("PRAGMA synchronous = FULL")
+    link.run("PRAGMA fullfsync = ON")
+    link.run("PRAGMA checkpoint_fullfsync = ON")
+    link.run(f"PRAGMA wal_autocheckpoint = {log.AUTOCHECKPOINT_PAGES}")
+    link.run(f"PRAGMA journal_size_limit = {log.LIMIT}")
+    link.run("PRAGMA temp_store = MEMORY")
+    link.run("PRAGMA cache_size = -32000")
+    link.define("perdure_fold", str.casefold)

@@ -1,0 +1,135 @@
+"""The database file: may it be used at all, and by which library.
+
+SQLite's locks are POSIX locks, and those belong to the process: two SQLite libraries in one process do not see each
+other's locks, and closing a descriptor in one drops the locks of the other. So one process opens one file through one
+library only, and this module keeps the book. Over a network file system the locks, and the memory that WAL shares
+between processes, do not work: such a file is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Final
+
+from perdure.errors import StoreRefused
+
+_NETWORKED: Final = frozenset(
+    [
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "fuse.ceph",
+        "fuse.davfs2",
+        "fuse.gcsfuse",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+    ]
+)
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+class OpenFile:
+    """One database file as this process holds it: through one library, by any number of stores.
+
+    `last_turn` is the last place in line given out; it is only touched under the database's write lock.
+    """
+
+    def __init__(self, identity: tuple[int, int], driver: str) -> None:
+        self.identity = identity
+        self.driver = driver
+        self.holders = 0
+        self.last_turn = 0
+
+
+_book: dict[tuple[int, int], OpenFile] = {}
+_lock = threading.Lock()
+
+
+def prepare(path: str) -> str:
+    """Make sure that a database can live at this path, create the empty file if there is none, return its real path."""
+    real = os.path.realpath(path)
+    folder = os.path.dirname(real)  # noqa: PTH120 - realpath is text, and so is all that follows
+    if not os.path.isdir(folder):  # noqa: PTH112 - as above
+        raise StoreRefused(f"{real}: the folder {folder} does not exist: create it first")
+    if os.path.isdir(real):  # noqa: PTH112 - as above
+        raise StoreRefused(f"{real}: this is a folder: name a file in it")
+    refuse_network(real)
+    try:
+        # O_EXCL: a file that exists is never opened here, since closing it would drop locks that SQLite holds.
+        os.close(os.open(real, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreRefused(f"{real}: the file cannot be created: {error.strerror}") from error
+    if not os.access(real, os.R_OK | os.W_OK):
+        raise StoreRefused(f"{real}: the file is not readable and writable for this process: check its owner and mode")
+    if not os.access(folder, os.W_OK):
+        raise StoreRefused(f"{real}: the folder {folder} is not writable: SQLite keeps its log beside the database")
+    return real
+
+
+def refuse_network(real: str, mounts: Path = _MOUNTS) -> None:
+    """Raise StoreRefused if the path lies on a file system that other machines share."""
+    nearest, kind = file_system_of(real, mounts)
+    if kind in _NETWORKED:
+        raise StoreRefused(
+            f"{real}: {nearest} is a network file system ({kind}), where SQLite's locks do not work: "
+            "use a local disk, or PostgreSQL"
+        )
+
+
+def file_system_of(real: str, mounts: Path = _MOUNTS) -> tuple[str, str]:
+    """Where the file system that holds the path is mounted, and its kind; both empty where the system does not tell."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return "", ""
+    nearest, kind = "", ""
+    for line in lines:
+        fields, _, rest = line.partition(" - ")
+        point = fields.split()[4].replace("\\040", " ")
+        if len(point) >= len(nearest) and (real == point or real.startswith(point.rstrip("/") + "/")):
+            nearest, kind = point, rest.split()[0]
+    return nearest, kind
+
+
+def enter(real: str, driver: str) -> OpenFile:
+    """Note that a store of this process opens the file; refuse if the other library holds it."""
+    found = os.stat(real)  # noqa: PTH116 - as above
+    identity = (found.st_dev, found.st_ino)
+    with _lock:
+        entry = _book.get(identity) or OpenFile(identity, driver)
+        if entry.driver != driver:
+            raise StoreRefused(
+                f"{real}: this process has the file open through {entry.driver}; a second SQLite library ({driver}) "
+                f"would break its locks and can corrupt it: use driver={entry.driver} everywhere in this process"
+            )
+        entry.holders += 1
+        _book[identity] = entry
+        return entry
+
+
+def leave(entry: OpenFile) -> None:
+    """Note that a store of this process has let go of the file."""
+    with _lock:
+        entry.holders -= 1
+        if not entry.holders:
+            del _book[entry.identity]

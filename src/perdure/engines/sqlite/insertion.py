@@ -1,0 +1,198 @@
+"""How jobs are inserted: a plan, the same for the store's own writer and for a connection of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import Intake, NewJob, Receipt
+from perdure.domain.states import JobState
+from perdure.engines.sqlite.conflict import line_up, meet_holder, park
+from perdure.engines.sqlite.instants import after, span, to_micros
+from perdure.engines.sqlite.plan import Ask, Do, Part, Plan, Statements, Turns
+from perdure.engines.sqlite.rows import states_text, to_document
+from perdure.errors import ArgumentError
+
+_NUL: Final = "\\u0000"  # as JSON writes it
+
+
+def plan_insert(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns) -> Plan:
+    """Plan the insertion of jobs; the generator's return value is their receipts, in order.
+
+    `sql` is `database.load("intake.sql", prefix)`, `now` the time in microseconds, `turns(n)` gives out the next n
+    places in line (for a connection of the caller: the time itself will do). All statements of a plan must run in one
+    transaction, or inside one savepoint: DuplicateJobError may come after some of them have run. The first one writes,
+    so that a deferred transaction takes the write lock at once instead of failing to upgrade later.
+    """
+    receipts: list[Receipt] = []
+    for keyed, group in groupby(jobs, key=_is_keyed):
+        run = list(group)
+        if keyed or len(run) == 1:
+            for job in run:
+                receipt = yield from _insert_one(sql, job, now, turns)
+                receipts.append(receipt)
+        else:
+            receipts += yield from _insert_plain(sql, run, now, turns)
+    return receipts
+
+
+def _is_keyed(job: NewJob) -> bool:
+    return job.unique is not None
+
+
+def _insert_plain(sql: Statements, jobs: list[NewJob], now: int, turns: Turns) -> Plan:
+    """Insert jobs without unique keys as one document."""
+    first = {job.id: job for job in reversed(jobs)}
+    distinct = jobs if len(first) == len(jobs) else list(reversed(first.values()))
+    shape = _shape(distinct[0])
+    alike = shape is not None and all(_shape(job) == shape for job in distinct)
+    insert = _insert_alike if alike else _insert_mixed
+    new = yield from insert(sql, distinct, now, turns(len(distinct)))
+    if len(new) == len(jobs):
+        return [Receipt(job.id, Intake.NEW) for job in jobs]
+    receipts = []
+    for job in jobs:
+        receipts.append(Receipt(job.id, Intake.NEW if job.id in new else Intake.EXISTING))
+        new.discard(job.id)
+    return receipts
+
+
+def _insert_alike(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> Part[set[JobId]]:
+    """Insert jobs that are ready at once and differ only in id and arguments; return those that are new."""
+    one = jobs[0]
+    ids = [job.id for job in jobs]
+    document = _check_document(jobs, [(job.id, job.args) for job in jobs])
+    params = {
+        "rows": document,
+        "now": now,
+        "turn": turn,
+        "kind": one.kind,
+        "queue": one.queue,
+        "priority": one.priority,
+        "max_attempts": one.max_attempts,
+        "crash_limit": one.crash_limit,
+        "tags": to_document(one.tags) if one.tags else None,
+        "meta": one.meta,
+    }
+    check_texts(one)
+    added = yield Do(sql["add_alike_jobs"], params)
+    new = set(ids)
+    if added < len(jobs):
+        new = yield from _placeless(sql, document)
+    lined_up = to_document(ids if len(new) == len(ids) else [job_id if job_id in new else None for job_id in ids])
+    line = {"ids": lined_up, "now": now, "turn": turn, "queue": one.queue, "priority": one.priority}
+    yield Do(sql["add_alike_ready"], line)
+    return new
+
+
+def _insert_mixed(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> Part[set[JobId]]:
+    """Insert jobs of many kinds, some of them for later; return those that are new."""
+    rows: list[tuple[Any, ...] | None] = [_row(job, now) for job in jobs]
+    document = _check_document(jobs, rows)
+    added = yield Do(sql["add_jobs"], {"rows": document, "now": now, "turn": turn})
+    new = {job.id for job in jobs}
+    if added < len(rows):
+        new = yield from _placeless(sql, document)
+        rows = [row if row and row[0] in new else None for row in rows]  # the others keep their turns
+        document = to_document(rows)
+    parked = sum(1 for row in rows if row and row[5] is not None and row[5] > now)
+    if parked < len(new):
+        yield Do(sql["add_all_ready"], {"rows": document, "now": now, "turn": turn})
+    if parked:
+        yield Do(sql["add_all_parked"], {"rows": document, "now": now})
+    return new
+
+
+def _placeless(sql: Statements, document: str) -> Part[set[JobId]]:
+    rows = yield Ask(sql["placeless"], {"rows": document})
+    return {job_id for (job_id,) in rows}
+
+
+def _shape(job: NewJob) -> tuple[Any, ...] | None:
+    """All of a job but its id and arguments; None if it has a time of its own."""
+    if job.delay is not None or job.run_at is not None:
+        return None
+    return (job.kind, job.queue, job.priority, job.max_attempts, job.crash_limit, job.tags, job.meta)
+
+
+def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns) -> Part[Receipt]:
+    """Insert one job by plain statements, and take its unique key if its first state claims it."""
+    check_texts(job)
+    due = _due(job, now)
+    parks = due is not None and due > now
+    unique = job.unique
+    holds = unique is not None and (JobState.SCHEDULED if parks else JobState.READY) in unique.states
+    if unique is not None and (receipt := (yield from meet_holder(sql, job, unique, holds, due, now, turns))):
+        return receipt
+    turn = turns(1)
+    added = yield Do(sql["add_job"], _values(job, due, now, turn))
+    if not added:
+        if unique is not None and holds:
+            yield Do(sql["drop_key"], {"key": unique.key, "job_id": job.id})
+        return Receipt(job.id, Intake.EXISTING)
+    if due is not None and parks:
+        yield park(sql, job.id, job.queue, due, (0, 0), now)
+    else:
+        yield line_up(sql, job.id, job.queue, job.priority, turn, (0, 0, now))
+    return Receipt(job.id, Intake.NEW)
+
+
+def check_texts(job: NewJob) -> None:
+    """Refuse, by the name of its field, text that no engine can keep: a NUL, or half a character."""
+    unique = None if job.unique is None else job.unique.key
+    fields = (("kind", job.kind), ("queue", job.queue), ("args", job.args), ("meta", job.meta), ("unique", unique))
+    for field, text in (*fields, *(("tags", tag) for tag in job.tags)):
+        if text is None:
+            continue
+        if "\0" in text:
+            raise ArgumentError(field, "holds a NUL character, which cannot be stored: take it out")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise ArgumentError(field, f"holds half a character, which cannot be stored: {error}") from error
+
+
+def _check_document(jobs: list[NewJob], rows: Sequence[tuple[Any, ...] | None]) -> str:
+    """The rows as a document; only if that looks odd is each job looked at."""
+    try:
+        document = to_document(rows)
+    except UnicodeEncodeError:
+        document = _NUL
+    if _NUL in document:
+        for job in jobs:
+            check_texts(job)
+    return document
+
+
+def _due(job: NewJob, now: int) -> int | None:
+    if job.delay is not None:
+        return after(now, job.delay)
+    if job.run_at is None:
+        return None
+    if job.run_at.tzinfo is None:
+        raise ArgumentError("run_at", f"must carry a time zone, got {job.run_at.isoformat()}")
+    return to_micros(job.run_at)
+
+
+def _row(job: NewJob, now: int) -> tuple[Any, ...]:
+    due = None if job.delay is None and job.run_at is None else _due(job, now)
+    tags = to_document(job.tags) if job.tags else None
+    return (
+        *(job.id, job.kind, job.queue, job.priority, job.args, due, job.max_attempts, job.crash_limit),
+        *(tags, job.meta),
+    )
+
+
+def _values(job: NewJob, due: int | None, now: int, turn: int) -> tuple[Any, ...]:
+    tags = to_document(job.tags) if job.tags else None
+    key, states, dead_for = None, None, None
+    if job.unique is not None:
+        key, states = job.unique.key, states_text(job.unique.states)
+        dead_for = None if job.unique.dead_for is None else span(job.unique.dead_for)
+    return (
+        *(job.id, job.kind, job.queue, job.priority, job.args, now, due, job.max_attempts, job.crash_limit),
+        *(key, states, dead_for, tags, job.meta, turn),
+    )

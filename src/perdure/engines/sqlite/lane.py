@@ -1,0 +1,183 @@
+"""A thread with a connection of its own that works off what the event loop hands it.
+
+SQLite's calls block, so they leave the loop's thread. Whatever has piled up while the thread was at work is taken as
+one batch, and its answers go back to the loop in one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.errors import ForkError, StoreUnavailable
+
+T = TypeVar("T")
+Work = Callable[[Transaction], T]
+
+_LARGEST_BATCH: Final = 500
+
+
+class Operation(ABC):
+    """Work to be done, and what came of it."""
+
+    __slots__ = ("error", "result")
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    @abstractmethod
+    def work(self, transaction: Transaction) -> Any:
+        """Do it; in the lane's thread, and perhaps more than once."""
+
+    @abstractmethod
+    def deliver(self) -> None:
+        """Hand what came of it to whoever waits; on the loop."""
+
+    def abandoned(self) -> bool:
+        """Whether nobody waits for it any more, so that it need not be begun."""
+        return False
+
+
+class Request(Operation):
+    """An operation for which one future waits."""
+
+    __slots__ = ("_future", "_work")
+
+    def __init__(self, work: Work[T], future: asyncio.Future[T]) -> None:
+        super().__init__()
+        self._work = work
+        self._future = future
+
+    def work(self, transaction: Transaction) -> Any:
+        """Do it; in the lane's thread, and perhaps more than once."""
+        return self._work(transaction)
+
+    def deliver(self) -> None:
+        """Hand what came of it to whoever waits; on the loop."""
+        settle(self._future, self.result, self.error)
+
+    def abandoned(self) -> bool:
+        """Whether nobody waits for it any more, so that it need not be begun."""
+        return self._future.cancelled()
+
+
+class Lane(ABC):
+    """The thread, its queue, and the way back to the loop."""
+
+    def __init__(self, name: str, connect: Callable[[], Connection]) -> None:
+        self._name = name
+        self._connect = connect
+        self._queue: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+
+    async def open(self) -> None:
+        """Start the thread and wait until it has its connection."""
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        opened: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._main, args=(opened,), name=self._name, daemon=True)
+        self._thread.start()
+        try:
+            await opened
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what was handed in, then end the thread."""
+        if self._thread and self._pid == os.getpid():
+            thread, self._thread = self._thread, None
+            self._queue.put(None)
+            await self._ended
+            thread.join()
+
+    def submit(self, work: Work[T]) -> asyncio.Future[T]:
+        """Hand work to the thread; the future brings its result, or its error."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self.put(Request(work, future))
+        return future
+
+    def put(self, operation: Operation) -> None:
+        """Hand an operation to the thread."""
+        if self._pid not in {0, os.getpid()}:
+            raise ForkError("this store was opened before a fork: open one in each process, after forking")
+        if self._thread is None:
+            raise StoreUnavailable("the store is closed: open a new one")
+        self._queue.put(operation)
+
+    @abstractmethod
+    def perform(self, connection: Connection, batch: list[Operation]) -> None:
+        """Do the work of a batch and note result or error on each operation; raises nothing."""
+
+    def idle(self, connection: Connection) -> None:  # noqa: B027 - a lane may have nothing to do then
+        """Nothing has come for a while, and the last batch asked to be called."""
+
+    def rest(self) -> float | None:
+        """How long to wait for work before `idle` is called; None waits for ever."""
+        return None
+
+    def delivered(self) -> None:  # noqa: B027 - as above
+        """Called on the loop with every batch of answers."""
+
+    def _main(self, opened: asyncio.Future[None]) -> None:
+        try:
+            connection = self._connect()
+        except Exception as error:  # noqa: BLE001 - handed to whoever opens
+            self._tell(settle, opened, None, error)
+        else:
+            self._tell(settle, opened, None, None)
+            while batch := self._next(connection):
+                self.perform(connection, batch)
+                self._tell(self._deliver, batch)
+            connection.close()
+        self._tell(settle, self._ended, None, None)
+
+    def _next(self, connection: Connection) -> list[Operation]:
+        """Wait for work and take all that there is; empty when the lane is to end."""
+        try:
+            first = self._queue.get(timeout=self.rest())
+        except queue.Empty:
+            self.idle(connection)
+            first = self._queue.get()
+        if first is None:
+            return []
+        batch = [first]
+        while len(batch) < _LARGEST_BATCH and not self._queue.empty():
+            following = self._queue.get()
+            if following is None:
+                self._queue.put(None)
+                break
+            batch.append(following)
+        return batch
+
+    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call, *args)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+
+    def _deliver(self, batch: list[Operation]) -> None:
+        self.delivered()
+        for operation in batch:
+            operation.deliver()
+
+
+def settle(future: asyncio.Future[T], result: T, error: Exception | None) -> None:
+    """Give a future its result or its error, unless its owner has given up."""
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

@@ -1,0 +1,114 @@
+"""Rows as they come out of the database, one JSON document for all of them, made into values of the domain."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from perdure.domain.job import Attempt, Claim, JobView, UniqueKey
+from perdure.domain.states import JobState
+from perdure.engines.sqlite.instants import from_micros, maybe_moment
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(list[Any])
+_texts: Final = msgspec.json.Decoder(tuple[str, ...])
+
+_VIEW: Final = (
+    *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
+    *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
+    *("warnings", "unique_key", "last_error"),
+)
+_MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
+
+
+def to_document(rows: Any) -> str:
+    """Write rows, or ids, as one JSON document to be bound as a parameter."""
+    return _encoder.encode(rows).decode()
+
+
+def from_document(document: bytes) -> list[Any]:
+    """Read rows; text that is not UTF-8, put there by other hands, must not hide the rows around it."""
+    try:
+        return _decoder.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decoder.decode(document.decode("utf-8", "replace"))
+
+
+def clean(text: str) -> str:
+    """Text that can be stored, whatever it was: half characters and NUL become the sign for the unreadable."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def texts(stored: str | None) -> tuple[str, ...]:
+    """A list of texts from its column."""
+    return () if stored is None else _texts.decode(stored)
+
+
+def states_text(states: frozenset[JobState]) -> str:
+    """A set of states for its column."""
+    return ",".join(sorted(states))
+
+
+@lru_cache
+def states_set(text: str) -> frozenset[JobState]:
+    """A set of states from its column."""
+    return frozenset(JobState(word) for word in text.split(",") if word)
+
+
+def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey | None:
+    """A job's unique key from its three columns."""
+    if key is None:
+        return None
+    return UniqueKey(key, states_set(states), None if dead_for is None else timedelta(microseconds=dead_for))
+
+
+def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
+    """A claim from its columns, job_id first and meta last."""
+    job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta = row
+    return Claim(
+        job_id,
+        token,
+        kind,
+        queue,
+        args,
+        failures,
+        crashes,
+        crash_limit,
+        from_micros(since),
+        claimed_at,
+        None if key is None else unique_key(key, states, dead_for),
+        () if tags is None else texts(tags),
+        meta,
+    )
+
+
+def view_of(row: list[Any]) -> JobView:
+    """A job's view from the columns of `gather`."""
+    seen = dict(zip(_VIEW, row, strict=True))
+    for column in _MOMENTS:
+        seen[column] = maybe_moment(seen[column])
+    seen["tags"] = texts(seen["tags"])
+    seen["warnings"] = texts(seen["warnings"])
+    seen["state"] = JobState(seen["state"])
+    return JobView(**seen)
+
+
+def attempt_of(row: list[Any]) -> Attempt:
+    """An attempt from its columns."""
+    job_id, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at = row
+    return Attempt(
+        job_id=job_id,
+        token=token,
+        number=number,
+        reason=reason,
+        worker=worker,
+        started_at=from_micros(started_at),
+        finished_at=from_micros(finished_at),
+        error_type=error_type,
+        message=message,
+        traceback=traceback,
+        next_at=maybe_moment(next_at),
+    )

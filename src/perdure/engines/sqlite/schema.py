@@ -1,0 +1,59 @@
+"""The shape of the database: migrations, applied by one process at a time."""
+
+from __future__ import annotations
+
+from perdure.engines.migrations import Migration, load_migrations, pending, require_current
+from perdure.engines.sql_files import fill_names
+from perdure.engines.sqlite.database import PACKAGE, Database
+from perdure.engines.sqlite.transaction import Transaction
+
+
+class SchemaPart:
+    """The schema of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("schema_history.sql")
+        self._known = load_migrations(PACKAGE)
+
+    async def migrate(self) -> list[str]:
+        """Apply what is missing; a database that is up to date is only looked at."""
+        if not pending(self._known, await self._database.read(self._applied)):
+            return []
+        return await self._database.write(self._migrate)
+
+    async def check_schema(self) -> None:
+        """Raise SchemaError unless the schema is the one that this code knows."""
+        require_current(self._known, await self._database.read(self._applied))
+
+    async def schema_dump(self) -> str:
+        """The schema as it stands in the database, one statement after another, sorted by name."""
+
+        def look(transaction: Transaction) -> list[str]:
+            rows = transaction.run(self._sql["dump"], {"prefix": self._database.prefix})
+            return [f"{sql};" for (sql,) in rows]
+
+        return "\n\n".join(await self._database.read(look)) + "\n"
+
+    def _migrate(self, transaction: Transaction) -> list[str]:
+        transaction.run(self._sql["create_history"])
+        missing = pending(self._known, self._applied(transaction))
+        for migration in missing:
+            self._apply(transaction, migration)
+        return [migration.name for migration in missing]
+
+    def _apply(self, transaction: Transaction, migration: Migration) -> None:
+        sql = fill_names(migration.sql, self._name)
+        for statement in sql.split(";\n"):
+            if statement.strip():
+                transaction.run(statement)
+        record = {"number": migration.number, "name": migration.name, "checksum": migration.checksum}
+        transaction.run(self._sql["record"], record | {"now": transaction.now})
+
+    def _applied(self, transaction: Transaction) -> dict[int, str]:
+        if not transaction.run(self._sql["history_exists"], {"table": self._name("migration")}):
+            return {}
+        return dict(transaction.run(self._sql["history"]))
+
+    def _name(self, thing: str) -> str:
+        return f"{self._database.prefix}{thing}"

@@ -1,0 +1,131 @@
+"""Wake-ups: how a worker learns within a fraction of a millisecond that there is work.
+
+Jobs made ready by this store wake it directly. Those of other processes are seen in the write-ahead log, which every
+commit writes to: on Linux inotify watches that file, elsewhere somebody looks every 10 ms.
+
+A commit becomes visible only after its last write to the log, by a change in shared memory that wakes nobody. So our
+writers open and close the log after a commit that made jobs ready, which the watchers take as "look now" (it costs a
+microsecond; setting the file's times would cost a journal entry). After a mere write, as by an app's own connection
+that enqueues in its own transaction, the watcher looks a little later, and again with growing pauses until it sees the
+commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from perdure.engines.sqlite import inotify
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.drivers import Connection
+from perdure.errors import StoreError
+
+_POLL_EVERY: Final = 0.010
+_PAUSES: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
+
+
+class SignalPart:
+    """Signals of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def ring(self, queues: Iterable[str]) -> None:  # noqa: ARG002 - a wake-up here means "look at all of yours"
+        """Wake the listeners of this store; those of other processes have been told by the commit itself."""
+        self._database.notify()
+
+    @asynccontextmanager
+    async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
+        """Listen: each item means "look now"; items that pile up are one."""
+        event = asyncio.Event()
+        connection = await asyncio.to_thread(self._database.connect_to_look)
+        self._database.listen(event.set)
+        doorbell = Doorbell(self._database, connection, event)
+        try:
+            yield Wakeups(event)
+        finally:
+            doorbell.close()
+            self._database.unlisten(event.set)
+            connection.close()
+
+
+class Wakeups:
+    """Wake-ups, one after another, for ever."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def __aiter__(self) -> Wakeups:
+        return self
+
+    async def __anext__(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+
+class Doorbell:
+    """Watches what other connections commit, and sets the event when there is something to do.
+
+    It looks from the loop's own thread: that takes some microseconds, and reading never waits for a writer.
+    """
+
+    def __init__(self, database: Database, connection: Connection, event: asyncio.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._connection = connection
+        self._event = event
+        self._sql = database.statements("signals.sql")
+        self._timer: asyncio.TimerHandle | None = None
+        self._pauses: Iterator[float] = iter(())
+        self._descriptor: int | None = None
+        self._version = self._connection.run(self._sql["version"])
+        try:
+            self._descriptor = inotify.watch(database.log)
+        except OSError:
+            self._poll()
+        else:
+            self._loop.add_reader(self._descriptor, self._touched)
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._timer:
+            self._timer.cancel()
+        if self._descriptor is not None:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+
+    def _touched(self) -> None:
+        assert self._descriptor is not None  # noqa: S101 - it is this one that has something to say
+        self._pauses = iter(_PAUSES)
+        if inotify.was_opened(self._descriptor):
+            self._look()
+        elif not self._timer:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        if (pause := next(self._pauses, None)) is not None:
+            self._timer = self._loop.call_later(pause, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        if not self._look():
+            self._look_later()
+
+    def _poll(self) -> None:
+        self._look()
+        self._timer = self._loop.call_later(_POLL_EVERY, self._poll)
+
+    def _look(self) -> bool:
+        """Whether somebody has committed since the last look; if that left something to do, set the event."""
+        try:
+            version = self._connection.run(self._sql["version"])
+            if version == self._version:
+                return False
+            self._version = version
+            if self._connection.run(self._sql["anything"])[0][0]:
+                self._event.set()
+        except StoreError:
+            self._event.set()  # the listener will meet the trouble itself, and tell of it
+        return True

@@ -1,0 +1,79 @@
+-- name: succeed_plainly
+-- Most jobs just succeed: all there is to say is id and token. A claim that was lost matches no lease, and nothing is
+-- written for it.
+INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since)
+SELECT
+    lease.job_id, lease.queue, 'succeeded', 'done', lease.claimed_at, :now,
+    (SELECT name FROM {worker} WHERE id = lease.worker_id), lease.failures, lease.crashes, lease.since
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.key AND lease.token = row.value;
+
+-- name: succeed
+INSERT INTO {finished} (
+    job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since, result, warnings
+)
+SELECT
+    lease.job_id, lease.queue, 'succeeded',
+    CASE WHEN row.value ->> 3 IS NULL THEN 'done' ELSE 'done with warnings' END,
+    lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
+    lease.failures, lease.crashes, lease.since, row.value ->> 2, row.value ->> 3
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
+
+-- name: end
+INSERT INTO {finished} (
+    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since
+)
+SELECT
+    lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
+    lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
+    row.value ->> 5, row.value ->> 6, lease.since
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
+
+-- name: park
+INSERT INTO {parked} (job_id, queue, state, reason, note, failures, crashes, due_at, since, parked_at)
+SELECT
+    lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
+    row.value ->> 5, row.value ->> 6, row.value ->> 7, lease.since, :now
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
+
+-- name: line_up
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+SELECT
+    lease.queue, job.priority, :turn + row.key, lease.job_id, row.value ->> 5, row.value ->> 6, lease.since,
+    row.value ->> 3
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+CROSS JOIN {job} AS job ON job.id = lease.job_id;
+
+-- name: note_turns
+UPDATE {job} SET turn = :turn + held.key
+FROM (
+    SELECT row.key, lease.job_id
+    FROM json_each(:rows) AS row
+    CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+) AS held
+WHERE {job}.id = held.job_id;
+
+-- name: record_attempts
+INSERT INTO {attempt} (
+    job_id, token, number, reason, error_type, message, traceback, next_at, worker, started_at, finished_at
+)
+SELECT
+    lease.job_id, lease.token, row.value ->> 2, row.value ->> 3, row.value ->> 4, row.value ->> 5, row.value ->> 6,
+    row.value ->> 7, COALESCE((SELECT name FROM {worker} WHERE id = lease.worker_id), ''), lease.claimed_at, :now
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
+
+-- name: stale
+SELECT CAST(json_group_array(row.key) AS BLOB)
+FROM json_each(:rows) AS row
+WHERE
+    NOT EXISTS (
+        SELECT 1 FROM {lease} AS lease WHERE lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+    );
+
+-- name: let_go
+DELETE FROM {lease} WHERE job_id IN (SELECT value FROM json_each(:ids));

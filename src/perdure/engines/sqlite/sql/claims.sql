@@ -1,0 +1,32 @@
+-- name: pick
+-- The front of one queue with all that its workers need, and the last token given, as one row.
+SELECT
+    CAST(json_group_array(json_array(
+        job_id, kind, args, failures, crashes, crash_limit, since,
+        unique_key, unique_states, unique_dead_for, tags, meta, priority, turn
+    )) AS BLOB),
+    (SELECT value FROM {counter} WHERE name = 'token')
+FROM (
+    SELECT
+        ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
+        ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta
+    FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
+    WHERE
+        ready.queue = :queue
+        AND EXISTS (SELECT 1 FROM {worker} WHERE id = :worker_id AND dead_at IS NULL)
+    ORDER BY ready.priority, ready.turn, ready.job_id
+    LIMIT :limit
+);
+
+-- name: spend_token
+UPDATE {counter} SET value = :token WHERE name = 'token';
+
+-- name: hold
+-- What was picked is the front of the queue up to its last job.
+INSERT INTO {lease} (job_id, token, worker_id, queue, failures, crashes, since, claimed_at)
+SELECT job_id, :token, :worker_id, queue, failures, crashes, since, :now
+FROM {ready}
+WHERE queue = :queue AND (priority, turn, job_id) <= (:priority, :turn, :job_id);
+
+-- name: take_out
+DELETE FROM {ready} WHERE queue = :queue AND (priority, turn, job_id) <= (:priority, :turn, :job_id);

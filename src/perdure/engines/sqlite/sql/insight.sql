@@ -1,0 +1,130 @@
+-- name: gather
+SELECT CAST(json_group_array(json_array(
+    id, kind, queue, priority, state, reason, args, tags, meta, created_at, due_at, since, started_at, finished_at,
+    failures, crashes, max_attempts, worker, cancel_at, result, warnings, unique_key, last_error
+)) AS BLOB)
+FROM
+
+-- name: ready
+SELECT
+    job.id, job.kind, job.queue, job.priority, 'ready' AS state, place.reason, job.args, job.tags, job.meta,
+    job.created_at, NULL AS due_at, place.since, NULL AS started_at, NULL AS finished_at,
+    place.failures, place.crashes, job.max_attempts, NULL AS worker,
+    NULL AS cancel_at, NULL AS result, NULL AS warnings, job.unique_key,
+    CASE WHEN place.failures + place.crashes > 0 THEN (
+        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
+    ) END AS last_error
+
+-- name: lease
+SELECT
+    job.id, job.kind, job.queue, job.priority, 'running' AS state, 'claimed' AS reason, job.args, job.tags, job.meta,
+    job.created_at, NULL AS due_at, place.since, place.claimed_at AS started_at, NULL AS finished_at,
+    place.failures, place.crashes, job.max_attempts, (SELECT name FROM {worker} WHERE id = place.worker_id) AS worker,
+    place.cancel_at, NULL AS result, NULL AS warnings, job.unique_key,
+    CASE WHEN place.failures + place.crashes > 0 THEN (
+        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
+    ) END AS last_error
+
+-- name: parked
+SELECT
+    job.id, job.kind, job.queue, job.priority, place.state,
+    place.reason || COALESCE(': ' || place.note, '') AS reason, job.args, job.tags, job.meta, job.created_at, place.due_at, place.since, NULL AS started_at, NULL AS finished_at,
+    place.failures, place.crashes, job.max_attempts, NULL AS worker,
+    NULL AS cancel_at, NULL AS result, NULL AS warnings, job.unique_key,
+    CASE WHEN place.failures + place.crashes > 0 THEN (
+        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
+    ) END AS last_error
+
+-- name: finished
+-- A job may die without a failure of its own: nobody had a handler for it. Its error is told all the same.
+SELECT
+    job.id, job.kind, job.queue, job.priority, place.state,
+    place.reason || COALESCE(': ' || place.note, '') AS reason, job.args, job.tags, job.meta, job.created_at, NULL AS due_at, place.since, place.started_at, place.finished_at,
+    place.failures, place.crashes, job.max_attempts, place.worker,
+    NULL AS cancel_at, place.result, place.warnings, job.unique_key,
+    CASE WHEN place.failures + place.crashes > 0 OR place.state = 'dead' THEN (
+        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
+    ) END AS last_error
+
+-- name: attempts
+SELECT CAST(json_group_array(json_array(
+    job_id, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at
+)) AS BLOB)
+FROM (SELECT * FROM {attempt} WHERE job_id = :job_id ORDER BY token);
+
+-- name: count_ready
+WITH RECURSIVE each_queue (queue) AS (
+    SELECT min(queue) FROM {ready}
+    UNION ALL
+    SELECT (SELECT min(queue) FROM {ready} WHERE queue > each_queue.queue)
+    FROM each_queue WHERE each_queue.queue IS NOT NULL
+)
+SELECT
+    queue, 'ready',
+    (SELECT count(*) FROM (SELECT 1 FROM {ready} AS ready WHERE ready.queue = each_queue.queue LIMIT :cap + 1))
+FROM each_queue WHERE queue IS NOT NULL;
+
+-- name: is_long
+-- Whether more jobs are ready than one would want to sort.
+SELECT count(*) > :length FROM (SELECT 1 FROM {ready} LIMIT :length + 1);
+
+-- name: count_lease
+SELECT queue, 'running', count(*) FROM {lease} GROUP BY queue;
+
+-- name: count_parked
+-- One seek for each pair of state and queue, never a walk through all rows.
+WITH RECURSIVE each_pair (state, queue) AS (
+    SELECT min(state), (SELECT min(queue) FROM {parked} WHERE state = (SELECT min(state) FROM {parked}))
+    FROM {parked}
+    UNION ALL
+    SELECT
+        COALESCE(
+            (SELECT state FROM {parked} WHERE state = each_pair.state AND queue > each_pair.queue LIMIT 1),
+            (SELECT min(state) FROM {parked} WHERE state > each_pair.state)
+        ),
+        COALESCE(
+            (SELECT min(queue) FROM {parked} WHERE state = each_pair.state AND queue > each_pair.queue),
+            (SELECT min(queue) FROM {parked} WHERE state = (SELECT min(state) FROM {parked} WHERE state > each_pair.state))
+        )
+    FROM each_pair WHERE each_pair.state IS NOT NULL
+)
+SELECT
+    queue, state,
+    (
+        SELECT count(*) FROM (
+            SELECT 1 FROM {parked} AS place
+            WHERE place.state = each_pair.state AND place.queue = each_pair.queue LIMIT :cap + 1
+        )
+    )
+FROM each_pair WHERE state IS NOT NULL;
+
+-- name: count_finished
+-- One seek for each pair of state and queue, never a walk through all rows.
+WITH RECURSIVE each_pair (state, queue) AS (
+    SELECT min(state), (SELECT min(queue) FROM {finished} WHERE state = (SELECT min(state) FROM {finished}))
+    FROM {finished}
+    UNION ALL
+    SELECT
+        COALESCE(
+            (SELECT state FROM {finished} WHERE state = each_pair.state AND queue > each_pair.queue LIMIT 1),
+            (SELECT min(state) FROM {finished} WHERE state > each_pair.state)
+        ),
+        COALESCE(
+            (SELECT min(queue) FROM {finished} WHERE state = each_pair.state AND queue > each_pair.queue),
+            (SELECT min(queue) FROM {finished} WHERE state = (SELECT min(state) FROM {finished} WHERE state > each_pair.state))
+        )
+    FROM each_pair WHERE each_pair.state IS NOT NULL
+)
+SELECT
+    queue, state,
+    (
+        SELECT count(*) FROM (
+            SELECT 1 FROM {finished} AS place
+            WHERE place.state = each_pair.state AND place.queue = each_pair.queue LIMIT :cap + 1
+        )
+    )
+FROM each_pair WHERE state IS NOT NULL;

@@ -1,0 +1,122 @@
+-- name: add_job
+-- An id that is stored already changes nothing.
+INSERT INTO {job} (
+    id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
+    unique_key, unique_states, unique_dead_for, tags, meta, turn
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- name: add_ready
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: add_parked
+INSERT INTO {parked} (job_id, queue, state, reason, due_at, failures, crashes, since, parked_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: add_alike_jobs
+-- A whole batch in one step: every step gives up the interpreter's lock and must win it back. What the jobs share is
+-- bound once, and only ids and arguments come in the document.
+INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, turn)
+SELECT
+    row.value ->> 0, :kind, :queue, :priority, row.value ->> 1, :now, :max_attempts, :crash_limit, :tags, :meta,
+    :turn + row.key
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: add_alike_ready
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+SELECT :queue, :priority, :turn + row.key, row.value, 0, 0, :now, 'enqueued'
+FROM json_each(:ids) AS row
+WHERE row.value IS NOT NULL;
+
+-- name: add_jobs
+-- As above, for jobs that share little.
+INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit, tags, meta, turn)
+SELECT
+    row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4, :now, row.value ->> 5,
+    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, :turn + row.key
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: placeless
+-- Every job stored before has its place; those just added have none yet.
+SELECT row.value ->> 0
+FROM json_each(:rows) AS row
+WHERE
+    NOT EXISTS (SELECT 1 FROM {finished} WHERE job_id = row.value ->> 0)
+    AND NOT EXISTS (
+        SELECT 1 FROM {job} AS job CROSS JOIN {ready} AS ready
+        WHERE
+            job.id = row.value ->> 0
+            AND ready.queue = job.queue AND ready.priority = job.priority AND ready.turn = job.turn
+            AND ready.job_id = job.id
+    )
+    AND NOT EXISTS (SELECT 1 FROM {lease} WHERE job_id = row.value ->> 0)
+    AND NOT EXISTS (SELECT 1 FROM {parked} WHERE job_id = row.value ->> 0);
+
+-- name: add_all_ready
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+SELECT row.value ->> 2, row.value ->> 3, :turn + row.key, row.value ->> 0, 0, 0, :now, 'enqueued'
+FROM json_each(:rows) AS row
+WHERE row.type = 'array' AND (row.value ->> 5 IS NULL OR row.value ->> 5 <= :now);
+
+-- name: add_all_parked
+INSERT INTO {parked} (job_id, queue, state, reason, due_at, failures, crashes, since, parked_at)
+SELECT
+    row.value ->> 0, row.value ->> 2, 'scheduled', 'enqueued', row.value ->> 5, 0, 0, row.value ->> 5, :now
+FROM json_each(:rows) AS row
+WHERE row.type = 'array' AND row.value ->> 5 > :now;
+
+-- name: take_key
+-- The primary key decides who holds it; only a hold past its time is taken over.
+INSERT INTO {unique_hold} (key, job_id) VALUES (:key, :job_id)
+ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL WHERE expires_at <= :now;
+
+-- name: key_holder
+SELECT job_id FROM {unique_hold} WHERE key = :key AND (expires_at IS NULL OR expires_at > :now);
+
+-- name: drop_key
+DELETE FROM {unique_hold} WHERE key = :key AND job_id = :job_id;
+
+-- name: pass_key_on
+UPDATE {unique_hold} SET job_id = :job_id, expires_at = NULL WHERE key = :key;
+
+-- name: waiting_place
+-- A job that waits can be given new arguments; one that runs or is finished stands in neither of these.
+SELECT
+    waiting.name, waiting.queue, waiting.priority, waiting.reason, waiting.failures, waiting.crashes, waiting.since,
+    job.unique_key, job.unique_states
+FROM (
+    SELECT
+        'ready' AS name, ready.queue, ready.priority, ready.reason, ready.failures, ready.crashes, ready.since
+    FROM {job} AS job CROSS JOIN {ready} AS ready
+    WHERE
+        job.id = :job_id
+        AND ready.queue = job.queue AND ready.priority = job.priority AND ready.turn = job.turn
+        AND ready.job_id = job.id
+    UNION ALL
+    SELECT 'parked', queue, NULL, 'enqueued', failures, crashes, since FROM {parked} WHERE job_id = :job_id
+) AS waiting
+CROSS JOIN {job} AS job ON job.id = :job_id;
+
+-- name: leave_ready
+DELETE FROM {ready}
+WHERE (queue, priority, turn, job_id) = (SELECT queue, priority, turn, id FROM {job} WHERE id = :job_id);
+
+-- name: replace_job
+UPDATE {job} SET args = :args, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn)
+WHERE id = :job_id;
+
+-- name: postpone
+UPDATE {parked} SET due_at = :due, since = CASE WHEN state = 'scheduled' THEN :due ELSE since END
+WHERE job_id = :job_id;
+
+-- name: leave_parked
+DELETE FROM {parked} WHERE job_id = :job_id;
+
+-- name: stored
+SELECT 1 FROM {job} WHERE id = :job_id;

@@ -1,0 +1,90 @@
+-- name: next_due
+SELECT min(due_at) FROM {parked} WHERE due_at IS NOT NULL;
+
+-- name: due
+SELECT
+    CAST(json_group_array(json_array(job_id, queue, unique_key, unique_states, unique_dead_for)) AS BLOB)
+FROM (
+    SELECT parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
+    FROM {parked} AS parked CROSS JOIN {job} AS job ON job.id = parked.job_id
+    WHERE parked.due_at IS NOT NULL AND parked.due_at <= :now
+    ORDER BY parked.due_at
+    LIMIT :limit
+);
+
+-- name: ready_from_parked
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+SELECT
+    parked.queue, job.priority, :turn + row.key, parked.job_id, parked.failures, parked.crashes,
+    min(parked.since, :now), :reason
+FROM json_each(:ids) AS row
+CROSS JOIN {parked} AS parked ON parked.job_id = row.value
+CROSS JOIN {job} AS job ON job.id = parked.job_id;
+
+-- name: note_turns
+UPDATE {job} SET turn = :turn + row.key FROM json_each(:ids) AS row WHERE {job}.id = row.value;
+
+-- name: leave_parked
+DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: hold_back
+UPDATE {parked} SET state = 'paused', reason = 'unique key held by another job', due_at = :due_at
+WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: orphans
+SELECT
+    CAST(json_group_array(json_array(
+        job_id, kind, args, failures, crashes, crash_limit, since,
+        unique_key, unique_states, unique_dead_for, tags, meta, token, queue, claimed_at, worker_id, worker, beat_at
+    )) AS BLOB)
+FROM (
+    SELECT
+        lease.job_id, lease.token, job.kind, lease.queue, job.args, lease.failures, lease.crashes, job.crash_limit,
+        lease.since, lease.claimed_at, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
+        lease.worker_id, worker.name AS worker, worker.beat_at
+    FROM {lease} AS lease
+    CROSS JOIN {job} AS job ON job.id = lease.job_id
+    LEFT JOIN {worker} AS worker ON worker.id = lease.worker_id
+    WHERE lease.job_id > :after AND (worker.id IS NULL OR worker.dead_at IS NOT NULL)
+    ORDER BY lease.job_id
+    LIMIT :limit
+);
+
+-- name: old
+-- One queue and state at a time: the index gives the oldest first.
+SELECT
+    CAST(json_group_array(job_id) AS BLOB)
+FROM (
+    SELECT job_id FROM {finished}
+    WHERE state = :state AND queue = :queue AND finished_at <= :before
+    ORDER BY finished_at
+    LIMIT :limit
+);
+
+-- name: finished_queues
+WITH RECURSIVE each_queue (queue) AS (
+    SELECT min(queue) FROM {finished} WHERE state = :state
+    UNION ALL
+    SELECT (SELECT min(queue) FROM {finished} WHERE state = :state AND queue > each_queue.queue)
+    FROM each_queue WHERE each_queue.queue IS NOT NULL
+)
+SELECT queue FROM each_queue WHERE queue IS NOT NULL;
+
+-- name: forget_attempts
+DELETE FROM {attempt} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_keys
+DELETE FROM {unique_hold}
+WHERE
+    key IN (SELECT job.unique_key FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value)
+    AND job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_finished
+DELETE FROM {finished} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_jobs
+DELETE FROM {job} WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_workers
+DELETE FROM {worker}
+WHERE dead_at <= :before AND NOT EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.worker_id = {worker}.id);

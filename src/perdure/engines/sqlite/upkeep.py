@@ -1,0 +1,117 @@
+"""What keeps the house in order. A look by the reader comes first, so that an idle house takes no write lock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any, Final
+
+from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.job import Orphan
+from perdure.domain.states import JobState, Reason
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.instants import after, from_micros, maybe_moment, span
+from perdure.engines.sqlite.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.storage.records import Keep, Promoted
+
+_WORKERS_KEPT: Final = timedelta(days=1)
+
+
+class UpkeepPart:
+    """Upkeep of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("upkeep.sql")
+        self._keys = Keys(database)
+
+    async def promote(self, limit: int) -> Promoted:
+        """Make parked jobs ready whose time has come, oldest due first."""
+        next_due = await self._database.read(self._next_due)
+        if next_due is None or next_due > self._database.now():
+            return Promoted({}, maybe_moment(next_due))
+        return await self._database.write(lambda transaction: self._promote(transaction, limit))
+
+    async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
+        """Claims of workers that are dead or no longer known, by job id."""
+        params = {"after": after or "", "limit": limit}
+
+        def look(transaction: Transaction) -> list[Orphan]:
+            ((document,),) = transaction.run(self._sql["orphans"], params)
+            return [_orphan(row, transaction.now) for row in from_document(document)]
+
+        return await self._database.read(look)
+
+    async def prune(self, keep: Keep, limit: int) -> int:
+        """Delete finished jobs kept long enough, and forget workers dead for a day."""
+        return await self._database.write(lambda transaction: self._prune(transaction, keep, limit))
+
+    def forget(self, transaction: Transaction, ids: list[JobId]) -> None:
+        """Delete finished jobs with all that belongs to them."""
+        params = {"ids": to_document(ids)}
+        for statement in ("forget_attempts", "forget_keys", "forget_finished", "forget_jobs"):
+            transaction.change(self._sql[statement], params)
+
+    def make_ready(self, transaction: Transaction, ids: list[JobId], reason: Reason) -> None:
+        """Move parked jobs to the end of their lines."""
+        document = to_document(ids)
+        turn = self.give_turns(transaction, ids)
+        moved = {"ids": document, "turn": turn, "now": transaction.now, "reason": reason}
+        transaction.change(self._sql["ready_from_parked"], moved)
+        transaction.change(self._sql["leave_parked"], {"ids": document})
+
+    def give_turns(self, transaction: Transaction, ids: list[JobId]) -> int:
+        """Give jobs that come back their places in line, in this order, and return the first."""
+        turn = transaction.turns(len(ids))
+        transaction.change(self._sql["note_turns"], {"ids": to_document(ids), "turn": turn})
+        return turn
+
+    def _next_due(self, transaction: Transaction) -> int | None:
+        ((due,),) = transaction.run(self._sql["next_due"])
+        earliest: int | None = due
+        return earliest
+
+    def _promote(self, transaction: Transaction, limit: int) -> Promoted:
+        ((document,),) = transaction.run(self._sql["due"], {"now": transaction.now, "limit": limit})
+        due = from_document(document)
+        moves = [
+            (job_id, unique, JobState.READY)
+            for job_id, _, *columns in due
+            if (unique := unique_key(*columns)) is not None
+        ]
+        denied = self._keys.settle(transaction, moves) if moves else set()
+        if denied:
+            held_back = {"ids": to_document(sorted(denied)), "due_at": after(transaction.now, KEY_RETRY)}
+            transaction.change(self._sql["hold_back"], held_back)
+        free = [row for row in due if row[0] not in denied]
+        if free:
+            self.make_ready(transaction, [row[0] for row in free], Reason.DUE)
+        return Promoted(dict(Counter(row[1] for row in free)), maybe_moment(self._next_due(transaction)))
+
+    def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
+        pruned = 0
+        for state, kept in (
+            (JobState.SUCCEEDED, keep.succeeded),
+            (JobState.CANCELLED, keep.cancelled),
+            (JobState.DEAD, keep.dead),
+        ):
+            if kept is None:
+                continue
+            before = transaction.now - span(kept)
+            for (queue,) in transaction.run(self._sql["finished_queues"], {"state": state}):
+                params = {"state": state, "queue": queue, "before": before, "limit": limit - pruned}
+                ((document,),) = transaction.run(self._sql["old"], params)
+                if ids := from_document(document):
+                    self.forget(transaction, ids)
+                    pruned += len(ids)
+        transaction.change(self._sql["forget_workers"], {"before": transaction.now - span(_WORKERS_KEPT)})
+        return pruned
+
+
+def _orphan(row: list[Any], now: int) -> Orphan:
+    token, queue, claimed_at, worker_id, worker, beat_at = row[12:]
+    silent_for = timedelta(microseconds=max(now - (claimed_at if beat_at is None else beat_at), 0))
+    claim = claim_of(row[:12], token, queue, from_micros(claimed_at))
+    return Orphan(claim, WorkerId(worker_id), worker or f"worker {worker_id}", silent_for)

@@ -1,0 +1,115 @@
+"""How workers show that they live, and how the dead are declared so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from perdure.domain.ids import WorkerId
+from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.drivers import Params, Row
+from perdure.engines.sqlite.instants import from_micros, maybe_moment, span
+from perdure.engines.sqlite.rows import texts, to_document
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.storage.records import CancelRequest
+
+
+class WorkerPart:
+    """The fleet, as the store knows it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("workers.sql")
+
+    async def register(self, worker: NewWorker) -> WorkerId:
+        """Enter a worker under an id that was never used before."""
+        params = {
+            "name": worker.name,
+            "host": worker.process.host,
+            "pid": worker.process.pid,
+            "process_started": worker.process.started,
+            "queues": to_document(worker.queues),
+            "concurrency": worker.concurrency,
+            "version": worker.version,
+        }
+
+        def enter(transaction: Transaction) -> WorkerId:
+            ((worker_id,),) = transaction.run(self._sql["register"], params | {"now": transaction.now})
+            return WorkerId(worker_id)
+
+        return await self._database.write(enter)
+
+    async def beat(self, worker_id: WorkerId) -> bool:
+        """Renew a lease, unless the worker has been declared dead."""
+        return await self._mark("beat", worker_id)
+
+    async def retire(self, worker_id: WorkerId) -> None:
+        """Declare a worker gone."""
+        await self._mark("retire", worker_id)
+
+    async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
+        """The jobs held by this worker that somebody wants called off."""
+        params = {"worker_id": worker_id}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["cancel_requests"], params))
+        return [CancelRequest(job_id, token) for job_id, token in rows]
+
+    async def workers(self) -> list[WorkerView]:
+        """All workers not yet forgotten, the living first."""
+        return await self._database.read(self._list)
+
+    async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
+        """Declare dead whose last beat is older than `lease`; a fleet in good health is only looked at."""
+        limit = span(lease)
+        living = [worker for worker in await self.workers() if worker.dead_at is None]
+        latest = from_micros(self._database.now() - limit)
+        if not any(worker.beat_at < latest for worker in living):
+            return []
+        return await self._database.write(
+            lambda transaction: self._bury(
+                transaction, "bury_silent", {"now": transaction.now, "silent_since": transaction.now - limit}
+            )
+        )
+
+    async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
+        """Declare dead the living workers of this host whose process is gone."""
+        gone = [
+            worker.id
+            for worker in await self.workers()
+            if worker.dead_at is None and worker.process.host == host and not is_alive(worker.process)
+        ]
+        if not gone:
+            return []
+        ids = to_document(gone)
+        return await self._database.write(
+            lambda transaction: self._bury(transaction, "bury", {"now": transaction.now, "ids": ids})
+        )
+
+    async def _mark(self, statement: str, worker_id: WorkerId) -> bool:
+        def mark(transaction: Transaction) -> bool:
+            return transaction.change(self._sql[statement], {"worker_id": worker_id, "now": transaction.now}) > 0
+
+        return await self._database.write(mark)
+
+    def _bury(self, transaction: Transaction, statement: str, params: Params) -> list[WorkerView]:
+        buried = {worker_id for (worker_id,) in transaction.run(self._sql[statement], params)}
+        return [worker for worker in self._list(transaction) if worker.id in buried]
+
+    def _list(self, transaction: Transaction) -> list[WorkerView]:
+        return [_view(row) for row in transaction.run(self._sql["workers"])]
+
+
+def _view(row: Row) -> WorkerView:
+    worker_id, name, host, pid, started, queues, concurrency, version, started_at, beat_at, dead_at, running = row
+    return WorkerView(
+        id=worker_id,
+        name=name,
+        process=ProcessIdentity(host, pid, started),
+        queues=texts(queues),
+        concurrency=concurrency,
+        version=version,
+        started_at=from_micros(started_at),
+        beat_at=from_micros(beat_at),
+        dead_at=maybe_moment(dead_at),
+        running=running,
+    )

@@ -1,0 +1,132 @@
+"""The lane of writes: one thread, one connection, one transaction for all that waits.
+
+A commit costs a flush of the disk, whatever it holds. So the writer takes every operation that has piled up during
+the last commit and puts them into the next one (group commit): alone, an operation waits for nobody; among many, they
+share the flush.
+
+Operations must not harm each other. They run one after another without savepoints, which would cost each of them two
+statements. If one fails, the whole transaction is rolled back and every operation runs again in one of its own, so
+that the error reaches only its owner. Work must therefore be repeatable: it keeps no state between runs.
+
+The log (WAL) is copied back by whoever commits past 4,000 pages, and by an idle writer; if readers have kept it from
+starting over and it has grown past its limit, it is cut back between two transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from perdure.engines.sqlite import log
+from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.lane import Lane, Operation
+from perdure.engines.sqlite.patience import patiently
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.errors import StoreError
+
+_IDLE_AFTER: Final = 1.0
+_COMMITS_PER_LOOK: Final = 64
+_COMMITS_OF_A_WRITER: Final = 16
+
+
+class Writer(Lane):
+    """Group commit. `rang` is called on the loop after a commit that made jobs ready."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        begin: Callable[[Connection], Transaction],
+        path_of_log: str,
+        rang: Callable[[], None],
+    ) -> None:
+        super().__init__("perdure-sqlite-writer", connect)
+        self._begin = begin
+        self._log = path_of_log
+        self._rang = rang
+        self._rings = False
+        self._dirty = False
+        self._commits = 0
+
+    def perform(self, connection: Connection, batch: list[Operation]) -> None:
+        """Run a batch in one transaction; if that fails because of one of them, each in its own."""
+        batch = [operation for operation in batch if not operation.abandoned()]
+        if batch and not self._together(connection, batch):
+            for operation in batch:
+                operation.error = None
+                self._together(connection, [operation])
+        self._commits += 1
+        if self._commits % _COMMITS_PER_LOOK == 0:
+            self._cut_log(connection)
+        if self._commits == _COMMITS_OF_A_WRITER:
+            self._grow_log(connection)
+
+    def _together(self, connection: Connection, batch: list[Operation]) -> bool:
+        """Run a batch in one transaction. False: nothing happened, and running them one by one may tell them apart."""
+        try:
+            patiently(lambda: connection.run("BEGIN IMMEDIATE"))
+        except StoreError as error:
+            return _refuse(batch, error)
+        transaction = self._begin(connection)
+        for operation in batch:
+            try:
+                operation.result = operation.work(transaction)
+            except Exception as error:  # noqa: BLE001 - handed to whoever asked
+                _roll_back(connection)
+                operation.error = error
+                return len(batch) == 1
+        try:
+            connection.run("COMMIT")
+        except StoreError as error:
+            _roll_back(connection)
+            return _refuse(batch, error)
+        self._dirty = True
+        if transaction.rings:
+            self._rings = True
+            log.touch(self._log)
+        return True
+
+    def delivered(self) -> None:
+        """Wake the listeners of this store, on its loop."""
+        if self._rings:
+            self._rings = False
+            self._rang()
+
+    def rest(self) -> float | None:
+        """Only a writer that has written has something to tidy."""
+        return _IDLE_AFTER if self._dirty else None
+
+    def idle(self, connection: Connection) -> None:
+        """Copy the log back while nobody is waiting."""
+        self._dirty = False
+        _checkpoint(connection, "PASSIVE")
+        self._cut_log(connection)
+
+    def _cut_log(self, connection: Connection) -> None:
+        if log.size(self._log) > log.LIMIT:
+            _checkpoint(connection, "TRUNCATE")
+
+    def _grow_log(self, connection: Connection) -> None:
+        try:
+            connection.run("BEGIN IMMEDIATE")
+        except StoreError:
+            return  # somebody else writes, and will have grown it or will not need to
+        log.grow_ahead(self._log)
+        _roll_back(connection)
+
+
+def _checkpoint(connection: Connection, mode: str) -> None:
+    try:
+        connection.run(f"PRAGMA wal_checkpoint({mode})")
+    except StoreError:
+        return  # a reader is in the way, or the disk is full: what is in the log is safe there
+
+
+def _roll_back(connection: Connection) -> None:
+    if connection.in_transaction:
+        connection.run("ROLLBACK")
+
+
+def _refuse(batch: list[Operation], error: StoreError) -> bool:
+    for operation in batch:
+        operation.error = error
+    return True

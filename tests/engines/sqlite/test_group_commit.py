@@ -1,0 +1,163 @@
+"""The writer: everybody who waits shares one commit, and nobody pays for another's error."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from typing import Any
+
+import apsw
+import pytest
+from tests.support.jobs import a_job, a_key, enqueue
+
+from perdure.domain.job import Intake, OnConflict
+from perdure.engines.sqlite import patience
+from perdure.engines.sqlite.store import SqliteStore
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.errors import ArgumentError, DuplicateJobError, ForkError, StoreUnavailable
+from perdure.storage.records import JobFilter, Page
+
+
+def commits(store: SqliteStore) -> int:
+    writer = store._database._writer
+    assert writer is not None
+    return writer._commits
+
+
+async def with_the_writer_busy(store: SqliteStore, path: str, *work: Any) -> list[Any]:
+    """Begin all this work while another connection holds the lock, so that it piles up."""
+    other = apsw.Connection(path)
+    other.execute("BEGIN IMMEDIATE")
+    first = asyncio.ensure_future(store._database.write(lambda _: None))
+    tasks = [asyncio.ensure_future(one) for one in work]
+    await asyncio.sleep(0)
+    other.execute("COMMIT")
+    other.close()
+    await first
+    return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+
+
+async def test_all_who_wait_share_one_commit(sqlite: SqliteStore, path: str) -> None:
+    before = commits(sqlite)
+    receipts = await with_the_writer_busy(sqlite, path, *(sqlite.insert([a_job()]) for _ in range(64)))
+    assert [receipt.intake for [receipt] in receipts] == [Intake.NEW] * 64
+    assert commits(sqlite) - before == 2
+    assert len(await sqlite.jobs(JobFilter(), Page(limit=100))) == 64
+
+
+async def test_the_same_id_from_two_callers_is_one_job(sqlite: SqliteStore, path: str) -> None:
+    job = a_job()
+    first, second = await with_the_writer_busy(sqlite, path, sqlite.insert([job]), sqlite.insert([job]))
+    assert [first[0].intake, second[0].intake] == [Intake.NEW, Intake.EXISTING]
+
+
+async def test_a_refused_operation_does_not_harm_its_neighbours(sqlite: SqliteStore, path: str) -> None:
+    await enqueue(sqlite, unique=a_key())
+    rejected = a_job(unique=a_key(on_conflict=OnConflict.REJECT))
+    good, bad, also_good = await with_the_writer_busy(
+        sqlite,
+        path,
+        sqlite.insert([a_job()]),
+        sqlite.insert([a_job(), rejected]),
+        sqlite.insert([a_job(unique=a_key("other"))]),
+    )
+    assert isinstance(bad, DuplicateJobError)
+    assert [good[0].intake, also_good[0].intake] == [Intake.NEW, Intake.NEW]
+    assert len(await sqlite.jobs(JobFilter(), Page())) == 3
+
+
+async def test_a_spoilt_job_does_not_harm_those_it_was_collected_with(sqlite: SqliteStore, path: str) -> None:
+    good, bad, also_good = await with_the_writer_busy(
+        sqlite, path, sqlite.insert([a_job()]), sqlite.insert([a_job(kind="half \ud800")]), sqlite.insert([a_job()])
+    )
+    assert isinstance(bad, ArgumentError)
+    assert [good[0].intake, also_good[0].intake] == [Intake.NEW, Intake.NEW]
+
+
+async def test_work_whose_caller_gave_up_is_not_begun(sqlite: SqliteStore, path: str) -> None:
+    begun: list[str] = []
+
+    async def give_up() -> None:
+        future = sqlite._database.write(lambda _: begun.append("given up"))
+        future.cancel()
+
+    async def go_on() -> None:
+        await sqlite._database.write(lambda _: begun.append("done"))
+
+    await with_the_writer_busy(sqlite, path, give_up(), go_on())
+    assert begun == ["done"]
+
+
+async def test_a_lock_held_too_long_is_told_with_what_to_do(
+    sqlite: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody who waits is told, nobody is forgotten, and the store works again afterwards."""
+    monkeypatch.setattr(patience, "LIMIT", 0.05)
+    other = apsw.Connection(path)
+    other.execute("BEGIN IMMEDIATE")
+    work = [sqlite.insert([a_job()]), sqlite.insert([a_job()]), sqlite.insert([a_job() for _ in range(200)])]
+    answers = await asyncio.wait_for(asyncio.gather(*work, return_exceptions=True), 30)
+    other.close()
+    assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
+    assert "waited 0.05 s" in str(answers[0])
+    assert await sqlite.jobs(JobFilter(), Page()) == []
+    await enqueue(sqlite)
+
+
+async def test_reading_does_not_wait_for_writing(sqlite: SqliteStore, path: str) -> None:
+    job_id = await enqueue(sqlite)
+    other = apsw.Connection(path)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("DELETE FROM perdure_job")
+    view = await asyncio.wait_for(sqlite.job(job_id), 5)
+    other.close()
+    assert view is not None
+
+
+async def test_an_empty_look_writes_nothing(sqlite: SqliteStore, path: str) -> None:
+    """An idle house takes no write lock: nothing due, nobody silent, nothing to migrate."""
+    other = apsw.Connection(path)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        assert (await asyncio.wait_for(sqlite.promote(100), 5)).total == 0
+        assert await asyncio.wait_for(sqlite.orphans(100), 5) == []
+    finally:
+        other.close()
+
+
+async def test_a_closed_store_says_so(path: str) -> None:
+    store = SqliteStore(path)
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await store.insert([a_job()])
+    await store.open()
+    await store.close()
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.insert([a_job()])
+
+
+async def test_use_after_a_fork_is_refused(sqlite: SqliteStore) -> None:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    with pytest.warns(DeprecationWarning) if os.sys.version_info >= (3, 12) else _nothing():
+        child = context.Process(target=_use, args=(sqlite, theirs))
+        child.start()
+    assert await asyncio.to_thread(ours.poll, 30)
+    assert ours.recv() == "ForkError"
+    await asyncio.to_thread(child.join, 30)
+    await enqueue(sqlite)
+
+
+def _use(store: SqliteStore, answer: Any) -> None:
+    try:
+        store._database.write(_never)
+    except ForkError:
+        answer.send("ForkError")
+    else:
+        answer.send("no error")
+    os._exit(0)
+
+
+def _never(_: Transaction) -> None:
+    raise AssertionError
