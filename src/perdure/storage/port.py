@@ -1,4 +1,4 @@
-"""What an engine can do, in seven narrow protocols and the one that joins them."""
+"""What an engine can do, in narrow protocols and the one that joins them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.storage.diagnosis import DiagnosisStore
 from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
 
 
@@ -24,6 +25,20 @@ class IntakeStore(Protocol):
         job holds is EXISTING and answered with that job's id (REJECT raises DuplicateJobError for the whole batch;
         REPLACE: see OnConflict). Two of one batch with the same key are one job. A job with a delay, or a run_at later
         than the database's now, is scheduled; any other is ready.
+        """
+
+
+class BorrowingStore(Protocol):
+    """Where jobs come in through a connection of the caller, as part of the caller's own transaction."""
+
+    def through(self, connection: object, *, blocking: bool = False) -> IntakeStore:
+        """Intake through this connection; the store need not be open, and is not opened.
+
+        Its `insert` commits and rolls back nothing that the caller began: the jobs are stored when the caller commits,
+        or not at all, and if it raises, the transaction goes on as if it had not been called. On a connection that
+        commits every statement by itself the jobs are stored at once, all or none. A connection that does not lead to
+        this store's database is refused by name. `blocking`: an async connection is refused, and `insert` never waits
+        for an event loop.
         """
 
 
@@ -151,6 +166,7 @@ class SchemaStore(Protocol):
 
 class Store(
     IntakeStore,
+    BorrowingStore,
     ClaimStore,
     WorkerStore,
     UpkeepStore,
@@ -158,6 +174,7 @@ class Store(
     CommandStore,
     SignalStore,
     SchemaStore,
+    DiagnosisStore,
     Protocol,
 ):
     """An engine: everything above on one object, bound to the event loop that opened it."""

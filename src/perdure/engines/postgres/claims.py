@@ -1,0 +1,149 @@
+"""How a worker takes jobs.
+
+One statement serves all wanted queues: it locks rows of `ready` in order, passing over those that others have locked,
+deletes them, writes the leases and reads the records. Where it begins to look is told by `Cursors`.
+
+When the connection breaks under a claim, nobody knows whether it was committed; if it was, a living worker holds jobs
+it has never heard of, and no rescuer would ever come for them. So the next claim of that worker first raises the
+worker's epoch, which waits for the lost statement or shuts it out, and then hands over what that one had taken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.clock import Clock
+from perdure.domain import transition
+from perdure.domain.ids import WorkerId
+from perdure.domain.job import Claim
+from perdure.domain.states import JobState, Reason
+from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
+from perdure.engines.postgres.arrays import number_array, text_array
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.cursors import Cursors
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.rows import Row, claims_of
+from perdure.engines.postgres.wire import Params, Wire
+from perdure.storage.records import Wanted
+
+KEY_HELD_FOR: Final = timedelta(seconds=30)
+
+
+class _Standing(Struct):
+    """What this store knows of a worker it claims for."""
+
+    epoch: int
+    newest_token: int = 0
+    in_doubt: bool = False
+
+
+class PostgresClaims:
+    """Takes jobs for workers, a batch at a time."""
+
+    def __init__(
+        self, naming: Naming, pool: Pool, clock: Clock | None, acknowledgements: PostgresAcknowledgements
+    ) -> None:
+        self._statements = naming.statements("claims.sql")
+        self._pool = pool
+        self._clock = clock
+        self._acknowledgements = acknowledgements
+        self._cursors = Cursors()
+        self._standings: dict[WorkerId, _Standing] = {}
+
+    async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
+        """Take ready jobs for this worker, queue by queue as wanted: by priority, then oldest first."""
+        limits: dict[str, int] = {}
+        for want in wanted:
+            limits[want.queue] = limits.get(want.queue, 0) + want.limit
+        limits = {queue: limit for queue, limit in limits.items() if limit > 0}
+        if not limits:
+            return []
+        return await self._pool.run(partial(self._claim, worker_id, limits))
+
+    async def _claim(self, worker_id: WorkerId, limits: dict[str, int], wire: Wire) -> list[Claim]:
+        standing = self._standings.get(worker_id)
+        if standing is None:
+            rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
+            if not rows:
+                return []
+            standing = self._standings[worker_id] = _Standing(rows[0][0])
+        if standing.in_doubt and (found := await self._recover(worker_id, standing, wire)):
+            return found
+        if self._cursors.wants_mark():
+            [[newest]] = await wire.fetch(self._statements["newest_number"])
+            self._cursors.mark(newest)
+        standing.in_doubt = True
+        rows = await self._look(worker_id, standing.epoch, limits, wire)
+        claims = await self._settle_keys(claims_of(rows), wire)
+        standing.in_doubt = False
+        if rows:
+            standing.newest_token = rows[0][1]
+        return claims
+
+    async def _look(self, worker_id: WorkerId, epoch: int, limits: dict[str, int], wire: Wire) -> list[Row]:
+        params: Params = {
+            "worker": worker_id,
+            "epoch": epoch,
+            "queues": text_array(list(limits)),
+            "limits": number_array(limits.values()),
+            "now": self._clock.now() if self._clock else None,
+        }
+        if not self._cursors.wants_full_look():
+            starts = text_array([number_array(self._cursors.starts(queue)) for queue in limits])
+            rows = await wire.fetch(self._statements["claim_onward"], {**params, "starts": starts})
+            self._cursors.looked(limits, ((row[3], row[15], row[16]) for row in rows))
+            if rows or not self._cursors.wants_full_look():
+                return rows
+        began = time.monotonic()
+        rows = await wire.fetch(self._statements["claim_front"], params)
+        self._cursors.looked_fully(time.monotonic() - began)
+        self._cursors.looked(limits, ((row[3], row[15], row[16]) for row in rows))
+        return rows
+
+    async def _recover(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> list[Claim]:
+        """Find out what a claim whose answer never came has taken."""
+        rows = await wire.fetch(self._statements["next_epoch"], {"worker": worker_id})
+        if not rows:
+            return []
+        standing.epoch = rows[0][0]
+        lost = {"worker": worker_id, "token": standing.newest_token}
+        rows = await wire.fetch(self._statements["lost_claims"], lost)
+        claims = await self._settle_keys(claims_of(rows), wire)
+        standing.in_doubt = False
+        standing.newest_token = max([row[1] for row in rows], default=standing.newest_token)
+        return claims
+
+    async def _settle_keys(self, claims: list[Claim], wire: Wire) -> list[Claim]:
+        """Let go of the keys not held while running, and take those held only then; who gets none, is paused."""
+        keyed = [(claim, claim.unique) for claim in claims if claim.unique and _key_moves(claim.unique.states)]
+        if not keyed:
+            return claims
+        rows = await wire.fetch(
+            self._statements["settle_keys"],
+            {
+                "ids": text_array([claim.job_id for claim, _ in keyed]),
+                "keys": text_array([unique.key for _, unique in keyed]),
+                "wanted": text_array([str(JobState.RUNNING in unique.states) for _, unique in keyed]),
+                "now": self._clock.now() if self._clock else None,
+            },
+        )
+        lucky = {row[0] for row in rows}
+        losers = {
+            claim.job_id for claim, unique in keyed if JobState.RUNNING in unique.states and claim.job_id not in lucky
+        }
+        if losers:
+            await self._acknowledgements.acknowledge(
+                [transition.paused(claim, Reason.KEY_HELD, KEY_HELD_FOR) for claim in claims if claim.job_id in losers]
+            )
+        return [claim for claim in claims if claim.job_id not in losers]
+
+
+def _key_moves(states: frozenset[JobState]) -> bool:
+    """Whether a claim changes who may hold the key."""
+    return (JobState.READY in states) != (JobState.RUNNING in states)

@@ -1,0 +1,176 @@
+"""Connections that mend themselves.
+
+A pool of a few connections for one purpose, opened when first needed. A connection that the server has closed while it
+lay idle is noticed before it is used again, so that a restart of the server costs nobody an error. One that breaks
+while a statement is under way leaves that statement in doubt: the caller is told so by StoreUnavailable, and the next
+call gets a new connection. A deadlock, or a transaction that could not be serialized, was surely rolled back and is
+tried again here.
+
+Sessions plan for keys: sequential scans and hash or merge joins are switched off, because a plan made while a table
+was small would be kept when it has grown; durability is never less than `synchronous_commit=on`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from perdure.engines.postgres.arrays import UnstorableTextError
+from perdure.engines.postgres.faults import ROLLED_BACK, translate
+from perdure.engines.postgres.wire import Params, Wire
+from perdure.errors import ForkError, SettingsError, StoreRefused
+
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+T = TypeVar("T")
+
+_TRIES: Final = 4
+_DEFAULTS: Final = {
+    "application_name": "perdure",
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+_BASE: Final = {
+    "TimeZone": "UTC",
+    "client_encoding": "UTF8",
+    "default_transaction_isolation": "read committed",
+    "search_path": "pg_catalog",
+    "jit": "off",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+_DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')"
+)
+_HASTY: Final = "SELECT set_config('synchronous_commit', 'off', false)"
+
+
+class Server:
+    """Where the database is, and how a session with it begins.
+
+    The option `prepare=off` of the URL is ours: behind a pooler that lends a connection for one transaction only,
+    statements cannot stay prepared.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query))
+        self.prepares = options.pop("prepare", "on") != "off"
+        try:
+            given = conninfo_to_dict(urlunsplit(parts._replace(query=urlencode(options, quote_via=quote))))
+        except psycopg.Error as error:
+            said = str(error).strip().replace(parts.password or "\0", "***")
+            raise SettingsError("url", f"is not understood: {said}") from None
+        self._params: dict[str, Any] = {**_DEFAULTS, **given}
+        password = given.get("password")
+        self.secret = str(password) if password else None
+
+    async def connect(self, *, generic_plans: bool = False, durable: bool = True) -> Connection:
+        """Open one session; raises the driver's own errors."""
+        connection = await psycopg.AsyncConnection.connect(**self._params, autocommit=True, prepare_threshold=None)
+        try:
+            settings = _BASE | ({"plan_cache_mode": "force_generic_plan"} if generic_plans else {})
+            sets = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+            await connection.execute(f"SELECT {sets}")
+            await connection.execute(_DURABLE if durable else _HASTY)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+
+class Pool:
+    """At most `size` connections for one purpose; whoever comes when all are busy waits."""
+
+    def __init__(self, server: Server, size: int = 1, *, prepare: bool = True, durable: bool = True) -> None:
+        self._server = server
+        self._prepare = prepare
+        self._durable = durable
+        self._size = size
+        self._turns = asyncio.Semaphore(size)
+        self._idle: list[Wire] = []
+        self._pid = os.getpid()
+        self._closed = True
+
+    def open(self) -> None:
+        """Allow connections to be made, from this process and from this event loop."""
+        self._pid = os.getpid()
+        self._closed = False
+
+    async def run(self, work: Callable[[Wire], Awaitable[T]]) -> T:
+        """Do a piece of work on a connection, and again if the server rolled it back; raises only our errors."""
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._run_once(work)
+            except ROLLED_BACK:
+                continue
+        try:
+            return await self._run_once(work)
+        except ROLLED_BACK as error:
+            raise translate(error, self._server.secret) from error
+
+    async def rows(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement and fetch what it answers."""
+        return await self.run(lambda wire: wire.fetch(sql, params))
+
+    async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
+        """Do a piece of work inside a transaction."""
+        return await self.run(lambda wire: wire.transaction(work))
+
+    async def close(self) -> None:
+        """Wait until the connections are free, and let go of them."""
+        if self._pid != os.getpid():
+            return
+        self._closed = True
+        for _ in range(self._size):
+            await self._turns.acquire()
+        idle, self._idle = self._idle, []
+        for wire in idle:
+            wire.drop()
+        for _ in range(self._size):
+            self._turns.release()
+
+    async def _run_once(self, work: Callable[[Wire], Awaitable[T]]) -> T:
+        if self._pid != os.getpid():
+            raise ForkError("this store was opened before a fork: open a new one in the child process")
+        async with self._turns:
+            wire = None
+            try:
+                wire = await self._sound_wire()
+                return await work(wire)
+            except ROLLED_BACK:
+                raise
+            except (psycopg.Error, UnstorableTextError, OSError) as error:
+                raise translate(error, self._server.secret) from error
+            finally:
+                if wire is not None:
+                    self._put_back(wire)
+
+    async def _sound_wire(self) -> Wire:
+        if self._closed:
+            raise StoreRefused("the store is not open: call open() first")
+        while self._idle:
+            wire = self._idle.pop()
+            if wire.is_sound():
+                return wire
+            wire.drop()
+        return Wire(
+            await self._server.connect(generic_plans=self._prepare, durable=self._durable),
+            prepare=self._prepare and self._server.prepares,
+        )
+
+    def _put_back(self, wire: Wire) -> None:
+        if wire.is_sound():
+            self._idle.append(wire)
+        else:
+            wire.drop()

@@ -1,0 +1,81 @@
+"""How far this store has claimed, and when it must look from the beginning all the same.
+
+A snapshot held open anywhere (a backup, a long report) stops vacuum, and then every job ever claimed leaves a dead
+entry at the front of the index of `ready`, where each look begins. So a store remembers, for each queue and priority,
+the number up to which it has taken jobs, and starts there. Whatever enters `ready` gets a new, higher number, so only
+two kinds of job can lie behind: those of a transaction that commits late, and those that another claimant gave back by
+dying before its commit. For them there is the full look, from the beginning: every second, and whenever nothing is
+found otherwise, but never for more than a twentieth of the time.
+
+A lane that others empty moves on too: the number that was the newest a second ago is safe to start from once a look
+has found the lane empty.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from perdure.domain.job import PRIORITIES
+
+FULL_LOOK_EVERY: Final = 1.0
+SHARE_OF_TIME: Final = 0.05
+SETTLING: Final = 1.0  # seconds after which a number's transaction has surely ended, or counts as late
+
+
+class Cursors:
+    """The memory of one store about the queues it serves. Pure but for the monotonic clock that it is given."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._lanes: dict[str, list[int]] = {}
+        self._found_nothing = True
+        self._last_full_look = float("-inf")
+        self._next_full_look = float("-inf")
+        self._mark: tuple[float, int] = (float("-inf"), 0)
+        self._settled = 0
+
+    def wants_full_look(self) -> bool:
+        """Whether the next look should begin at the beginning."""
+        now = self._monotonic()
+        if now < self._next_full_look:
+            return False
+        return self._found_nothing or now - self._last_full_look >= FULL_LOOK_EVERY
+
+    def wants_mark(self) -> bool:
+        """Whether it is time to ask for the newest number."""
+        return self._monotonic() - self._mark[0] >= SETTLING
+
+    def mark(self, newest: int) -> None:
+        """Note the newest number given out so far; the one noted before has settled by now."""
+        self._settled = max(self._settled, self._mark[1])
+        self._mark = (self._monotonic(), newest)
+
+    def starts(self, queue: str) -> list[int]:
+        """For each priority, the number after which to look."""
+        lanes = self._lanes.get(queue)
+        if lanes is None:
+            lanes = self._lanes[queue] = [0] * len(PRIORITIES)
+        return lanes
+
+    def looked(self, wanted: dict[str, int], found: Iterable[tuple[str, int, int]]) -> None:
+        """Learn from a look: how many were wanted of each queue, and the queue, priority and number of each found."""
+        taken = dict.fromkeys(wanted, 0)
+        lowest = dict.fromkeys(wanted, 0)
+        for queue, priority, number in found:
+            lanes = self.starts(queue)
+            lanes[priority] = max(lanes[priority], number)
+            taken[queue] += 1
+            lowest[queue] = max(lowest[queue], priority)
+        for queue, limit in wanted.items():
+            if limit > 0:
+                emptied = len(PRIORITIES) if taken[queue] < limit else lowest[queue]
+                lanes = self.starts(queue)
+                lanes[:emptied] = [max(lane, self._settled) for lane in lanes[:emptied]]
+        self._found_nothing = not any(taken.values())
+
+    def looked_fully(self, took: float) -> None:
+        """Note that a look from the beginning has just ended, and what it cost in seconds."""
+        self._last_full_look = self._monotonic()
+        self._next_full_look = self._last_full_look + took * (1 / SHARE_OF_TIME - 1)

@@ -1,0 +1,73 @@
+"""What can be seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.domain.job import Attempt, JobView
+from perdure.domain.states import JobState
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.filters import Selection, select
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.rows import attempt_of, view_of
+from perdure.storage.records import Count, JobFilter, Page
+
+
+class PostgresInsight:
+    """Looks at jobs without touching them."""
+
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+        self._statements = naming.statements("insight.sql")
+        self._pool = pool
+        self._clock = clock
+
+    async def now(self) -> datetime:
+        """The database's clock."""
+        now = self._clock.now() if self._clock else None
+        [[moment]] = await self._pool.rows(self._statements["now"], {"now": now})
+        found: datetime = moment
+        return found
+
+    async def job(self, job_id: JobId) -> JobView | None:
+        """One job, wherever it stands."""
+        views = await self.jobs(JobFilter(ids=(job_id,)), Page(1))
+        return views[0] if views else None
+
+    async def jobs(self, which: JobFilter, page: Page) -> list[JobView]:
+        """The jobs that match, newest (highest id) first."""
+        selection = select(which)
+        if page.before is not None:
+            selection.params["before"] = page.before
+            for conditions in selection.conditions.values():
+                conditions.append("p.job_id < %(before)s::uuid")
+        if not selection.conditions:
+            return []
+        selection.params["limit"] = page.limit
+        sql = f"SELECT * {jobs_query(self._statements, selection, 'DESC')}"
+        return [view_of(row) for row in await self._pool.rows(sql, selection.params)]
+
+    async def attempts(self, job_id: JobId) -> list[Attempt]:
+        """The attempts of a job that did not succeed, oldest first, over all its lives."""
+        return [attempt_of(row) for row in await self._pool.rows(self._statements["attempts"], {"id": job_id})]
+
+    async def counts(self, cap: int = 10_000) -> list[Count]:
+        """How many jobs stand where, at most `cap` counted for each queue and state."""
+        rows = await self._pool.rows(self._statements["counts"], {"cap": cap})
+        return [Count(queue, JobState(state), min(jobs, cap), jobs > cap) for queue, state, jobs in rows]
+
+
+def jobs_query(statements: Mapping[str, str], selection: Selection, order: str) -> str:
+    """A FROM clause of the jobs selected, in the order of their ids, up to `%(limit)s`.
+
+    Each place is read along its own index of ids; the order of hexadecimal text in "C" is that of the ids.
+    """
+    parts = []
+    for table, conditions in selection.conditions.items():
+        died = statements["or_died"] if table == "finished" else ""
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        select_ = f"{statements[f'view_{table}']} {statements['with_record']} {died} {where}"
+        parts.append(f"({select_} ORDER BY p.job_id {order} LIMIT %(limit)s::bigint)")
+    return f'FROM ({" UNION ALL ".join(parts)}) v ORDER BY id COLLATE "C" {order} LIMIT %(limit)s::bigint'

@@ -1,0 +1,255 @@
+"""Where jobs come in.
+
+`plan_insert` knows what to ask of the database and in which order, but never talks to it: it yields statements and is
+sent their rows. The store runs it on its own connections; whoever enqueues in the transaction of another driver runs
+the very same plan there.
+
+Unique keys are carried by the primary key of `unique_hold`. Keys are taken in the order of their digests, so that two
+batches cannot wait for each other. A statement that lost its key to a transaction it could not see yet looks again in
+a fresh snapshot; should the winner have let go in between, the loser tries once more, a few times, ever later (E1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.encoding import (
+    Texts,
+    encode_full,
+    encode_one,
+    encode_plain,
+    in_chunks,
+    is_plain,
+    moment_text,
+    seconds_text,
+)
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.wire import Wire
+from perdure.errors import DuplicateJobError, StoreUnavailable
+
+_PAUSES: Final = (0.01, 0.02, 0.04)
+_FULL_CHUNK: Final = 1_000
+
+Rows = Sequence[Sequence[Any]]
+
+
+class Step(Struct, frozen=True):
+    """A statement to run next, after a pause of so many seconds. Parameters are `%(name)s`, all of them texts."""
+
+    sql: str
+    params: Texts
+    pause: float = 0.0
+
+
+Plan = Generator[Step, Rows, list[Receipt]]
+
+
+def plan_insert(statements: Mapping[str, str], jobs: Sequence[NewJob], now: datetime | None = None) -> Plan:
+    """Store these jobs: yields each statement to run, wants its rows sent in, and returns a receipt for each job.
+
+    `statements` is `Naming(schema, prefix).statements("intake.sql")`. Every parameter is a text or None and every
+    column of an answer is a text or None, so that any driver will do; one that numbers its parameters replaces
+    `%(name)s` by `$n`. The statements must run one after the other on one connection at READ COMMITTED; where
+    `needs_transaction(jobs)` says so, inside one transaction, which is to be rolled back if the plan raises
+    (DuplicateJobError, ArgumentError, StoreUnavailable). `now` replaces the database's clock: for tests.
+    """
+    if all(map(is_plain, jobs)):
+        if len(jobs) == 1:
+            rows = yield Step(statements["insert_one"], encode_one(jobs[0], now))
+            return [Receipt(jobs[0].id, Intake.NEW if rows else Intake.EXISTING)]
+        receipts: list[Receipt] = []
+        for chunk in in_chunks(jobs):
+            rows = yield Step(statements["insert_plain"], encode_plain(chunk, now))
+            receipts += read_plain(chunk, rows)
+        return receipts
+    return (yield from _FullPlan(statements, jobs, now).run())
+
+
+def needs_transaction(jobs: Sequence[NewJob]) -> bool:
+    """Whether the plan for these jobs takes more than one statement that must hold together."""
+    if len(jobs) == 1:
+        unique = jobs[0].unique
+        return unique is not None and unique.on_conflict is OnConflict.REPLACE
+    return len(jobs) > _FULL_CHUNK or not all(map(is_plain, jobs))
+
+
+def read_plain(jobs: Sequence[NewJob], rows: Rows) -> list[Receipt]:
+    """The receipts for one chunk of plain jobs."""
+    [[_, listed]] = rows
+    if listed is None:
+        return [Receipt(job.id, Intake.NEW) for job in jobs]
+    new = set(listed.split(","))
+    receipts = []
+    for job in jobs:
+        receipts.append(Receipt(job.id, Intake.NEW if job.id in new else Intake.EXISTING))
+        new.discard(job.id)  # the same id again in this batch
+    return receipts
+
+
+class _FullPlan:
+    """The plan for a batch in which some jobs have a key or a time."""
+
+    def __init__(self, statements: Mapping[str, str], jobs: Sequence[NewJob], now: datetime | None) -> None:
+        self._statements = statements
+        self._jobs = jobs
+        self._now = now
+        self._receipts: dict[int, Receipt] = {}
+
+    def run(self) -> Plan:
+        first_by_key: dict[str, int] = {}
+        first_by_id: dict[str, int] = {}
+        again: list[tuple[int, int]] = []
+        fresh: list[int] = []
+        for number, job in enumerate(self._jobs):
+            first = first_by_id.setdefault(job.id, number)
+            if first == number and job.unique:
+                first = first_by_key.setdefault(job.unique.key, number)
+            if first == number:
+                fresh.append(number)
+            else:
+                again.append((number, first))
+        position = 0
+        for chunk in in_chunks([self._jobs[number] for number in fresh], _FULL_CHUNK):
+            yield from self._insert(fresh[position : position + len(chunk)])
+            position += len(chunk)
+        for number, first in again:
+            yield from self._repeat(number, self._receipts[first])
+        return [self._receipts[number] for number in range(len(self._jobs))]
+
+    def _insert(self, numbers: Sequence[int]) -> Generator[Step, Rows, None]:
+        jobs = [self._jobs[number] for number in numbers]
+        rows = yield Step(self._statements["insert_full"], encode_full(jobs, self._now))
+        for number in numbers:
+            self._receipts[number] = Receipt(self._jobs[number].id, Intake.NEW)
+        for position, known, took_key, holder in rows:
+            number = numbers[int(position) - 1]
+            job = self._jobs[number]
+            if took_key == "true" and job.unique:  # its id came in by another way at the same moment
+                yield self._step("let_go", key=job.unique.key, id=job.id)
+            if known == "true" or took_key == "true" or job.unique is None:
+                self._receipts[number] = Receipt(job.id, Intake.EXISTING)
+            else:
+                self._receipts[number] = yield from self._meet(job, job.unique, holder)
+
+    def _repeat(self, number: int, first: Receipt) -> Generator[Step, Rows, None]:
+        """A job whose id or key came earlier in the same batch."""
+        job = self._jobs[number]
+        if job.unique and job.id != first.job_id and job.unique.on_conflict is not OnConflict.RETURN:
+            self._receipts[number] = yield from self._meet(job, job.unique, first.job_id)
+        else:
+            self._receipts[number] = Receipt(first.job_id, Intake.EXISTING)
+
+    def _meet(self, job: NewJob, unique: UniqueKey, holder: str | None) -> Generator[Step, Rows, Receipt]:
+        """The key was taken when we came: by `holder`, or by somebody we could not see."""
+        if unique.on_conflict is OnConflict.REPLACE:
+            return (yield from self._replace(job, unique))
+        for pause in (*_PAUSES, None):
+            if holder is None:
+                rows = yield self._step("holder", key=unique.key)
+                holder = rows[0][0] if rows else None
+            if holder is not None:
+                if unique.on_conflict is OnConflict.REJECT and holder != job.id:
+                    raise DuplicateJobError(unique.key, holder)
+                return Receipt(JobId(holder), Intake.EXISTING)
+            if pause is not None:
+                receipt, holder = yield from self._insert_alone(job, pause)
+                if receipt:
+                    return receipt
+        raise StoreUnavailable(f"the unique key {unique.key!r} changes hands too fast: try again")
+
+    def _replace(self, job: NewJob, unique: UniqueKey) -> Generator[Step, Rows, Receipt]:
+        """Rewrite the holder if it still waits; take the key from one that runs or has ended."""
+        for pause in (0.0, *_PAUSES):
+            rows = yield self._step("lock_holder", key=unique.key)
+            if rows:
+                holder: str = rows[0][0]
+                if (yield self._rewrite(holder, job)):
+                    return Receipt(JobId(holder), Intake.REPLACED)
+                [[gone]] = yield self._step("is_beyond_reach", id=holder)
+                if gone != "true":  # it moved between its places while we looked
+                    continue
+                yield self._step("let_go", key=unique.key, id=holder)
+            receipt, _ = yield from self._insert_alone(job, pause)
+            if receipt:
+                return receipt
+        raise StoreUnavailable(f"the unique key {unique.key!r} changes hands too fast: try again")
+
+    def _insert_alone(self, job: NewJob, pause: float) -> Generator[Step, Rows, tuple[Receipt | None, str | None]]:
+        """Try one job again; its receipt, or else who holds the key."""
+        rows = yield Step(self._statements["insert_full"], encode_full((job,), self._now), pause)
+        if not rows:
+            return Receipt(job.id, Intake.NEW), None
+        [[_, known, _, holder]] = rows
+        return (Receipt(job.id, Intake.EXISTING), None) if known == "true" else (None, holder)
+
+    def _rewrite(self, holder: str, job: NewJob) -> Step:
+        run_at, delay = moment_text(job.run_at), seconds_text(job.delay)
+        return self._step("replace", id=holder, args=job.args, priority=str(job.priority), run_at=run_at, delay=delay)
+
+    def _step(self, name: str, **params: str | None) -> Step:
+        return Step(self._statements[name], {"now": moment_text(self._now), **params})
+
+
+async def follow(
+    plan: Plan, run: Callable[[str, Texts], Awaitable[Rows]], pause: Callable[[float], Awaitable[None]]
+) -> list[Receipt]:
+    """Run a plan to its end on whatever runs statements."""
+    try:
+        step = next(plan)
+        while True:
+            if step.pause:
+                await pause(step.pause)
+            step = plan.send(await run(step.sql, step.params))
+    except StopIteration as end:
+        receipts: list[Receipt] = end.value
+        return receipts
+
+
+class PostgresIntake:
+    """The plan, run on the store's own connections."""
+
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+        self._statements = naming.statements("intake.sql")
+        self._pool = pool
+        self._clock = clock
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Store all these jobs in one transaction and answer in their order."""
+        if not jobs:
+            return []
+        if not needs_transaction(jobs):
+            return await self._pool.run(lambda wire: self._follow_plan(wire, jobs))
+        if all(map(is_plain, jobs)):
+            return await self._pool.transaction(lambda wire: self._insert_many(wire, jobs))
+        return await self._pool.transaction(lambda wire: self._follow_plan(wire, jobs))
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None
+
+    async def _follow_plan(self, wire: Wire, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await follow(plan_insert(self._statements, jobs, self._now()), wire.fetch, asyncio.sleep)
+
+    async def _insert_many(self, wire: Wire, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Encode the next chunk in a thread while the server works on this one."""
+        sql, now = self._statements["insert_plain"], self._now()
+        receipts: list[Receipt] = []
+        chunks = list(in_chunks(jobs))
+        params = encode_plain(chunks[0], now)
+        for position, chunk in enumerate(chunks):
+            writing = asyncio.create_task(wire.fetch(sql, params))
+            try:
+                if position + 1 < len(chunks):
+                    params = await asyncio.to_thread(encode_plain, chunks[position + 1], now)
+            finally:
+                rows = await writing
+            receipts += read_plain(chunk, rows)
+        return receipts

@@ -1,0 +1,118 @@
+"""Wake-ups: NOTIFY and LISTEN.
+
+A notification takes a lock on the whole database when it is committed, so it is never sent by a statement that writes
+jobs, and never more than once in a few milliseconds: the first ring goes out at once on a connection of its own, those
+that come while it rests go out together. Whoever listens in the same process is told without the database.
+
+Behind a pooler that lends connections for one transaction LISTEN hears nothing: wake-ups are hints, polling is the
+truth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import psycopg
+
+from perdure.engines.postgres.arrays import UnstorableTextError, text_array
+from perdure.engines.postgres.connections import Pool, Server
+from perdure.engines.postgres.naming import Naming
+from perdure.errors import PerdureError
+
+_REST: Final = 0.005
+_PATIENCE: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+_NOTIFY: Final = "SELECT pg_notify(%(channel)s::text, queue) FROM unnest(%(queues)s::text[]) AS q (queue)"
+_LONGEST: Final = 2_000  # bytes of a queue's name that a notification surely carries
+
+
+class PostgresSignals:
+    """Rings for others, and listens to them."""
+
+    def __init__(self, naming: Naming, server: Server, pool: Pool) -> None:
+        self._channel = naming.channel
+        self._server = server
+        self._pool = pool
+        self._pending: set[str] = set()
+        self._ringing: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._ears: set[asyncio.Event] = set()
+
+    def ring(self, queues: Iterable[str]) -> None:
+        """Tell workers, soon and without waiting, that these queues have work."""
+        self._pending.update(queues)
+        if not self._pending:
+            return
+        self._wake()
+        if self._ringing is None:
+            self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet())
+
+    @asynccontextmanager
+    async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
+        """Listen: each item means "look now". Items that pile up are one."""
+        ear = asyncio.Event()
+        self._ears.add(ear)
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+        try:
+            yield _heard(ear)
+        finally:
+            self._ears.discard(ear)
+            if not self._ears:
+                await self._stop_listening()
+
+    async def close(self) -> None:
+        """Send what is pending and hear no more."""
+        if self._ringing is not None:
+            await asyncio.wait([self._ringing])
+        await self._stop_listening()
+
+    async def _ring_until_quiet(self) -> None:
+        try:
+            while self._pending:
+                queues, self._pending = self._pending, set()
+                with suppress(PerdureError, UnstorableTextError):  # a hint that is lost is made up for by polling
+                    names = text_array([queue.encode()[:_LONGEST].decode(errors="ignore") for queue in queues])
+                    await self._pool.rows(_NOTIFY, {"channel": self._channel, "queues": names})
+                await asyncio.sleep(_REST)
+        finally:
+            self._ringing = None
+
+    async def _listen(self) -> None:
+        """Hear until cancelled; after a loss connect again, ever more patiently, and look once for what was missed."""
+        failures = 0
+        while True:
+            with suppress(psycopg.Error, OSError):
+                connection = await self._server.connect()
+                try:
+                    await connection.execute(f'LISTEN "{self._channel}"')
+                    failures = 0
+                    self._wake()
+                    await self._hear(connection)
+                finally:
+                    await connection.close()
+            await asyncio.sleep(_PATIENCE[min(failures, len(_PATIENCE) - 1)])
+            failures += 1
+
+    async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        async for _ in connection.notifies():
+            self._wake()
+
+    def _wake(self) -> None:
+        for ear in self._ears:
+            ear.set()
+
+    async def _stop_listening(self) -> None:
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def _heard(ear: asyncio.Event) -> AsyncIterator[None]:
+    while True:
+        await ear.wait()
+        ear.clear()
+        yield None

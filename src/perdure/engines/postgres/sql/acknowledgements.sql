@@ -1,0 +1,77 @@
+-- name: acknowledge_done
+-- Jobs without a key that are done. A claim that was lost matches no row; then those that were written are listed.
+WITH gone AS (
+    DELETE FROM {lease} l
+    USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[])
+          WITH ORDINALITY AS i (id, token, result, warnings, number)
+    WHERE l.job_id = i.id AND l.token = i.token
+    RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at,
+              i.result, i.warnings, i.number
+), done AS (
+    INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since,
+                            result, warnings)
+    SELECT g.job_id, g.queue, 'succeeded', CASE WHEN g.warnings IS NULL THEN 'done' ELSE 'done with warnings' END,
+           g.claimed_at, coalesce(%(now)s::timestamptz, now()),
+           coalesce(w.name, 'worker ' || g.worker_id), g.failures, g.crashes, g.since, g.result, g.warnings
+    FROM gone g LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = g.worker_id OFFSET 0) w ON true
+)
+SELECT CASE WHEN (SELECT count(*) FROM gone) < %(count)s::int THEN (SELECT array_agg(number) FROM gone) END,
+       (SELECT count(*) FROM gone);
+
+-- name: acknowledge
+-- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
+-- (as long as the dead do, or for good; never wait), or free.
+WITH input AS MATERIALIZED (
+    SELECT i.*, sha256(convert_to(i.key, 'UTF8')) AS hold
+    FROM unnest(
+        %(ids)s::uuid[], %(tokens)s::bigint[], %(states)s::text[], %(reasons)s::text[], %(failures)s::int[],
+        %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
+        %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
+        %(key_uses)s::text[], %(kept_fors)s::float8[]
+    ) WITH ORDINALITY AS i (id, token, state, reason, failures, crashes, wait, attempt, error_type, message, traceback,
+                            result, warnings, note, key, key_use, kept_for, number)
+), gone AS (
+    DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
+    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id, expires_at)
+    SELECT hold, id, coalesce(%(now)s::timestamptz, now()) + make_interval(secs => kept_for)
+    FROM gone WHERE key_use IN ('hold', 'keep') ORDER BY hold
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = excluded.expires_at
+        WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
+    RETURNING job_id
+), freed AS (
+    DELETE FROM {unique_hold} h USING gone g WHERE g.key_use = 'free' AND h.key = g.hold AND h.job_id = g.id
+), fate AS MATERIALIZED (
+    SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
+           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.reason AS said,
+           coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
+           CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
+           CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
+           m.now + CASE WHEN m.must_wait THEN interval '30 seconds' ELSE make_interval(secs => g.wait) END AS due_at
+    FROM gone g
+    LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = g.worker_id OFFSET 0) w ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(%(now)s::timestamptz, now()) AS now,
+               g.key_use IS NOT DISTINCT FROM 'hold' AND g.id NOT IN (SELECT job_id FROM held) AS must_wait
+    ) m
+), tried AS (
+    INSERT INTO {attempt} (job_id, token, number, reason, worker, started_at, finished_at, error_type, message,
+                           traceback, next_at)
+    SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at
+    FROM fate WHERE error_type IS NOT NULL
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
+    SELECT queue, priority, id, failures, crashes, since, reason FROM fate WHERE state = 'ready' ORDER BY number
+), parked AS (
+    INSERT INTO {parked} (job_id, queue, priority, state, reason, note, due_at, failures, crashes, since, parked_at)
+    SELECT id, queue, priority, state, reason, note, due_at, failures, crashes, since, now
+    FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
+), done AS (
+    INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
+                            since, result, warnings)
+    SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings
+    FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
+)
+SELECT CASE WHEN (SELECT count(*) FROM fate) < %(count)s::int THEN (SELECT array_agg(number) FROM fate) END,
+       (SELECT count(*) FROM fate);

@@ -1,0 +1,104 @@
+-- name: claim_front
+-- Take jobs from the beginning of each queue. The worker's row is locked against burial, and its epoch must be ours.
+WITH me AS MATERIALIZED (
+    SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
+), picked AS MATERIALIZED (
+    SELECT r.*
+    FROM (
+        SELECT queue, wanted FROM unnest(%(queues)s::text[], %(limits)s::int[]) AS q (queue, wanted)
+        WHERE EXISTS (SELECT FROM me) OFFSET 0
+    ) w
+    CROSS JOIN LATERAL (
+        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since FROM {ready}
+        WHERE queue = w.queue
+        ORDER BY priority, seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
+    ) r
+), gone AS (
+    DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
+), batch AS MATERIALIZED (
+    SELECT nextval('{claim_token}') AS token, coalesce(%(now)s::timestamptz, now()) AS now
+), held AS (
+    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at)
+    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now
+    FROM picked p CROSS JOIN batch b
+)
+SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, p.priority, p.seq
+FROM picked p CROSS JOIN batch b
+CROSS JOIN LATERAL (
+    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta
+    FROM {job} WHERE id = p.job_id OFFSET 0
+) j;
+
+-- name: claim_onward
+-- The same, each priority of each queue from where we left off.
+WITH me AS MATERIALIZED (
+    SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
+), picked AS MATERIALIZED (
+    SELECT r.*
+    FROM (
+        SELECT queue, wanted, starts
+        FROM unnest(%(queues)s::text[], %(limits)s::int[], %(starts)s::text[]) AS q (queue, wanted, starts)
+        WHERE EXISTS (SELECT FROM me) OFFSET 0
+    ) w
+    CROSS JOIN LATERAL (
+        SELECT r.*
+        FROM unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
+        CROSS JOIN LATERAL (
+            SELECT ctid, queue, priority, seq, job_id, failures, crashes, since FROM {ready}
+            WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
+            ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
+        ) r
+        LIMIT w.wanted
+    ) r
+), gone AS (
+    DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
+), batch AS MATERIALIZED (
+    SELECT nextval('{claim_token}') AS token, coalesce(%(now)s::timestamptz, now()) AS now
+), held AS (
+    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at)
+    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now
+    FROM picked p CROSS JOIN batch b
+)
+SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, p.priority, p.seq
+FROM picked p CROSS JOIN batch b
+CROSS JOIN LATERAL (
+    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta
+    FROM {job} WHERE id = p.job_id OFFSET 0
+) j;
+
+-- name: newest_number
+SELECT last_value FROM {ready_seq};
+
+-- name: epoch
+SELECT epoch FROM {worker} WHERE id = %(worker)s::bigint;
+
+-- name: next_epoch
+-- Waits for a claim that is still under way, and shuts out one that has yet to arrive.
+UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint RETURNING epoch;
+
+-- name: lost_claims
+-- What was claimed for a worker by a statement whose answer never came.
+SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta
+FROM {lease} l JOIN {job} j ON j.id = l.job_id
+WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
+ORDER BY l.priority, l.since, l.job_id;
+
+-- name: settle_keys
+-- What a move to `running` means for keys that are not held in `ready` and `running` alike: take those that are wanted
+-- now, in the order of their digests, and let go of the others. Answers the jobs that got the key they wanted.
+WITH input AS MATERIALIZED (
+    SELECT id, sha256(convert_to(key, 'UTF8')) AS hold, wanted
+    FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(wanted)s::bool[]) AS i (id, key, wanted)
+), freed AS (
+    DELETE FROM {unique_hold} h USING input i WHERE NOT i.wanted AND h.key = i.hold AND h.job_id = i.id
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id)
+    SELECT DISTINCT ON (hold) hold, id FROM input WHERE wanted ORDER BY hold, id
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
+        WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
+    RETURNING job_id
+)
+SELECT job_id::text FROM held;

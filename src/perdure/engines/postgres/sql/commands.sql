@@ -1,0 +1,113 @@
+-- name: requeue
+-- A new life for finished jobs. One that must hold its key and cannot get it is left alone.
+WITH chosen AS MATERIALIZED (
+    SELECT f.job_id, f.state, j.queue, j.priority, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+           coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
+    FROM {finished} f JOIN {job} j ON j.id = f.job_id
+    WHERE f.job_id = ANY (%(ids)s::uuid[]) ORDER BY f.job_id FOR UPDATE OF f
+), freed AS (
+    DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id)
+    SELECT DISTINCT ON (c.hold) c.hold, c.job_id
+    FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
+    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
+        WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
+    RETURNING job_id
+), lucky AS MATERIALIZED (
+    SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
+), gone AS (
+    DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, since, reason)
+    SELECT queue, priority, job_id, coalesce(%(now)s::timestamptz, now()), 'requeued' FROM lucky ORDER BY job_id
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'requeue', job_id, jsonb_build_object('from', state)
+    FROM lucky ORDER BY job_id
+)
+SELECT job_id::text FROM lucky ORDER BY job_id;
+
+-- name: cancel
+-- Whatever waits is called off at once; whatever runs is asked to stop.
+WITH unready AS (
+    DELETE FROM {ready} WHERE job_id = ANY (%(ids)s::uuid[])
+    RETURNING job_id, queue, 'ready' AS state, failures, crashes, since
+), unparked AS (
+    DELETE FROM {parked} WHERE job_id = ANY (%(ids)s::uuid[])
+    RETURNING job_id, queue, state, failures, crashes, since
+), asked AS (
+    UPDATE {lease} SET cancel_at = coalesce(cancel_at, %(now)s::timestamptz, now())
+    WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'running' AS state
+), stopped AS MATERIALIZED (
+    SELECT * FROM unready UNION ALL SELECT * FROM unparked
+), done AS (
+    INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since)
+    SELECT job_id, queue, 'cancelled', 'cancelled', nullif(%(why)s::text, ''), coalesce(%(now)s::timestamptz, now()),
+           failures, crashes, since
+    FROM stopped
+), freed AS (
+    DELETE FROM {unique_hold} h
+    USING stopped s JOIN {job} j ON j.id = s.job_id
+    WHERE h.key = sha256(convert_to(j.unique_key, 'UTF8')) AND h.job_id = s.job_id
+      AND 'cancelled' <> ALL (string_to_array(j.unique_states, ','))
+), touched AS MATERIALIZED (
+    SELECT job_id, state FROM stopped UNION ALL SELECT job_id, state FROM asked
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'cancel', job_id,
+           jsonb_build_object('from', state, 'why', %(why)s::text)
+    FROM touched ORDER BY job_id
+)
+SELECT job_id::text FROM touched ORDER BY job_id;
+
+-- name: run_now
+-- Parked jobs become ready; one that must hold its key and cannot get it is left alone.
+WITH chosen AS MATERIALIZED (
+    SELECT p.*, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+           coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
+    FROM {parked} p JOIN {job} j ON j.id = p.job_id
+    WHERE p.job_id = ANY (%(ids)s::uuid[]) ORDER BY p.job_id FOR UPDATE OF p
+), freed AS (
+    DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id)
+    SELECT DISTINCT ON (c.hold) c.hold, c.job_id
+    FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
+    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
+        WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
+    RETURNING job_id
+), lucky AS MATERIALIZED (
+    SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
+), gone AS (
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
+    SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())), 'run now'
+    FROM lucky ORDER BY job_id
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'run_now', job_id, jsonb_build_object('from', state)
+    FROM lucky ORDER BY job_id
+)
+SELECT job_id::text FROM lucky ORDER BY job_id;
+
+-- name: purge
+WITH gone AS (
+    DELETE FROM {finished} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, state
+), attempts AS (
+    DELETE FROM {attempt} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), records AS (
+    DELETE FROM {job} WHERE id = ANY (ARRAY(SELECT job_id FROM gone)) RETURNING id, kind, unique_key
+), keys AS (
+    DELETE FROM {unique_hold} h USING records r
+    WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'purge', g.job_id,
+           jsonb_build_object('from', g.state, 'kind', r.kind)
+    FROM gone g JOIN records r ON r.id = g.job_id ORDER BY g.job_id
+)
+SELECT job_id::text FROM gone ORDER BY job_id;

@@ -1,0 +1,32 @@
+-- name: waiting
+SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
+
+-- name: settings
+-- What the server was configured with: our sessions raise synchronous_commit for themselves.
+SELECT name, reset_val FROM pg_settings
+WHERE name IN ('server_version', 'server_version_num', 'fsync', 'full_page_writes', 'synchronous_commit');
+
+-- name: bloat
+-- Tables that every job passes through: what is dead there is read again and again until vacuum takes it away.
+SELECT relname::text, n_live_tup, n_dead_tup FROM pg_stat_all_tables
+WHERE schemaname = %(schema)s::text
+    AND relname IN (%(prefix)s::text || 'ready', %(prefix)s::text || 'lease', %(prefix)s::text || 'parked')
+ORDER BY relname;
+
+-- name: oldest_snapshot
+-- The session, anywhere on this server, that has kept vacuum waiting the longest.
+SELECT pid, coalesce(application_name, ''), coalesce(state, backend_type, ''),
+       extract(epoch FROM clock_timestamp() - xact_start)::float8
+FROM pg_stat_activity
+WHERE xact_start IS NOT NULL AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid()
+    AND backend_type NOT IN ('autovacuum worker', 'walsender')
+ORDER BY xact_start LIMIT 1;
+
+-- name: prepared
+SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(prepared))::float8, 0) FROM pg_prepared_xacts;
+
+-- name: connections
+SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+       (SELECT sum(reset_val::bigint)::bigint FROM pg_settings
+        WHERE name IN ('superuser_reserved_connections', 'reserved_connections')),
+       (SELECT reset_val::bigint FROM pg_settings WHERE name = 'max_connections');

@@ -1,0 +1,89 @@
+-- name: now
+SELECT coalesce(%(now)s::timestamptz, clock_timestamp());
+
+-- name: attempts
+SELECT job_id::text, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at
+FROM {attempt} WHERE job_id = %(id)s::uuid ORDER BY token;
+
+-- name: view_ready
+-- One select for each place a job can stand in; the columns are those of JobView, in its order.
+SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce(p.reason, 'enqueued') AS reason,
+       j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, NULL::timestamptz AS started_at,
+       NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
+       NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
+       e.said AS last_error
+FROM {ready} p
+
+-- name: view_lease
+SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claimed' AS reason,
+       j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.claimed_at AS started_at,
+       NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts,
+       coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
+       p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
+       e.said AS last_error
+FROM {lease} p
+
+-- name: view_parked
+SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coalesce(': ' || p.note, '') AS reason,
+       j.args, j.tags, j.meta, j.created_at, p.due_at, p.since, NULL::timestamptz AS started_at,
+       NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
+       NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
+       e.said AS last_error
+FROM {parked} p
+
+-- name: view_finished
+SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coalesce(': ' || p.note, '') AS reason,
+       j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.started_at,
+       p.finished_at, p.failures, p.crashes, j.max_attempts, p.worker,
+       NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
+       e.said AS last_error
+FROM {finished} p
+
+-- name: with_record
+-- What every view adds: the record, and the last error of this life. One that has not failed in this life has none.
+CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
+LEFT JOIN LATERAL (
+    SELECT a.error_type, a.message, left(a.error_type || ': ' || a.message, 500) AS said
+    FROM {attempt} a WHERE a.job_id = p.job_id ORDER BY a.token DESC LIMIT 1
+) e ON p.failures > 0 OR p.crashes > 0
+
+-- name: or_died
+-- A dead job has an error of this life, although it may never have run.
+OR p.state = 'dead'
+
+-- name: counts
+-- Along the indexes from one queue and state to the next, and at most so many entries of each.
+WITH RECURSIVE ready_spot (queue) AS (
+    (SELECT queue FROM {ready} ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT n.queue FROM ready_spot s CROSS JOIN LATERAL (
+        SELECT r.queue FROM {ready} r WHERE r.queue > s.queue ORDER BY r.queue LIMIT 1
+    ) n
+), parked_spot (state, queue) AS (
+    (SELECT state, queue FROM {parked} ORDER BY state, queue LIMIT 1)
+    UNION ALL
+    SELECT n.state, n.queue FROM parked_spot s CROSS JOIN LATERAL (
+        SELECT p.state, p.queue FROM {parked} p WHERE (p.state, p.queue) > (s.state, s.queue)
+        ORDER BY p.state, p.queue LIMIT 1
+    ) n
+), finished_spot (state, queue) AS (
+    (SELECT state, queue FROM {finished} ORDER BY state, queue LIMIT 1)
+    UNION ALL
+    SELECT n.state, n.queue FROM finished_spot s CROSS JOIN LATERAL (
+        SELECT f.state, f.queue FROM {finished} f WHERE (f.state, f.queue) > (s.state, s.queue)
+        ORDER BY f.state, f.queue LIMIT 1
+    ) n
+)
+SELECT s.queue, 'ready', (SELECT count(*) FROM (
+    SELECT FROM {ready} r WHERE r.queue = s.queue LIMIT %(cap)s::bigint + 1) x)
+FROM ready_spot s
+UNION ALL
+SELECT queue, 'running', count(*) FROM {lease} GROUP BY queue
+UNION ALL
+SELECT s.queue, s.state, (SELECT count(*) FROM (
+    SELECT FROM {parked} p WHERE p.state = s.state AND p.queue = s.queue LIMIT %(cap)s::bigint + 1) x)
+FROM parked_spot s
+UNION ALL
+SELECT s.queue, s.state, (SELECT count(*) FROM (
+    SELECT FROM {finished} f WHERE f.state = s.state AND f.queue = s.queue LIMIT %(cap)s::bigint + 1) x)
+FROM finished_spot s;

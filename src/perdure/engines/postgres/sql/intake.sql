@@ -1,0 +1,171 @@
+-- name: insert_one
+-- One job without key or time, the most common case: answers a row if it is new.
+WITH new AS (
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta)
+    VALUES (%(id)s::text::uuid, %(kind)s::text, %(queue)s::text, %(priority)s::text::int, %(args)s::text,
+            coalesce(%(now)s::text::timestamptz, now()), %(max_attempts)s::text::int, %(crash_limit)s::text::int,
+            %(tags)s::text::text[], %(meta)s::text)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, queue, priority, created_at
+)
+INSERT INTO {ready} (queue, priority, job_id, since) SELECT queue, priority, id, created_at FROM new
+RETURNING 'new';
+
+-- name: insert_plain
+-- Jobs without a key that are ready at once. What is the same for all of them is sent once, not in an array. All
+-- parameters are text, whatever the driver, and so are the answers.
+WITH new AS (
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta)
+    SELECT i.id, coalesce(i.kind, %(kind)s::text), coalesce(i.queue, %(queue)s::text),
+           coalesce(i.priority, %(priority)s::text::int), i.args,
+           coalesce(%(now)s::text::timestamptz, now()), coalesce(i.max_attempts, %(max_attempts)s::text::int),
+           coalesce(i.crash_limit, %(crash_limit)s::text::int), coalesce(i.tags, %(tags)s::text)::text[],
+           coalesce(i.meta, %(meta)s::text)
+    FROM unnest(
+        %(ids)s::text::uuid[], %(args)s::text::text[], %(kinds)s::text::text[], %(queues)s::text::text[],
+        %(priorities)s::text::int[], %(max_attempts_list)s::text::int[], %(crash_limits)s::text::int[],
+        %(tags_list)s::text::text[], %(metas)s::text::text[]
+    ) AS i (id, args, kind, queue, priority, max_attempts, crash_limit, tags, meta)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, queue, priority, created_at
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, since) SELECT queue, priority, id, created_at FROM new
+)
+SELECT (SELECT count(*) FROM new)::text,
+       CASE WHEN (SELECT count(*) FROM new) < %(count)s::text::int
+            THEN (SELECT coalesce(string_agg(id::text, ','), '') FROM new) END;
+
+-- name: insert_full
+-- Jobs of which some have a unique key or a time. Answers one row for each job that did not become a new one: its
+-- number, whether its id is known, whether it took the key all the same, and who holds the key as far as can be seen.
+WITH input AS MATERIALIZED (
+    SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
+           sha256(convert_to(i.unique_key, 'UTF8')) AS hold,
+           CASE WHEN t.due_at > coalesce(%(now)s::text::timestamptz, now()) THEN 'scheduled' ELSE 'ready' END
+               = ANY (string_to_array(i.unique_states, ',')) AS must_hold
+    FROM unnest(
+        %(ids)s::text::uuid[], %(args)s::text::text[], %(kinds)s::text::text[], %(queues)s::text::text[],
+        %(priorities)s::text::int[], %(max_attempts_list)s::text::int[], %(crash_limits)s::text::int[],
+        %(tags_list)s::text::text[], %(metas)s::text::text[], %(run_ats)s::text::timestamptz[],
+        %(delays)s::text::float8[], %(unique_keys)s::text::text[], %(unique_states)s::text::text[],
+        %(unique_dead_fors)s::text::float8[]
+    ) WITH ORDINALITY AS i (id, args, kind, queue, priority, max_attempts, crash_limit, tags, meta, run_at, delay,
+                            unique_key, unique_states, unique_dead_for, number)
+    CROSS JOIN LATERAL (
+        SELECT coalesce(i.run_at, coalesce(%(now)s::text::timestamptz, now()) + make_interval(secs => i.delay))
+            AS due_at
+    ) t
+), known AS MATERIALIZED (
+    SELECT i.id FROM input i CROSS JOIN LATERAL (SELECT FROM {job} j WHERE j.id = i.id OFFSET 0) j
+), seen AS MATERIALIZED (
+    SELECT h.key, h.job_id FROM input i CROSS JOIN LATERAL (
+        SELECT key, job_id FROM {unique_hold} h
+        WHERE h.key = i.hold AND (expires_at IS NULL OR expires_at > coalesce(%(now)s::text::timestamptz, now()))
+        OFFSET 0
+    ) h
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id)
+    SELECT hold, id FROM input
+    WHERE must_hold AND id NOT IN (SELECT id FROM known) AND hold NOT IN (SELECT key FROM seen)
+    ORDER BY hold
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
+        WHERE h.expires_at <= coalesce(%(now)s::text::timestamptz, now())
+    RETURNING key
+), new AS (
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
+                       unique_key, unique_states, unique_dead_for, tags, meta)
+    SELECT id, coalesce(kind, %(kind)s::text), coalesce(queue, %(queue)s::text),
+           coalesce(priority, %(priority)s::text::int), args, coalesce(%(now)s::text::timestamptz, now()), due_at,
+           coalesce(max_attempts, %(max_attempts)s::text::int), coalesce(crash_limit, %(crash_limit)s::text::int),
+           unique_key, unique_states, make_interval(secs => unique_dead_for),
+           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text)
+    FROM input
+    WHERE id NOT IN (SELECT id FROM known)
+      AND (hold IS NULL OR CASE WHEN must_hold THEN hold IN (SELECT key FROM held)
+                                ELSE hold NOT IN (SELECT key FROM seen) END)
+    ORDER BY number
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, queue, priority, created_at, run_at
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, since)
+    SELECT queue, priority, id, created_at FROM new WHERE run_at IS NULL OR run_at <= created_at
+), parked AS (
+    INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at)
+    SELECT id, queue, priority, 'scheduled', 'enqueued', run_at, run_at, created_at FROM new
+    WHERE run_at > created_at
+)
+SELECT number::text, (id IN (SELECT id FROM known))::text,
+       coalesce(hold IN (SELECT key FROM held), false)::text,
+       (SELECT s.job_id::text FROM seen s WHERE s.key = hold LIMIT 1)
+FROM input WHERE id NOT IN (SELECT id FROM new)
+ORDER BY number;
+
+-- name: holder
+-- Who holds a key now, in a snapshot of its own.
+SELECT job_id::text FROM {unique_hold}
+WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
+  AND (expires_at IS NULL OR expires_at > coalesce(%(now)s::text::timestamptz, now()));
+
+-- name: lock_holder
+-- As above, and keep it so until the transaction ends.
+SELECT job_id::text FROM {unique_hold}
+WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
+  AND (expires_at IS NULL OR expires_at > coalesce(%(now)s::text::timestamptz, now()))
+FOR UPDATE;
+
+-- name: let_go
+-- Give up a key that a job holds, so that another may take it.
+DELETE FROM {unique_hold} WHERE key = sha256(convert_to(%(key)s::text, 'UTF8')) AND job_id = %(id)s::text::uuid;
+
+-- name: replace
+-- Rewrite a job that waits. Without a time of its own the newcomer leaves the job where it is; a job that keeps its
+-- priority keeps its place in the queue. Answers nothing if the job is neither ready nor parked.
+WITH newcomer AS MATERIALIZED (
+    SELECT t.now, coalesce(%(run_at)s::text::timestamptz,
+                           t.now + make_interval(secs => %(delay)s::text::float8)) AS due_at
+    FROM (SELECT coalesce(%(now)s::text::timestamptz, now()) AS now) t
+), kept AS (
+    UPDATE {ready} r
+    SET priority = %(priority)s::text::int,
+        seq = CASE WHEN r.priority = %(priority)s::text::int THEN r.seq ELSE nextval('{ready_seq}') END
+    FROM newcomer n
+    WHERE r.job_id = %(id)s::text::uuid AND (n.due_at IS NULL OR n.due_at <= n.now)
+    RETURNING r.job_id
+), postponed AS (
+    DELETE FROM {ready} r USING newcomer n
+    WHERE r.job_id = %(id)s::text::uuid AND n.due_at > n.now
+    RETURNING r.job_id, r.queue, r.failures, r.crashes, n.due_at, n.now
+), parked AS (
+    INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, failures, crashes, since, parked_at)
+    SELECT job_id, queue, %(priority)s::text::int, 'scheduled', 'enqueued', due_at, failures, crashes, due_at, now
+    FROM postponed
+), retimed AS (
+    UPDATE {parked} p
+    SET priority = %(priority)s::text::int, due_at = coalesce(n.due_at, p.due_at),
+        since = CASE WHEN p.state = 'scheduled' THEN coalesce(n.due_at, p.since) ELSE p.since END
+    FROM newcomer n
+    WHERE p.job_id = %(id)s::text::uuid AND (n.due_at IS NULL OR n.due_at > n.now)
+    RETURNING p.job_id
+), woken AS (
+    DELETE FROM {parked} p USING newcomer n
+    WHERE p.job_id = %(id)s::text::uuid AND n.due_at <= n.now
+    RETURNING p.job_id, p.queue, p.failures, p.crashes, least(p.since, n.now) AS since
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since)
+    SELECT queue, %(priority)s::text::int, job_id, failures, crashes, since FROM woken
+)
+UPDATE {job} j
+SET args = %(args)s::text, priority = %(priority)s::text::int, run_at = coalesce(n.due_at, j.run_at)
+FROM newcomer n
+WHERE j.id IN (SELECT job_id FROM kept UNION ALL SELECT job_id FROM postponed
+               UNION ALL SELECT job_id FROM retimed UNION ALL SELECT job_id FROM woken)
+RETURNING j.id::text;
+
+-- name: is_beyond_reach
+-- Whether a job runs or has ended, so that its arguments can no longer be changed.
+SELECT (EXISTS (SELECT FROM {lease} WHERE job_id = %(id)s::text::uuid)
+        OR EXISTS (SELECT FROM {finished} WHERE job_id = %(id)s::text::uuid))::text;
+
+-- name: notify
+-- A wake-up for workers that goes out with the transaction around it.
+SELECT pg_notify(%(channel)s::text, %(queue)s::text);

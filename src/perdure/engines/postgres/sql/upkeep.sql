@@ -1,0 +1,108 @@
+-- name: promote
+-- Make due jobs ready, oldest due first. One that must hold its key and cannot get it stays parked for 30 seconds; of
+-- two that want the same key, the one that holds it already goes first.
+WITH due AS MATERIALIZED (
+    SELECT * FROM {parked} WHERE due_at <= coalesce(%(now)s::timestamptz, now())
+    ORDER BY due_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+), keyed AS MATERIALIZED (
+    SELECT d.job_id, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+           'ready' = ANY (string_to_array(j.unique_states, ',')) AS wanted
+    FROM due d CROSS JOIN LATERAL (
+        SELECT unique_key, unique_states FROM {job} WHERE id = d.job_id AND unique_key IS NOT NULL OFFSET 0
+    ) j
+), freed AS (
+    DELETE FROM {unique_hold} h USING keyed k WHERE NOT k.wanted AND h.key = k.hold AND h.job_id = k.job_id
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id)
+    SELECT DISTINCT ON (k.hold) k.hold, k.job_id
+    FROM keyed k LEFT JOIN {unique_hold} o ON o.key = k.hold AND o.job_id = k.job_id
+    WHERE k.wanted ORDER BY k.hold, o.job_id IS NULL, k.job_id
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
+        WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
+    RETURNING job_id
+), unlucky AS MATERIALIZED (
+    SELECT job_id FROM keyed WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
+), postponed AS (
+    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text,
+        due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM unlucky))
+), gone AS (
+    DELETE FROM {parked}
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM due WHERE job_id NOT IN (SELECT job_id FROM unlucky)))
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
+    SELECT queue, priority, job_id, failures, crashes, since, 'due' FROM due
+    WHERE job_id NOT IN (SELECT job_id FROM unlucky) ORDER BY due_at
+)
+SELECT queue, count(*) FROM due WHERE job_id NOT IN (SELECT job_id FROM unlucky) GROUP BY queue;
+
+-- name: next_due
+SELECT due_at FROM {parked} WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
+
+-- name: orphans
+-- The leases of the dead, and of workers that nobody knows any more: those whose numbers fall between the known ones.
+-- The leases of the living are never touched.
+WITH dead AS MATERIALIZED (
+    SELECT id - 1 AS low, id + 1 AS high, name, beat_at FROM {worker} WHERE dead_at IS NOT NULL
+    UNION ALL
+    SELECT coalesce(lag(id) OVER (ORDER BY id), 0), id, NULL, NULL FROM {worker}
+    UNION ALL
+    SELECT coalesce(max(id), 0), 9223372036854775807, NULL, NULL FROM {worker}
+), page AS MATERIALIZED (
+    SELECT l.*, d.name, d.beat_at
+    FROM dead d CROSS JOIN LATERAL (
+        SELECT * FROM {lease}
+        WHERE worker_id > d.low AND worker_id < d.high AND job_id > %(after)s::uuid
+        ORDER BY job_id LIMIT %(limit)s::int
+    ) l
+    ORDER BY l.job_id LIMIT %(limit)s::int
+)
+SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta,
+       l.worker_id, coalesce(l.name, 'worker ' || l.worker_id),
+       coalesce(%(now)s::timestamptz, now()) - coalesce(l.beat_at, l.claimed_at)
+FROM page l CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = l.job_id OFFSET 0) j
+ORDER BY l.job_id;
+
+-- name: prune
+-- Delete jobs that were kept long enough, oldest first, queue by queue along the index.
+WITH RECURSIVE kept (state, until) AS MATERIALIZED (
+    SELECT k.state, coalesce(%(now)s::timestamptz, now()) - make_interval(secs => k.seconds)
+    FROM unnest(%(states)s::text[], %(seconds)s::float8[]) AS k (state, seconds)
+), spot (state, queue) AS (
+    (SELECT state, queue FROM {finished} ORDER BY state, queue LIMIT 1)
+    UNION ALL
+    SELECT n.state, n.queue FROM spot s CROSS JOIN LATERAL (
+        SELECT state, queue FROM {finished} f WHERE (f.state, f.queue) > (s.state, s.queue)
+        ORDER BY f.state, f.queue LIMIT 1
+    ) n
+), old AS MATERIALIZED (
+    SELECT f.job_id
+    FROM spot s JOIN kept k ON k.state = s.state CROSS JOIN LATERAL (
+        SELECT job_id FROM {finished}
+        WHERE state = s.state AND queue = s.queue AND finished_at < k.until
+        ORDER BY finished_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+    ) f
+    LIMIT %(limit)s::int
+), gone AS (
+    DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM old)) RETURNING job_id
+), attempts AS (
+    DELETE FROM {attempt} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), records AS (
+    DELETE FROM {job} WHERE id = ANY (ARRAY(SELECT job_id FROM gone)) RETURNING id, unique_key
+), keys AS (
+    DELETE FROM {unique_hold} h USING records r
+    WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id
+)
+SELECT count(*) FROM gone;
+
+-- name: forget_workers
+DELETE FROM {worker} w
+WHERE dead_at < coalesce(%(now)s::timestamptz, now()) - interval '1 day'
+  AND NOT EXISTS (SELECT FROM {lease} l WHERE l.worker_id = w.id);
+
+-- name: forget_holds
+DELETE FROM {unique_hold} WHERE key = ANY (ARRAY(
+    SELECT key FROM {unique_hold} WHERE expires_at <= coalesce(%(now)s::timestamptz, now())
+    ORDER BY expires_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+));

@@ -1,0 +1,69 @@
+"""What keeps the house in order; any number of processes may do it at once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.domain.job import Orphan
+from perdure.domain.states import JobState, Reason
+from perdure.engines.postgres.arrays import text_array
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.encoding import seconds_text
+from perdure.engines.postgres.filters import BEFORE_ALL
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.rows import orphan_of
+from perdure.engines.postgres.wire import Params, Wire
+from perdure.storage.records import Keep, Promoted
+
+
+class PostgresUpkeep:
+    """Promotes, finds orphans, prunes."""
+
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+        self._statements = naming.statements("upkeep.sql")
+        self._pool = pool
+        self._clock = clock
+
+    async def promote(self, limit: int) -> Promoted:
+        """Make parked jobs ready whose time has come, oldest due first."""
+        params = {"limit": limit, "key_held": Reason.KEY_HELD.value, "now": self._now()}
+
+        async def work(wire: Wire) -> Promoted:
+            by_queue = dict(await wire.fetch(self._statements["promote"], params))
+            due = await wire.fetch(self._statements["next_due"])
+            return Promoted(by_queue, due[0][0] if due else None)
+
+        return await self._pool.run(work)
+
+    async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
+        """Claims of workers that are dead or no longer known, by job id, beyond `after`."""
+        params = {"limit": limit, "after": after or BEFORE_ALL, "now": self._now()}
+        return [orphan_of(row) for row in await self._pool.rows(self._statements["orphans"], params)]
+
+    async def prune(self, keep: Keep, limit: int) -> int:
+        """Delete finished jobs kept long enough; forget workers dead for a day, and keys that have run out."""
+        kept = {
+            JobState.SUCCEEDED: keep.succeeded,
+            JobState.CANCELLED: keep.cancelled,
+            JobState.DEAD: keep.dead,
+        }
+        spans = {state: seconds_text(span) for state, span in kept.items() if span is not None}
+        params: Params = {
+            "states": text_array(list(spans)),
+            "seconds": text_array(list(spans.values())),
+            "limit": limit,
+            "now": self._now(),
+        }
+
+        async def work(wire: Wire) -> int:
+            [[pruned]] = await wire.fetch(self._statements["prune"], params)
+            await wire.fetch(self._statements["forget_workers"], params)
+            await wire.fetch(self._statements["forget_holds"], params)
+            return int(pruned)
+
+        return await self._pool.run(work)
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None

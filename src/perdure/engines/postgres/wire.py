@@ -1,0 +1,187 @@
+"""One session with the server, spoken to without detours.
+
+The driver's own cursors are made for every need and take three times as long to ask the server as the server takes to
+answer. Here a statement is prepared once, its parameters go out as texts, the answer comes back in binary and is read
+by the driver's fast loaders; the socket stays registered with the event loop as long as the session lives.
+
+A session is used by one task at a time. A task that is cancelled while the server works leaves the session unusable:
+it is dropped, and what became of the statement is not known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
+from psycopg.pq.abc import PGresult
+
+from perdure.engines.postgres.arrays import UnstorableTextError
+from perdure.engines.postgres.placeholders import numbered
+
+Params = Mapping[str, object]
+T = TypeVar("T")
+
+_FINE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY})
+_LOST: Final = "the connection was lost"
+
+
+class Wire:
+    """A session that runs one statement after the other; raises the driver's errors."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepare: bool) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._prepare = prepare
+        self._prepared: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self._reader = Transformer(connection)
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[None] | None = None
+        self._socket = self._pgconn.socket
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._loop.add_reader(self._socket, self._on_readable)
+        self._lost = False
+
+    async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement with `%(name)s` parameters and fetch what it answers."""
+        if not self._prepare:
+            text, names = numbered(sql)
+            values = [as_bytes(params[each]) for each in names] if params else None
+            self._pgconn.send_query_params(text.encode(), values, result_format=Format.BINARY)
+            return self._rows(await self._finish())
+        name, names = self._prepared.get(sql) or await self._prepare_now(sql)
+        values = [as_bytes(params[each]) for each in names] if params else None
+        self._pgconn.send_query_prepared(name, values, result_format=Format.BINARY)
+        return self._rows(await self._finish())
+
+    async def script(self, sql: str) -> None:
+        """Run many statements without parameters, separated by semicolons."""
+        self._pgconn.send_query(sql.encode())
+        await self._finish()
+
+    async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
+        """Do a piece of work inside a transaction, which is rolled back if the work raises."""
+        await self.fetch("BEGIN")
+        try:
+            value = await work(self)
+        except Exception:
+            if self.is_sound(TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                await self.fetch("ROLLBACK")
+            raise
+        except BaseException:
+            self.drop()
+            raise
+        await self.fetch("COMMIT")
+        return value
+
+    def is_sound(self, *status: TransactionStatus) -> bool:
+        """Whether the server is still there, as far as can be told without asking it, and idle (or as given)."""
+        if self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
+            self._on_readable()
+        if self._lost or self._pgconn.status != ConnStatus.OK:
+            return False
+        return self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
+
+    def drop(self) -> None:
+        """End the session, whatever it is doing."""
+        if not self._lost:
+            self._lose(psycopg.OperationalError(_LOST))
+        self._pgconn.finish()
+
+    async def _prepare_now(self, sql: str) -> tuple[bytes, tuple[str, ...]]:
+        text, names = numbered(sql)
+        name = b"perdure_%d" % len(self._prepared)
+        self._pgconn.send_prepare(name, text.encode())
+        await self._finish()
+        self._prepared[sql] = name, names
+        return name, names
+
+    async def _finish(self) -> PGresult:
+        """Send what is to be sent and collect what comes; raises the first error among it."""
+        if self._pgconn.flush():
+            self._loop.add_writer(self._socket, self._on_writable)
+        await self._answered()
+        first: PGresult | None = None
+        while True:
+            while self._pgconn.is_busy():
+                await self._answered()
+            result = self._pgconn.get_result()
+            if result is None:
+                break
+            if first is None or (first.status in _FINE and result.status not in _FINE):
+                first = result
+        if first is None:
+            raise psycopg.OperationalError(_LOST)
+        if first.status not in _FINE:
+            raise error_from_result(first, encoding="utf-8")
+        return first
+
+    async def _answered(self) -> None:
+        if self._lost:
+            raise psycopg.OperationalError(_LOST)
+        self._answer = self._loop.create_future()
+        try:
+            await self._answer
+        except asyncio.CancelledError:
+            self.drop()
+            raise
+
+    def _rows(self, result: PGresult) -> list[tuple[Any, ...]]:
+        if not result.ntuples:
+            return []
+        self._reader.set_pgresult(result)
+        return self._reader.load_rows(0, result.ntuples, tuple)
+
+    def _on_readable(self) -> None:
+        try:
+            self._pgconn.consume_input()
+        except psycopg.OperationalError as error:
+            self._lose(error)
+            return
+        if self._answer is None:
+            if self._pgconn.status != ConnStatus.OK:
+                self._lose(psycopg.OperationalError(_LOST))
+        elif not self._pgconn.is_busy():
+            answer, self._answer = self._answer, None
+            if not answer.done():
+                answer.set_result(None)
+
+    def _on_writable(self) -> None:
+        try:
+            if self._pgconn.flush():
+                return
+        except psycopg.OperationalError as error:
+            self._lose(error)
+        self._loop.remove_writer(self._socket)
+
+    def _lose(self, error: psycopg.OperationalError) -> None:
+        self._lost = True
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+
+def as_bytes(value: object) -> bytes | None:
+    """A parameter as PostgreSQL reads it in text form; the statement's own casts say what it is."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    elif isinstance(value, timedelta):
+        value = f"{value.total_seconds()} seconds"
+    try:
+        text = str(value).encode()
+    except UnicodeEncodeError as error:
+        raise UnstorableTextError("must not contain half a surrogate pair") from error
+    if b"\0" in text:
+        raise UnstorableTextError("must not contain the NUL character")
+    return text

@@ -1,0 +1,206 @@
+"""What only this engine's claims have: answers that get lost, cursors, and a snapshot held open."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from tests.engines.postgres.conftest import Ask, eventually
+from tests.support.jobs import a_job, apply, claim_one, claim_some, employ, enqueue
+
+from perdure.domain import transition
+from perdure.domain.job import Claim
+from perdure.engines.postgres.arrays import number_array, text_array
+from perdure.engines.postgres.store import PostgresStore
+from perdure.engines.postgres.wire import Params, Wire
+from perdure.errors import StoreUnavailable
+from perdure.storage.records import Wanted
+
+
+@pytest.fixture
+def lose_answers(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Every claim is committed, and its answer never arrives."""
+    fetch = Wire.fetch
+
+    async def lossy(wire: Wire, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        rows = await fetch(wire, sql, params)
+        if "claim_token" in sql:
+            wire.drop()
+            raise psycopg.OperationalError("the connection was lost")
+        return rows
+
+    monkeypatch.setattr(Wire, "fetch", lossy)
+    return monkeypatch
+
+
+async def test_claims_whose_answer_was_lost_are_handed_over_by_the_next(
+    pg_store: PostgresStore, lose_answers: pytest.MonkeyPatch
+) -> None:
+    """The worker lives, so no rescuer would ever come for them."""
+    worker_id = await employ(pg_store)
+    jobs = [a_job() for _ in range(5)]
+    await pg_store.insert(jobs)
+    with pytest.raises(StoreUnavailable):
+        await claim_some(pg_store, worker_id, 3)
+    lose_answers.undo()
+    found = await claim_some(pg_store, worker_id, 3)
+    assert {claim.job_id for claim in found} == {job.id for job in jobs[:3]}
+    rest = await claim_some(pg_store, worker_id, 3)
+    assert {claim.job_id for claim in rest} == {job.id for job in jobs[3:]}
+    assert await claim_some(pg_store, worker_id, 3) == []
+    await apply(pg_store, *(transition.succeeded(claim, None, ()) for claim in found + rest))
+
+
+async def test_what_the_worker_knows_it_holds_is_not_handed_over_again(
+    pg_store: PostgresStore, lose_answers: pytest.MonkeyPatch
+) -> None:
+    worker_id = await employ(pg_store)
+    lose_answers.undo()
+    known = await start_one(pg_store, worker_id)
+    lost_id = await enqueue(pg_store)
+    with lose_answers.context() as patch:
+        patch.setattr(Wire, "_rows", _lost)
+        with pytest.raises(StoreUnavailable):
+            await claim_some(pg_store, worker_id)
+    found = await claim_some(pg_store, worker_id)
+    assert [claim.job_id for claim in found] == [lost_id]
+    assert known.job_id != lost_id
+
+
+async def test_a_claim_that_arrives_after_its_worker_gave_it_up_gets_nothing(pg_store: PostgresStore) -> None:
+    """Its request was under way in the network while the worker had already asked what it holds."""
+    worker_id = await employ(pg_store)
+    await pg_store._claims._pool.rows(pg_store._claims._statements["next_epoch"], {"worker": worker_id})
+    await enqueue(pg_store)
+    late = {"worker": worker_id, "epoch": 0, "queues": "{default}", "limits": "{10}", "now": None}
+    assert await pg_store._claims._pool.rows(pg_store._claims._statements["claim_front"], late) == []
+    assert len(await claim_some(pg_store, worker_id)) == 1
+
+
+async def test_a_cancelled_claim_loses_no_job(pg_store: PostgresStore) -> None:
+    worker_id = await employ(pg_store)
+    jobs = [a_job() for _ in range(200)]
+    await pg_store.insert(jobs)
+    taken: list[Claim] = []
+    for turn in range(60):
+        claiming = asyncio.create_task(claim_some(pg_store, worker_id, 10))
+        for _ in range(turn % 6):
+            await asyncio.sleep(0)
+        claiming.cancel()
+        try:
+            taken += await claiming
+        except asyncio.CancelledError:
+            continue
+    async with asyncio.timeout(20):
+        while len(taken) < len(jobs):
+            taken += await claim_some(pg_store, worker_id, 10)
+    assert sorted(claim.job_id for claim in taken) == sorted(job.id for job in jobs)
+
+
+async def test_a_job_committed_late_is_found_although_later_ones_were_claimed(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    """A long transaction took its number first and commits last."""
+    worker_id = await employ(pg_store)
+    late = a_job()
+    async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
+        await connection.execute(
+            f'INSERT INTO "{schema}".job (id, kind, queue, priority, args, created_at, crash_limit)'
+            f" VALUES (%s, 'k', 'default', 5, '[]', now(), 3)",
+            (late.id,),
+        )
+        await connection.execute(
+            f"INSERT INTO \"{schema}\".ready (queue, priority, job_id, since) VALUES ('default', 5, %s, now())",
+            (late.id,),
+        )
+        for _ in range(5):
+            await enqueue(pg_store)
+            await claim_one(pg_store, worker_id)
+        assert await claim_some(pg_store, worker_id) == []
+        await connection.commit()
+    claims = await eventually(lambda: claim_some(pg_store, worker_id))
+    assert [claim.job_id for claim in claims] == [late.id]
+
+
+async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    """A look that goes on from where we were touches as many pages as on the first day; one from the front does not."""
+    worker_id = await employ(pg_store)
+    async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
+        await holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        await holder.execute(f'SELECT count(*) FROM "{schema}".ready')
+        await pg_store.insert([a_job() for _ in range(20_000)])
+        for _ in range(39):
+            claims = await pg_store.claim(worker_id, [Wanted("default", 500)])
+            assert len(claims) == 500
+        onward = await pages_touched(pg_store, worker_id, "claim_onward")
+        front = await pages_touched(pg_store, worker_id, "claim_front")
+    assert onward * 5 < front, (onward, front)
+
+
+async def test_no_look_takes_more_than_wanted_from_any_queue(pg_store: PostgresStore) -> None:
+    """Ten priorities are ten scans under one limit."""
+    worker_id = await employ(pg_store)
+    await pg_store.insert([a_job(queue=queue, priority=n % 10) for queue in "ab" for n in range(100)])
+    for _ in range(8):
+        claims = await pg_store.claim(worker_id, [Wanted("a", 7), Wanted("b", 3), Wanted("a", 2)])
+        assert sum(claim.queue == "a" for claim in claims) == 9
+        assert sum(claim.queue == "b" for claim in claims) == 3
+
+
+async def test_rows_that_others_have_locked_are_passed_over(
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask
+) -> None:
+    worker_id = await employ(pg_store)
+    await pg_store.insert([a_job() for _ in range(10)])
+    async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+        await other.execute(f'SELECT FROM "{schema}".ready ORDER BY seq LIMIT 4 FOR UPDATE')
+        claims = await asyncio.wait_for(claim_some(pg_store, worker_id, 100), 10)
+        assert len(claims) == 6
+    rest = await eventually(lambda: claim_some(pg_store, worker_id))
+    assert len(rest) == 4
+    assert ask("SELECT count(*) FROM lease") == [(10,)]
+
+
+async def start_one(store: PostgresStore, worker_id: Any) -> Claim:
+    await enqueue(store)
+    return await claim_one(store, worker_id)
+
+
+async def pages_touched(store: PostgresStore, worker_id: Any, name: str) -> int:
+    """The pages of `ready` that a look for five jobs reads; the look is undone."""
+    lanes = number_array(store._claims._cursors.starts("default"))
+    params: Params = {
+        "worker": worker_id,
+        "epoch": 0,
+        "queues": "{default}",
+        "limits": "{5}",
+        "now": None,
+        "starts": text_array([lanes]),
+    }
+
+    class Undo(Exception):  # noqa: N818 - no error
+        pages = 0
+
+    async def look(wire: Wire) -> None:
+        sql = f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {store._claims._statements[name]}"
+        lines = [line for (line,) in await wire.fetch(sql, params)]
+        where = next(number for number, line in enumerate(lines) if "CTE picked" in line)
+        touched = next(line for line in lines[where:] if "Buffers:" in line)
+        undo = Undo()
+        undo.pages = sum(int(word.split("=")[1]) for word in touched.split() if word.startswith(("hit=", "read=")))
+        raise undo
+
+    try:
+        await store._claims._pool.transaction(look)
+    except Undo as undo:
+        return undo.pages
+    raise AssertionError("unreachable")
+
+
+def _lost(wire: Wire, result: object) -> list[tuple[Any, ...]]:
+    wire.drop()
+    raise psycopg.OperationalError("the connection was lost")

@@ -1,0 +1,107 @@
+"""Where a look begins, and when it must begin at the beginning: the policy alone, with time in hand."""
+
+from __future__ import annotations
+
+from perdure.engines.postgres.cursors import Cursors
+
+ONE_QUEUE = {"q": 10}
+
+
+class Hands:
+    """A monotonic clock."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def a_look(cursors: Cursors, *found: tuple[int, int], queue: str = "q", limit: int = 10) -> None:
+    cursors.looked({queue: limit}, [(queue, priority, number) for priority, number in found])
+
+
+def test_the_first_look_is_a_full_one() -> None:
+    assert Cursors(Hands()).wants_full_look()
+
+
+def test_looks_go_on_behind_the_highest_number_taken_for_each_priority() -> None:
+    cursors = Cursors(Hands())
+    a_look(cursors, (5, 7), (5, 9), (0, 3), (5, 8))
+    a_look(cursors, (5, 4))
+    assert cursors.starts("q") == [3, 0, 0, 0, 0, 9, 0, 0, 0, 0]
+    assert cursors.starts("other") == [0] * 10
+
+
+def test_while_jobs_are_found_a_full_look_is_due_every_second() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    a_look(cursors, (5, 1))
+    cursors.looked_fully(0.001)
+    hands.time += 0.9
+    assert not cursors.wants_full_look()
+    hands.time += 0.1
+    assert cursors.wants_full_look()
+
+
+def test_a_look_that_found_nothing_is_followed_by_a_full_one() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    a_look(cursors, (5, 1))
+    cursors.looked_fully(0.0002)
+    hands.time += 0.01
+    assert not cursors.wants_full_look()
+    a_look(cursors)
+    assert cursors.wants_full_look()
+
+
+def test_full_looks_never_take_more_than_a_twentieth_of_the_time() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    spent = 0.0
+    while hands.time < 200.0:
+        a_look(cursors)
+        if cursors.wants_full_look():
+            hands.time += 0.4
+            spent += 0.4
+            cursors.looked_fully(0.4)
+        hands.time += 0.01
+    assert 0.04 <= (spent - 0.4) / 100.0 <= 0.05, "the first look is free"
+
+
+def test_an_empty_lane_moves_on_to_what_was_newest_a_second_ago() -> None:
+    """Others took the jobs: their dead entries need not be passed over for ever."""
+    hands = Hands()
+    cursors = Cursors(hands)
+    assert cursors.wants_mark()
+    cursors.mark(1_000)
+    a_look(cursors)
+    assert cursors.starts("q") == [0] * 10, "a number given out just now may belong to a transaction still under way"
+    hands.time += 0.5
+    assert not cursors.wants_mark()
+    hands.time += 0.5
+    assert cursors.wants_mark()
+    cursors.mark(2_000)
+    a_look(cursors)
+    assert cursors.starts("q") == [1_000] * 10
+
+
+def test_a_lane_with_a_backlog_stays_where_it_is() -> None:
+    """Urgent jobs fill every batch; those that wait behind them keep their place."""
+    hands = Hands()
+    cursors = Cursors(hands)
+    cursors.mark(1_000)
+    hands.time += 1
+    cursors.mark(2_000)
+    a_look(cursors, (3, 1_990), (3, 1_991), limit=2)
+    assert cursors.starts("q") == [1_000, 1_000, 1_000, 1_991, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_queue_not_looked_at_stays_where_it_is() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    cursors.mark(1_000)
+    hands.time += 1
+    cursors.mark(2_000)
+    a_look(cursors)
+    assert cursors.starts("other") == [0] * 10

@@ -1,0 +1,236 @@
+"""The plan of an insert, run by others: in the caller's own transaction, on any driver; and races for one key."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+from msgspec.structs import replace
+from tests.engines.postgres.conftest import Ask
+from tests.support.jobs import HOUR, a_job, a_key, claim_one, claim_some, employ, show, state_of
+
+from perdure.domain.ids import new_job_id
+from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
+from perdure.domain.states import JobState
+from perdure.engines.postgres.encoding import in_chunks
+from perdure.engines.postgres.intake import Plan, needs_transaction, plan_insert
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.placeholders import numbered
+from perdure.engines.postgres.store import PostgresStore
+from perdure.errors import ArgumentError, DuplicateJobError
+from perdure.storage.records import JobFilter, Page
+
+
+def run_sync(plan: Plan, connection: psycopg.Connection[Any]) -> list[Receipt]:
+    """Follow a plan on a blocking connection of the caller's."""
+    try:
+        step = next(plan)
+        while True:
+            cursor = connection.execute(step.sql, step.params)
+            step = plan.send(cursor.fetchall() if cursor.description else [])
+    except StopIteration as end:
+        receipts: list[Receipt] = end.value
+        return receipts
+
+
+def mixed_jobs() -> list[NewJob]:
+    return [a_job(), a_job(unique=a_key()), a_job(delay=HOUR, tags=("a", "b")), a_job(unique=a_key())]
+
+
+async def test_a_plan_commits_or_rolls_back_with_the_callers_own_rows(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    statements = Naming(schema).statements("intake.sql")
+    for commit in (False, True):
+        with psycopg.connect(postgres_url) as connection:
+            receipts = run_sync(plan_insert(statements, mixed_jobs()), connection)
+            assert [each.intake for each in receipts] == [Intake.NEW, Intake.NEW, Intake.NEW, Intake.EXISTING]
+            assert await pg_store.jobs(JobFilter(), Page()) == []
+            if not commit:
+                connection.rollback()
+        assert len(await pg_store.jobs(JobFilter(), Page())) == (3 if commit else 0)
+    assert len(await claim_some(pg_store, await employ(pg_store))) == 2
+
+
+async def test_a_plan_runs_on_a_driver_that_numbers_its_parameters(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        async with connection.transaction():
+            for jobs in (mixed_jobs(), [a_job(meta='{"a":1}')], [a_job(unique=a_key(on_conflict=OnConflict.REPLACE))]):
+                plan = plan_insert(Naming(schema).statements("intake.sql"), jobs)
+                try:
+                    step = next(plan)
+                    while True:
+                        sql, names = numbered(step.sql)
+                        rows = await connection.fetch(sql, *(step.params[name] for name in names))
+                        step = plan.send([tuple(row) for row in rows])
+                except StopIteration:
+                    continue
+    finally:
+        await connection.close()
+    assert len(await pg_store.jobs(JobFilter(), Page())) == 4
+
+
+async def test_a_plan_that_is_refused_raises_where_it_is_run(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    await pg_store.insert([a_job(unique=a_key())])
+    statements = Naming(schema).statements("intake.sql")
+    refused = [a_job(), a_job(unique=a_key(on_conflict=OnConflict.REJECT))]
+    assert needs_transaction(refused)
+    with pytest.raises(DuplicateJobError), psycopg.connect(postgres_url) as connection:
+        run_sync(plan_insert(statements, refused), connection)
+    assert len(await pg_store.jobs(JobFilter(), Page())) == 1
+
+
+async def test_the_loser_of_an_open_transaction_waits_and_meets_the_winner(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    """The key is taken by a transaction not yet committed: nobody can see it, and nobody may have it."""
+    statements = Naming(schema).statements("intake.sql")
+    winner = a_job(unique=a_key())
+    with psycopg.connect(postgres_url) as connection:
+        run_sync(plan_insert(statements, [winner]), connection)
+        losing = asyncio.create_task(pg_store.insert([a_job(unique=a_key())]))
+        await asyncio.wait([losing], timeout=0.2)
+        assert not losing.done()
+    [receipt] = await asyncio.wait_for(losing, 10)
+    assert (receipt.job_id, receipt.intake) == (winner.id, Intake.EXISTING)
+
+
+async def test_the_loser_of_a_transaction_that_rolls_back_is_the_winner(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    statements = Naming(schema).statements("intake.sql")
+    with psycopg.connect(postgres_url) as connection:
+        run_sync(plan_insert(statements, [a_job(unique=a_key())]), connection)
+        waiting = asyncio.create_task(pg_store.insert([a_job(unique=a_key())]))
+        await asyncio.wait([waiting], timeout=0.2)
+        connection.rollback()
+    [receipt] = await asyncio.wait_for(waiting, 10)
+    assert receipt.intake is Intake.NEW
+
+
+@pytest.mark.parametrize("on_conflict", [OnConflict.RETURN, OnConflict.REPLACE])
+async def test_e1_64_connections_behind_a_barrier_make_one_job(
+    pg_store: PostgresStore, on_conflict: OnConflict
+) -> None:
+    stores = [pg_store.sibling() for _ in range(64)]
+    try:
+        await asyncio.gather(*(store.open() for store in stores))
+        await asyncio.gather(*(store._intake._pool.rows("SELECT 1") for store in stores))
+        for number in range(5):
+            key = a_key(f"site {number}", on_conflict=on_conflict)
+            answers = await asyncio.gather(*(store.insert([a_job(unique=key)]) for store in stores))
+            receipts = [receipt for [receipt] in answers]
+            assert [receipt.intake for receipt in receipts].count(Intake.NEW) == 1
+            assert len({receipt.job_id for receipt in receipts}) == 1
+    finally:
+        await asyncio.gather(*(store.close() for store in stores))
+    assert len(await pg_store.jobs(JobFilter(), Page())) == 5
+
+
+async def test_batches_of_the_same_keys_in_any_order_do_not_deadlock(pg_store: PostgresStore) -> None:
+    keys = [f"k{number}" for number in range(40)]
+
+    async def insert(order: int) -> list[Receipt]:
+        store = pg_store.sibling()
+        await store.open()
+        try:
+            turned = keys[order:] + keys[:order]
+            return await store.insert([a_job(unique=a_key(key)) for key in (turned if order % 2 else turned[::-1])])
+        finally:
+            await store.close()
+
+    answers = await asyncio.wait_for(asyncio.gather(*(insert(order) for order in range(16))), 30)
+    new = [receipt.job_id for receipts in answers for receipt in receipts if receipt.intake is Intake.NEW]
+    assert len(new) == len(set(new)) == len(keys)
+
+
+async def test_a_key_that_changes_hands_all_the_time_still_gives_an_answer(pg_store: PostgresStore) -> None:
+    """Jobs with one key come and go as fast as they can; everyone who enqueues is answered."""
+    worker_id = await employ(pg_store)
+    done = asyncio.Event()
+
+    async def come_and_go() -> None:
+        while not done.is_set():
+            for claim in await claim_some(pg_store, worker_id):
+                await pg_store.cancel(JobFilter(ids=(claim.job_id,)), "test", "", 1)
+            await pg_store.cancel(JobFilter(states=frozenset({JobState.READY})), "test", "", 10)
+
+    going = asyncio.create_task(come_and_go())
+    try:
+        answers = await asyncio.gather(*(pg_store.insert([a_job(unique=a_key())]) for _ in range(60)))
+    finally:
+        done.set()
+        await going
+    assert all(receipt.intake in {Intake.NEW, Intake.EXISTING} for [receipt] in answers)
+
+
+async def test_replace_with_a_time_moves_the_job_there(pg_store: PostgresStore) -> None:
+    key = a_key(on_conflict=OnConflict.REPLACE)
+    first = a_job(unique=key)
+    await pg_store.insert([first])
+    [receipt] = await pg_store.insert([a_job(unique=key, delay=HOUR, priority=1)])
+    assert (receipt.job_id, receipt.intake) == (first.id, Intake.REPLACED)
+    view = await show(pg_store, first.id)
+    assert (view.state, view.priority) == (JobState.SCHEDULED, 1)
+    [receipt] = await pg_store.insert([a_job(unique=key, run_at=await pg_store.now(), priority=0)])
+    assert receipt.intake is Intake.REPLACED
+    assert await state_of(pg_store, first.id) is JobState.READY
+    assert (await claim_one(pg_store, await employ(pg_store))).job_id == first.id
+
+
+async def test_a_large_batch_is_one_transaction(pg_store: PostgresStore, ask: Ask) -> None:
+    jobs = [a_job() for _ in range(6_000)]
+    await pg_store.insert(jobs)
+    assert ask("SELECT count(*), count(DISTINCT xmin::text), count(DISTINCT created_at) FROM job") == [(6_000, 1, 1)]
+    bad = [a_job() for _ in range(6_000)]
+    bad[5_500] = replace(bad[5_500], priority=11)
+    with pytest.raises(ArgumentError):
+        await pg_store.insert(bad)
+    assert ask("SELECT count(*) FROM job") == [(6_000,)]
+
+
+async def test_a_large_batch_tells_the_known_from_the_new(pg_store: PostgresStore) -> None:
+    jobs = [a_job() for _ in range(6_000)]
+    await pg_store.insert(jobs[1::2])
+    receipts = await pg_store.insert(jobs)
+    assert [receipt.intake for receipt in receipts] == [Intake.NEW, Intake.EXISTING] * 3_000
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "not-a-uuid"},
+        {"id": "a','b"},
+        {"priority": 10},
+        {"priority": -1},
+        {"priority": 2**40},
+        {"max_attempts": 2**40},
+    ],
+)
+async def test_values_that_do_not_fit_are_refused(pg_store: PostgresStore, changes: dict[str, Any]) -> None:
+    for batch in ([a_job(**changes)], [a_job(), a_job(**changes)], [a_job(unique=a_key()), a_job(**changes)]):
+        with pytest.raises(ArgumentError):
+            await pg_store.insert(batch)
+    assert await pg_store.jobs(JobFilter(), Page()) == []
+
+
+async def test_a_time_without_a_zone_is_refused_by_name(pg_store: PostgresStore) -> None:
+    naive = (await pg_store.now()).replace(tzinfo=None)
+    with pytest.raises(ArgumentError, match="run_at"):
+        await pg_store.insert([a_job(run_at=naive)])
+
+
+def test_chunks_are_bounded_by_number_and_by_weight() -> None:
+    light = [a_job(id=new_job_id()) for _ in range(5_001)]
+    assert [len(chunk) for chunk in in_chunks(light)] == [2_500, 2_500, 1]
+    heavy = [a_job(args='"' + "x" * 1_500_000 + '"') for _ in range(5)]
+    assert [len(chunk) for chunk in in_chunks(heavy)] == [2, 2, 1]
+    assert [job for chunk in in_chunks(light, 7) for job in chunk] == light
