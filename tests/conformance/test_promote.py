@@ -1,0 +1,168 @@
+"""UpkeepStore.promote: parked jobs whose time has come."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from tests.conftest import OpenStore
+from tests.support.jobs import (
+    HOUR,
+    INSTANT,
+    MINUTE,
+    SECOND,
+    a_job,
+    a_key,
+    apply,
+    claim_one,
+    employ,
+    ending_in,
+    enqueue,
+    job_in,
+    show,
+    start,
+    state_of,
+)
+
+from perdure.clock import ManualClock
+from perdure.domain import transition
+from perdure.domain.job import Intake
+from perdure.domain.states import PARKED, JobState, Reason
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page, Promoted
+
+ALL = frozenset(JobState)
+HELD_FOR = timedelta(seconds=30)
+
+
+async def test_an_empty_store_has_nothing_to_promote(store: Store) -> None:
+    assert await store.promote(10) == Promoted({}, None)
+
+
+@pytest.mark.parametrize("state", sorted(PARKED))
+async def test_a_parked_job_becomes_ready_at_its_time_and_not_before(
+    store: Store, clock: ManualClock, state: JobState
+) -> None:
+    job_id = await job_in(state, store)
+    due_at = clock.now() + HOUR
+    clock.move(HOUR - INSTANT)
+    assert await store.promote(10) == Promoted({}, due_at)
+    assert await state_of(store, job_id) is state
+    clock.move(INSTANT)
+    assert await store.promote(10) == Promoted({"default": 1}, None)
+    view = await show(store, job_id)
+    assert (view.state, view.reason, view.due_at) == (JobState.READY, Reason.DUE, None)
+    assert (await claim_one(store, await employ(store))).job_id == job_id
+
+
+async def test_a_job_paused_until_resumed_stays(store: Store, clock: ManualClock) -> None:
+    claim = await start(store)
+    await apply(store, transition.paused(claim, Reason.PAUSED, None))
+    clock.move(timedelta(days=3_650))
+    assert await store.promote(10) == Promoted({}, None)
+    assert await state_of(store, claim.job_id) is JobState.PAUSED
+
+
+async def test_oldest_due_first_up_to_the_limit(store: Store, clock: ManualClock) -> None:
+    minutes = [7, 2, 9, 1, 5]
+    ids = {minute: await enqueue(store, delay=minute * MINUTE, priority=minute) for minute in minutes}
+    start_at = clock.now()
+    clock.move(HOUR)
+    assert await store.promote(2) == Promoted({"default": 2}, start_at + 5 * MINUTE)
+    ready = await store.jobs(JobFilter(states=frozenset({JobState.READY})), Page())
+    assert {view.id for view in ready} == {ids[1], ids[2]}
+    assert (await store.promote(2)).total == 2
+    assert await store.promote(2) == Promoted({"default": 1}, None)
+
+
+async def test_promoted_jobs_are_counted_by_queue(store: Store, clock: ManualClock) -> None:
+    await store.insert([a_job(queue=queue, delay=MINUTE) for queue in ("a", "b", "a", "it's")])
+    await enqueue(store, queue="b", delay=HOUR)
+    clock.move(MINUTE)
+    promoted = await store.promote(10)
+    assert promoted.by_queue == {"a": 2, "b": 1, "it's": 1}
+    assert promoted.total == 4
+    assert promoted.next_due == clock.now() + HOUR - MINUTE
+
+
+async def test_c12_a_scheduled_life_begins_when_it_is_due(store: Store, clock: ManualClock) -> None:
+    """A promoter that comes late does not make the job younger."""
+    await enqueue(store, delay=MINUTE)
+    due_at = clock.now() + MINUTE
+    clock.move(HOUR)
+    await store.promote(10)
+    assert (await claim_one(store, await employ(store))).since == due_at
+
+
+async def test_counts_survive_the_wait(store: Store, clock: ManualClock) -> None:
+    job_id = await job_in(JobState.RETRYING, store)
+    clock.move(HOUR)
+    await store.promote(10)
+    claim = await claim_one(store, await employ(store))
+    assert (claim.job_id, claim.failures, claim.attempt) == (job_id, 1, 2)
+
+
+async def test_a_job_whose_key_is_held_by_another_stays_parked_for_30_seconds(store: Store, clock: ManualClock) -> None:
+    claim = await start(store, unique=a_key(states=ALL - {JobState.WAITING}))
+    await apply(store, transition.waiting(claim, Reason.SNOOZED, MINUTE))
+    other = await start(store, unique=a_key())
+    clock.move(MINUTE)
+    promoted = await store.promote(10)
+    assert promoted == Promoted({}, clock.now() + HELD_FOR)
+    view = await show(store, claim.job_id)
+    assert view.state is JobState.PAUSED
+    assert view.reason.startswith(Reason.KEY_HELD)
+    assert view.due_at == clock.now() + HELD_FOR
+    await apply(store, transition.succeeded(other, None, ()))
+    assert (await store.promote(10)).total == 0
+    clock.move(HELD_FOR)
+    assert (await store.promote(10)).total == 1
+    [receipt] = await store.insert([a_job(unique=a_key())])
+    assert (receipt.job_id, receipt.intake) == (claim.job_id, Intake.EXISTING)
+
+
+async def test_a_page_full_of_held_jobs_does_not_stop_the_rest(store: Store, clock: ManualClock) -> None:
+    """Those that must wait for their keys make room in the next call."""
+    waiting = ALL - {JobState.WAITING}
+    for number in range(4):
+        claim = await start(store, unique=a_key(f"k{number}", states=waiting))
+        await apply(store, transition.waiting(claim, Reason.SNOOZED, SECOND))
+        await start(store, unique=a_key(f"k{number}"))
+    free = await enqueue(store, delay=MINUTE)
+    clock.move(MINUTE)
+    for _ in range(5):
+        await store.promote(1)
+    assert await state_of(store, free) is JobState.READY
+
+
+async def test_two_parked_jobs_with_one_key_come_back_one_at_a_time(store: Store, clock: ManualClock) -> None:
+    ids = []
+    for _ in range(2):
+        claim = await start(store, unique=a_key(states=ALL - {JobState.WAITING}))
+        await apply(store, transition.waiting(claim, Reason.SNOOZED, MINUTE))
+        ids.append(claim.job_id)
+    clock.move(MINUTE)
+    assert (await store.promote(10)).total == 1
+    assert sorted([await state_of(store, job_id) for job_id in ids]) == [JobState.PAUSED, JobState.READY]
+
+
+async def test_a_key_of_the_dead_is_free_again_for_one_that_comes_back(store: Store, clock: ManualClock) -> None:
+    """A hold that has run out does not keep a parked job from its key."""
+    claim = await start(store, unique=a_key(states=ALL - {JobState.WAITING}))
+    await apply(store, transition.waiting(claim, Reason.SNOOZED, HOUR))
+    dead = await start(store, unique=a_key(dead_for=MINUTE))
+    await apply(store, ending_in(JobState.DEAD, dead))
+    clock.move(HOUR)
+    assert (await store.promote(10)).total == 1
+
+
+async def test_many_promoters_at_once_promote_each_job_once(
+    store: Store, clock: ManualClock, other_store: OpenStore
+) -> None:
+    await store.insert([a_job(delay=MINUTE) for _ in range(100)])
+    clock.move(HOUR)
+    stores = [store, await other_store(), await other_store()]
+    promoted = await asyncio.gather(*(one.promote(30) for one in stores * 3))
+    promoted.append(await store.promote(100))
+    assert sum(each.total for each in promoted) == 100

@@ -1,0 +1,96 @@
+"""Every store test runs on both engines, on a database of its own, with time in its hands."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from tests.support.behind import query, with_option
+from tests.support.crew import Crew
+from tests.support.postgres import PostgresServer
+
+from perdure.clock import ManualClock
+from perdure.engines.connect import store_for
+from perdure.storage.port import Store
+
+OpenStore = Callable[[], Awaitable[Store]]
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for the whole run: our own, or the one that PERDURE_TEST_POSTGRES names."""
+    if given := os.environ.get("PERDURE_TEST_POSTGRES"):
+        yield given
+        return
+    server = PostgresServer()
+    try:
+        yield server.url
+    finally:
+        server.discard()
+
+
+@pytest.fixture(scope="session")
+def crew() -> Iterator[Crew]:
+    """Four processes that act at the same instant."""
+    crew = Crew()
+    try:
+        yield crew
+    finally:
+        crew.dismiss()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time, which only the test moves."""
+    return ManualClock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database: a file, or a schema that is dropped afterwards."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'perdure.db'}"
+        return
+    schema = f"t_{uuid.uuid4().hex[:16]}"
+    url = with_option(request.getfixturevalue("postgres_url"), "schema", schema)
+    yield url
+    query(url, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+@pytest.fixture
+async def store(engine_url: str, clock: ManualClock) -> AsyncIterator[Store]:
+    """A store, open and migrated, whose database asks the test's clock."""
+    async with AsyncExitStack() as stack:
+        yield await _opened(store_for(engine_url, clock), stack)
+
+
+@pytest.fixture
+async def real_time_store(engine_url: str) -> AsyncIterator[Store]:
+    """A store, open and migrated, on the database's own clock."""
+    async with AsyncExitStack() as stack:
+        yield await _opened(store_for(engine_url), stack)
+
+
+@pytest.fixture
+async def other_store(store: Store) -> AsyncIterator[OpenStore]:
+    """Open one more store on the same database and clock, as often as called."""
+    async with AsyncExitStack() as stack:
+
+        async def open_sibling() -> Store:
+            sibling = store.sibling()
+            await sibling.open()
+            stack.push_async_callback(sibling.close)
+            return sibling
+
+        yield open_sibling
+
+
+async def _opened(store: Store, stack: AsyncExitStack) -> Store:
+    await store.open()
+    stack.push_async_callback(store.close)
+    await store.migrate()
+    return store

@@ -1,0 +1,42 @@
+"""Waits for a condition, for a bounded time: what tests with real processes do in place of sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+Found = TypeVar("Found")
+
+PATIENCE: Final = 30.0
+_LOOK_EVERY: Final = 0.01
+
+
+async def until(condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
+    """What the condition gives as soon as that is true; fails when the time is up."""
+    deadline = time.monotonic() + within
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"nothing within {within} s"
+        await asyncio.sleep(_LOOK_EVERY)
+    return found
+
+
+def until_sync(condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
+    """The same, for tests without an event loop."""
+    return asyncio.run(until(condition, within))
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; one that is only waited for has."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
+
+
+def text_of(file: Path) -> str:
+    """What a file says; nothing while it is not there."""
+    return file.read_text(encoding="utf-8") if file.exists() else ""
