@@ -1,0 +1,35 @@
+"""Deletes finished jobs once nobody needs them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from perdure.events import Emitter, JobsPruned
+from perdure.lifecycle.loop import Loop
+from perdure.storage.port import Store
+from perdure.storage.records import Keep
+
+_BATCH = 1_000
+
+
+class Pruner(Loop[int]):
+    """Runs in batches, so that a long backlog never holds a lock for long."""
+
+    name = "pruner"
+    interval = timedelta(minutes=1)
+
+    def __init__(self, store: Store, emitter: Emitter, keep: Keep) -> None:
+        super().__init__(emitter)
+        self._store = store
+        self._keep = keep
+
+    async def tick(self) -> int:
+        """Delete one batch; how many jobs it held."""
+        pruned = await self._store.prune(self._keep, _BATCH)
+        if pruned:
+            self.emitter.emit(JobsPruned(pruned))
+        return pruned
+
+    def next_wait(self, did: int) -> timedelta:
+        """Soon again while there is a backlog."""
+        return timedelta(milliseconds=50) if did >= _BATCH else self.interval

@@ -1,0 +1,117 @@
+"""Brings back the jobs of dead workers.
+
+A worker is dead when its lease has run out by the database's clock, or, at once, when its process is seen to be gone
+from this host. Never because of a job's age: a job may run for days. What a worker's death means for each of its jobs
+is decided by the same function as everything else, and written under the dead claim's own token: should the worker be
+alive after all and finish first, the rescue is what comes too late.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+from msgspec import Struct
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.domain.job import Orphan
+from perdure.domain.outcome import Crashed, Failure
+from perdure.domain.states import JobState
+from perdure.domain.transition import Transition
+from perdure.errors import StoreUnavailable
+from perdure.events import Emitter, JobsRescued, RescueFailed, WorkersBuried
+from perdure.lifecycle.identity import is_alive, this_host
+from perdure.lifecycle.loop import Loop
+from perdure.policy.decide import decide
+from perdure.storage.port import Store
+
+_PAGE = 500
+
+
+class Rescued(Struct, frozen=True):
+    """What one sweep did."""
+
+    buried: int = 0
+    ready: int = 0
+    dead: int = 0
+    failed: int = 0
+
+
+class Rescuer(Loop[Rescued]):
+    """Looks for processes gone from this host every second, and for silent workers anywhere every sweep."""
+
+    name = "rescuer"
+    interval = timedelta(seconds=1)
+
+    def __init__(
+        self,
+        store: Store,
+        emitter: Emitter,
+        clock: Clock,
+        lease: timedelta,
+        sweep: timedelta,
+        on_ready: Callable[[], None],
+    ) -> None:
+        super().__init__(emitter)
+        self._store = store
+        self._clock = clock
+        self._lease = lease
+        self._sweep = sweep.total_seconds()
+        self._on_ready = on_ready
+        self._random = random.Random()  # noqa: S311 - jitter hides nothing
+        self._next_sweep = 0.0
+
+    async def tick(self) -> Rescued:
+        """Bury who is dead, then bring back what the dead hold."""
+        gone = await self._store.bury_gone(this_host(), is_alive)
+        if gone:
+            self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
+        buried = len(gone)
+        due = self._clock.monotonic() >= self._next_sweep
+        if due:
+            self._next_sweep = self._clock.monotonic() + self._sweep
+            silent = await self._store.bury_silent(self._lease)
+            if silent:
+                self.emitter.emit(WorkersBuried(tuple(worker.name for worker in silent), "lease ran out"))
+            buried += len(silent)
+        if not (buried or due):
+            return Rescued()
+        ready, dead, failed = await self._rescue_all()
+        return Rescued(buried, ready, dead, failed)
+
+    async def _rescue_all(self) -> tuple[int, int, int]:
+        ready = dead = failed = 0
+        after: JobId | None = None
+        while page := await self._store.orphans(_PAGE, after):
+            after = page[-1].claim.job_id
+            transitions = [self._decide(orphan) for orphan in page]
+            written = await self._write(transitions)
+            ready += sum(transition.to is not JobState.DEAD for transition in written)
+            dead += sum(transition.to is JobState.DEAD for transition in written)
+            failed += len(transitions) - len(written)
+        if ready or dead:
+            self.emitter.emit(JobsRescued(ready, dead))
+        if ready:
+            self._on_ready()
+        return ready, dead, failed
+
+    def _decide(self, orphan: Orphan) -> Transition:
+        cause = f"worker {orphan.worker} died while it held the job (silent for {orphan.silent_for})"
+        outcome = Crashed(Failure("ProcessCrashed", cause))
+        return decide(orphan.claim, outcome, None, self._clock.now(), self._random)
+
+    async def _write(self, transitions: list[Transition]) -> list[Transition]:
+        """Write a page; if the store refuses it whole, job by job, so that one bad row cannot hold up the others."""
+        try:
+            answer = await self._store.acknowledge(transitions)
+        except StoreUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job, the others come back
+            if len(transitions) == 1:
+                self.emitter.emit(RescueFailed(transitions[0].claim.job_id, f"{type(error).__name__}: {error}"))
+                return []
+            return [done for transition in transitions for done in await self._write([transition])]
+        stale = {(claim.job_id, claim.token) for claim in answer.stale}
+        return [t for t in transitions if (t.claim.job_id, t.claim.token) not in stale]

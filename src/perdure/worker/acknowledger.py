@@ -1,0 +1,107 @@
+"""Records what became of jobs: in batches, at once, and whatever happens to the database.
+
+Transitions collect while a flush is under way and go out together when it ends; the first one after a quiet time goes
+out at the end of the same turn of the event loop. So nothing waits for a timer, a batch is as large as the load makes
+it, and a kill repeats only what ended while one flush took place. While the database is away the batch is kept and
+tried again until it is written: a finished job's acknowledgement is never dropped while the process lives.
+
+A flush that failed midway may have been committed all the same. When it is tried again, claims that come back as stale
+are therefore counted as unsure, not as stale writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from perdure.domain.transition import Transition
+from perdure.errors import StoreUnavailable
+from perdure.events import Emitter, RecordRefused, StaleWrites, StoreRecovered, StoreTrouble
+from perdure.policy.patience import Patience
+from perdure.storage.port import ClaimStore
+from perdure.storage.records import Acknowledged
+
+_TRIES: Final = 5
+
+
+class Acknowledger:
+    """The one way from a finished attempt to the store."""
+
+    def __init__(self, store: ClaimStore, emitter: Emitter, batch: int, on_room: Callable[[], None]) -> None:
+        self._store = store
+        self._emitter = emitter
+        self._batch = batch
+        self._on_room = on_room
+        self._pending: list[Transition] = []
+        self._in_flight = 0
+        self._task: asyncio.Task[None] | None = None
+        self._patience = Patience()
+        self.applied = 0
+        self.stale = 0
+        self.unsure = 0
+
+    @property
+    def backlog(self) -> int:
+        """Attempts that have ended and are not recorded yet."""
+        return len(self._pending) + self._in_flight
+
+    def add(self, transition: Transition) -> None:
+        """Take charge of one transition."""
+        self._pending.append(transition)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._flush_all())
+
+    async def drain(self) -> None:
+        """Wait until everything is recorded."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _flush_all(self) -> None:
+        try:
+            while self._pending:
+                batch, self._pending = self._pending[: self._batch], self._pending[self._batch :]
+                self._in_flight = len(batch)
+                await self._write(batch)
+                self._in_flight = 0
+                self._on_room()
+        finally:
+            self._task = None
+
+    async def _write(self, batch: list[Transition]) -> None:
+        unsure = False
+        while True:
+            try:
+                answer = await self._store.acknowledge(batch)
+            except StoreUnavailable as error:
+                unsure = True
+                await self._be_patient(error)
+                continue
+            except Exception as error:  # noqa: BLE001 - one bad record must not take the others with it
+                if len(batch) > 1:
+                    for transition in batch:
+                        await self._write([transition])
+                    return
+                if self._patience.failures >= _TRIES:
+                    self._patience.succeeded()
+                    self._emitter.emit(RecordRefused(batch[0].claim.job_id, batch[0].claim.kind, str(error)))
+                    return
+                await self._be_patient(error)
+                continue
+            self._settled(answer, unsure=unsure)
+            return
+
+    async def _be_patient(self, error: Exception) -> None:
+        wait = self._patience.failed().total_seconds()
+        self._emitter.emit(StoreTrouble("acknowledge", f"{type(error).__name__}: {error}", wait))
+        await asyncio.sleep(wait)
+
+    def _settled(self, answer: Acknowledged, *, unsure: bool) -> None:
+        if failures := self._patience.succeeded():
+            self._emitter.emit(StoreRecovered("acknowledge", failures))
+        self.applied += answer.applied
+        if answer.stale and unsure:
+            self.unsure += len(answer.stale)
+        elif answer.stale:
+            self.stale += len(answer.stale)
+            self._emitter.emit(StaleWrites(tuple(claim.job_id for claim in answer.stale)))

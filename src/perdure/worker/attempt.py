@@ -1,0 +1,37 @@
+"""What is the same for every attempt, wherever it runs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from perdure.domain.outcome import BadArguments, Done, Failed, Failure
+from perdure.errors import PayloadError
+from perdure.kinds.encoding import encode
+
+NOTHING: Final = Done()
+_RESULT_LIMIT: Final = 1024 * 1024
+
+
+class AttemptInterrupted(BaseException):
+    """Raised inside a sync handler that must stop."""
+
+
+def done(result: Any) -> Done:
+    """A handler's return value as an outcome. One that cannot be kept is a warning: the work itself is done."""
+    try:
+        text = encode(result)
+    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        return Done(warnings=(f"the result was not kept: {error}",))
+    if len(text) > _RESULT_LIMIT:
+        return Done(warnings=(f"the result was not kept: {len(text)} characters, {_RESULT_LIMIT} are allowed",))
+    return Done(text)
+
+
+def bad_arguments(error: PayloadError) -> BadArguments:
+    """The stored arguments do not fit the handler."""
+    return BadArguments(Failure(type(error).__name__, str(error)))
+
+
+def cancelled_from_inside(error: BaseException) -> Failed:
+    """The handler was cancelled, and not by us."""
+    return Failed(Failure(type(error).__name__, "the handler was cancelled from inside"))

@@ -1,0 +1,223 @@
+"""Runs attempts and says what became of them.
+
+The way of an attempt: find the kind → read the arguments → run the handler where its kind belongs → classify what
+happened → decide → hand the transition to the acknowledger. Nothing here touches the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Outcome, UnknownKind
+from perdure.domain.states import JobState
+from perdure.domain.transition import Transition
+from perdure.errors import PayloadError
+from perdure.events import Emitter, HandlerStuck, JobDied, JobRetrying, UnknownKindSeen
+from perdure.kinds.kind import Kind, Mode, Registry
+from perdure.policy.decide import Limits, decide
+from perdure.policy.triage import classify
+from perdure.worker.attempt import NOTHING, bad_arguments, cancelled_from_inside, done
+from perdure.worker.context import CURRENT, Context, StopFlag
+from perdure.worker.processes import ProcessCrew
+from perdure.worker.running import Running, Stop
+from perdure.worker.settings import WorkerSettings
+from perdure.worker.slots import Slots
+from perdure.worker.threads import ThreadCrew
+
+_TIME_TO_DIE: Final = 0.5
+
+
+class Executor:
+    """Starts claims, and knows everything that runs."""
+
+    def __init__(
+        self,
+        kinds: Registry,
+        slots: Slots,
+        settings: WorkerSettings,
+        clock: Clock,
+        emitter: Emitter,
+        acknowledge: Callable[[Transition], None],
+        on_free: Callable[[], None],
+    ) -> None:
+        self._kinds = kinds
+        self._slots = slots
+        self._grace = settings.grace.total_seconds()
+        self._limits = Limits(missing_handler=settings.missing_handler, unknown_kind_for=settings.unknown_kind_for)
+        self._clock = clock
+        self._emitter = emitter
+        self._acknowledge = acknowledge
+        self._on_free = on_free
+        self._loop = asyncio.get_running_loop()
+        self._random = random.Random()  # noqa: S311 - jitter hides nothing
+        self._threads = ThreadCrew(settings.threads, self._run_in_thread, self._ended, self._loop)
+        self._processes = ProcessCrew(settings.isolated, self._grace)
+        self.running: set[Running] = set()
+        self.finished = 0
+        self.released = 0
+
+    @property
+    def thread_backlog(self) -> int:
+        """Attempts that wait for a thread."""
+        return self._threads.waiting
+
+    @property
+    def process_backlog(self) -> int:
+        """Attempts that wait until they may have a process of their own."""
+        return self._processes.waiting
+
+    def start(self, claims: Iterable[Claim]) -> None:
+        """Run these claims, each where its kind belongs."""
+        for claim in claims:
+            kind = self._kinds.get(claim.kind)
+            if kind is None:
+                self._emitter.emit(UnknownKindSeen(claim.job_id, claim.kind))
+                self._acknowledge(decide(claim, UnknownKind(), None, claim.claimed_at, self._random, self._limits))
+                continue
+            running = Running(claim, kind, StopFlag(), self._clock.monotonic())
+            self.running.add(running)
+            self._slots.take(claim.queue)
+            if kind.mode is Mode.THREAD:
+                self._threads.submit(running)
+            else:
+                run = self._run_task if kind.mode is Mode.TASK else self._run_in_process
+                task = self._loop.create_task(run(running))
+                running.interrupt = task.cancel  # also what keeps the task from being collected
+            if kind.timeout is not None and kind.mode is not Mode.PROCESS:
+                limit = kind.timeout.total_seconds()
+                running.timer = self._loop.call_later(limit, self.stop, running, Stop.TIMED_OUT)
+
+    def stop(self, running: Running, why: Stop) -> None:
+        """Ask one attempt to stop; if it has not after the grace, its attempt is given up and recorded without it."""
+        if running.stop is not None or running not in self.running:
+            return
+        running.stop = why
+        running.flag.reason = why.value
+        if running.interrupt is not None:
+            running.interrupt()
+        self._loop.call_later(self._grace, self._give_up, running)
+
+    def find(self, job_id: str, token: int) -> Running | None:
+        """The attempt that runs under this claim."""
+        for running in self.running:
+            if running.claim.token == token and running.claim.job_id == job_id:
+                return running
+        return None
+
+    def announce_closing(self) -> None:
+        """Tell every handler that looks that the worker is stopping."""
+        for running in self.running:
+            running.flag.closing = True
+        self._processes.announce_closing()
+
+    async def close(self) -> None:
+        """Let go of threads, and end all processes."""
+        self._threads.close()
+        await self._processes.close()
+
+    async def _run_task(self, running: Running) -> None:
+        claim, kind = running.claim, running.kind
+        try:
+            args, kwargs = kind.signature.decode(claim.args)
+        except PayloadError as error:
+            self._ended(running, bad_arguments(error))
+            return
+        context = Context(claim, running.flag)
+        CURRENT.set(context)
+        outcome: Outcome | None
+        try:
+            if kind.signature.takes_context:
+                result = await kind.handler(context, *args, **kwargs)
+            else:
+                result = await kind.handler(*args, **kwargs)
+            outcome = NOTHING if result is None else done(result)
+        except asyncio.CancelledError as error:
+            outcome = self._when_cancelled(running, error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+            outcome = classify(error, kind.triage, now=self._clock.now())
+        self._ended(running, outcome)
+
+    async def _run_in_process(self, running: Running) -> None:
+        outcome: Outcome | None
+        try:
+            outcome = await self._processes.run(running)
+        except asyncio.CancelledError as error:
+            outcome = self._when_cancelled(running, error)
+        self._ended(running, outcome)
+
+    def _run_in_thread(self, running: Running) -> Outcome | None:
+        if running.stop is not None:
+            return running.outcome_when_stopped()
+        kind = running.kind
+        try:
+            args, kwargs = kind.signature.decode(running.claim.args)
+        except PayloadError as error:
+            return bad_arguments(error)
+        context = Context(running.claim, running.flag)
+        CURRENT.set(context)
+        try:
+            if kind.signature.takes_context:
+                result = kind.handler(context, *args, **kwargs)
+            else:
+                result = kind.handler(*args, **kwargs)
+            return NOTHING if result is None else done(result)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+            return classify(error, kind.triage, now=self._clock.now())
+
+    def _when_cancelled(self, running: Running, error: BaseException) -> Outcome | None:
+        if running.stop is None:
+            return cancelled_from_inside(error)
+        return running.outcome_when_stopped()
+
+    def _ended(self, running: Running, outcome: Outcome | None) -> None:
+        self.running.discard(running)
+        if running.timer is not None:
+            running.timer.cancel()
+        if running.given_up:
+            return
+        self._slots.release(running.claim.queue)
+        self._record(running, outcome)
+        self._on_free()
+
+    def _give_up(self, running: Running) -> None:
+        if running not in self.running:
+            return
+        if running.force is not None:  # its end is then recorded as any other
+            running.force()
+            running.force = None
+            self._loop.call_later(_TIME_TO_DIE, self._give_up, running)
+            return
+        running.given_up = True
+        self._slots.release(running.claim.queue)
+        self._threads.give_up(running)
+        because = running.stop.value if running.stop else ""
+        self._emitter.emit(HandlerStuck(running.claim.job_id, running.kind.name, because))
+        self._record(running, running.outcome_when_stopped())
+        self._on_free()
+
+    def _record(self, running: Running, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
+        claim, kind = running.claim, running.kind
+        # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
+        now = claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
+        transition = decide(claim, outcome, kind.retry, now, self._random, self._limits)
+        self.finished += 1
+        self._acknowledge(transition)
+        if transition.failure is not None:
+            self._tell(transition, kind)
+
+    def _tell(self, transition: Transition, kind: Kind) -> None:
+        claim, failure = transition.claim, transition.failure
+        error = f"{failure.error_type}: {failure.message}" if failure else ""
+        if transition.to is JobState.DEAD:
+            self._emitter.emit(JobDied(claim.job_id, kind.name, claim.attempt, transition.reason.value, error))
+        else:
+            wait = transition.wait.total_seconds() if transition.wait else 0.0
+            self._emitter.emit(JobRetrying(claim.job_id, kind.name, claim.attempt, kind.attempts, wait, error))

@@ -1,0 +1,96 @@
+"""Claims jobs whenever there is capacity and work.
+
+Wake-ups make it quick and polling makes it sure: a wake-up only brings the next look forward. The loop never ends by
+itself; database trouble is met with patience (C4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from perdure.domain.ids import WorkerId
+from perdure.domain.job import Claim
+from perdure.errors import StoreError
+from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.policy.patience import Patience
+from perdure.storage.port import ClaimStore
+from perdure.worker.slots import Slots
+
+
+class Fetcher:
+    """Fills free slots from the store."""
+
+    def __init__(
+        self,
+        store: ClaimStore,
+        slots: Slots,
+        emitter: Emitter,
+        poll: float,
+        start: Callable[[list[Claim]], None],
+        has_room: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._slots = slots
+        self._emitter = emitter
+        self._poll = poll
+        self._start = start
+        self._has_room = has_room
+        self._patience = Patience()
+        self._look = asyncio.Event()
+        self._wants_room = False
+        self._stopping = False
+        self.worker_id: WorkerId | None = None
+
+    def wake(self) -> None:
+        """There may be work: look now."""
+        self._look.set()
+
+    def freed(self) -> None:
+        """There may be room again; cheap enough to call for every job."""
+        if self._wants_room:
+            self._look.set()
+
+    def stop(self) -> None:
+        """Claim nothing more."""
+        self._stopping = True
+        self._look.set()
+
+    async def run(self) -> None:
+        """Claim until stopped."""
+        while not self._stopping:
+            self._look.clear()
+            try:
+                await self._fill()
+            except StoreError as error:
+                wait = self._patience.failed().total_seconds()
+                self._emitter.emit(StoreTrouble("claim", str(error), wait))
+                await asyncio.sleep(0 if self._stopping else wait)
+                continue
+            if failures := self._patience.succeeded():
+                self._emitter.emit(StoreRecovered("claim", failures))
+            if not self._stopping:
+                await self._rest()
+
+    async def _fill(self) -> None:
+        """Claim until there is no room, or the queues that have room are empty."""
+        self._slots.look_again()
+        while not self._stopping and self.worker_id is not None and self._has_room():
+            wanted = self._slots.wanted()
+            if not wanted:
+                return
+            claims = await self._store.claim(self.worker_id, wanted)
+            if claims:
+                self._start(claims)
+            self._slots.note_taken(wanted, Counter(claim.queue for claim in claims))
+
+    async def _rest(self) -> None:
+        """Wait for a wake-up, for room if that is what is missing, or for the next poll."""
+        self._wants_room = self._slots.is_limited() or not self._has_room()
+        with suppress(TimeoutError):
+            spread = random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing
+            await asyncio.wait_for(self._look.wait(), self._poll * spread)
+        self._wants_room = False

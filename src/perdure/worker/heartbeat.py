@@ -1,0 +1,86 @@
+"""Shows that the worker lives, from a thread of its own.
+
+The thread has its own event loop and its own connection, so that a handler that blocks the worker's loop does not cost
+the worker its lease. When the store says that the worker was declared dead, the worker is told at once; while the store
+cannot be reached the thread keeps trying every second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from perdure.domain.ids import WorkerId
+from perdure.errors import StoreError
+from perdure.events import Emitter, StoreTrouble
+from perdure.storage.port import Store
+
+_RETRY: Final = 1.0
+
+
+class Heartbeat:
+    """Beats for one worker id until stopped, or until that id is lost."""
+
+    def __init__(
+        self, store: Store, worker_id: WorkerId, interval: float, emitter: Emitter, on_lost: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._worker_id = worker_id
+        self._interval = interval
+        self._emitter = emitter
+        self._on_lost = on_lost
+        self._owner = asyncio.get_running_loop()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="perdure-heartbeat", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+
+    def start(self) -> None:
+        """Begin to beat; the registration itself counts as the first beat."""
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Beat no more, and wait for the thread to let go of its connection."""
+        self._stopped.set()
+        loop, wake = self._loop, self._wake
+        if loop is not None and wake is not None:
+            with suppress(RuntimeError):  # the loop has ended in between
+                loop.call_soon_threadsafe(wake.set)
+        await asyncio.to_thread(self._thread.join, 5.0)
+
+    def _run(self) -> None:
+        asyncio.run(self._beat_until_stopped())
+
+    async def _beat_until_stopped(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        try:
+            while not self._stopped.is_set():
+                wait = self._interval
+                try:
+                    if not await self._beat():
+                        self._tell_owner(self._on_lost)
+                        return
+                except StoreError as error:
+                    wait = min(_RETRY, self._interval)
+                    self._tell_owner(partial(self._emitter.emit, StoreTrouble("heartbeat", str(error), wait)))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), wait)
+        finally:
+            await self._store.close()
+
+    async def _beat(self) -> bool:
+        if not self._opened:
+            await self._store.open()
+            self._opened = True
+        return await self._store.beat(self._worker_id)
+
+    _opened = False
+
+    def _tell_owner(self, what: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the worker's loop has ended
+            self._owner.call_soon_threadsafe(what)

@@ -1,0 +1,63 @@
+"""How much memory a process holds, and a limit to what an attempt may take."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_STATM: Final = Path("/proc/self/statm")
+_OOM_SCORE: Final = Path("/proc/self/oom_score_adj")
+_FIRST_TO_GO: Final = "500"
+_M_ARENA_MAX: Final = -8
+_MIB: Final = 1024 * 1024
+
+
+def resident_bytes() -> int:
+    """The memory that this process holds now; 0 where the system does not tell."""
+    return _pages(1) * resource.getpagesize()
+
+
+class MemoryLimit:
+    """Inside this context the process may take so many bytes beyond what it has mapped already; None: no limit.
+
+    An allocation beyond it fails with MemoryError. Should the whole machine run out of memory all the same, this
+    process is a better victim than the worker, and the kernel is told so.
+    """
+
+    def __init__(self, allowed: int | None) -> None:
+        self._allowed = allowed
+        self._before = resource.getrlimit(resource.RLIMIT_AS)
+        with suppress(OSError):
+            _OOM_SCORE.write_text(_FIRST_TO_GO, encoding="ascii")
+        if allowed is not None:
+            with suppress(AttributeError):  # glibc only: each thread's own arena would count as 64 MiB taken
+                ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+    def __enter__(self) -> None:
+        if self._allowed is not None:
+            soft, hard = self._before
+            wanted = _pages(0) * resource.getpagesize() + self._allowed
+            bounds = [bound for bound in (soft, hard) if bound != resource.RLIM_INFINITY]
+            resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *bounds]), hard))
+
+    def __exit__(self, *_: object) -> None:
+        """Lift the limit, so that what happened can be told."""
+        if self._allowed is not None:
+            resource.setrlimit(resource.RLIMIT_AS, self._before)
+
+    def explain(self, message: str) -> str:
+        """What a MemoryError means here."""
+        if self._allowed is None:
+            return message or "the machine has no more memory to give"
+        limit = f"the attempt reached its memory limit of {self._allowed / _MIB:.0f} MiB"
+        return f"{limit}: {message}" if message else limit
+
+
+def _pages(field: int) -> int:
+    try:
+        return int(_STATM.read_text(encoding="ascii").split()[field])
+    except OSError:
+        return 0

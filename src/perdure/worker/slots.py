@@ -1,0 +1,72 @@
+"""How much more a worker can take, queue by queue.
+
+Free capacity is shared among the queues by weight. A queue that gave less than its share is taken to be empty for this
+round, and its share goes to the others at once, so that weights matter only where there is more work than capacity.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from perdure.storage.records import Wanted
+from perdure.worker.settings import Queue
+
+
+class Slots:
+    """Counts what runs, and divides what is free."""
+
+    def __init__(self, queues: Iterable[Queue], concurrency: int, batch: int) -> None:
+        self._queues = tuple(queues)
+        self._concurrency = concurrency
+        self._batch = batch
+        self._running: Counter[str] = Counter()
+        self._empty: set[str] = set()
+        self.total = 0
+
+    def take(self, queue: str) -> None:
+        """One more job of this queue runs."""
+        self._running[queue] += 1
+        self.total += 1
+
+    def release(self, queue: str) -> None:
+        """One job of this queue has ended."""
+        self._running[queue] -= 1
+        self.total -= 1
+
+    def look_again(self) -> None:
+        """Forget which queues were empty."""
+        self._empty.clear()
+
+    def note_taken(self, wanted: Iterable[Wanted], taken: Counter[str]) -> None:
+        """Remember which queues gave less than was wanted."""
+        self._empty.update(want.queue for want in wanted if taken[want.queue] < want.limit)
+
+    def wanted(self) -> list[Wanted]:
+        """What to ask the store for now: empty when there is no capacity, or no queue left to ask."""
+        free = min(self._concurrency - self.total, self._batch)
+        asked = [
+            (queue, room) for queue in self._queues if queue.name not in self._empty if (room := self._room(queue))
+        ]
+        if free <= 0 or not asked:
+            return []
+        weights = sum(queue.weight for queue, _ in asked)
+        wanted = []
+        for queue, room in sorted(asked, key=lambda pair: -pair[0].weight):
+            share = min(room, -(-free * queue.weight // weights))
+            weights -= queue.weight
+            if share > 0:
+                wanted.append(Wanted(queue.name, share))
+                free -= share
+        return wanted
+
+    def is_limited(self) -> bool:
+        """Whether more would be asked for if something ended."""
+        return self.total >= self._concurrency or any(
+            queue.concurrency is not None and self._running[queue.name] >= queue.concurrency for queue in self._queues
+        )
+
+    def _room(self, queue: Queue) -> int:
+        if queue.concurrency is None:
+            return self._concurrency
+        return queue.concurrency - self._running[queue.name]
