@@ -1,1 +1,1 @@
-"""Commands and views: what every surface offers to people."""
+"""What every surface offers: views, audited commands, and the check-up."""

@@ -1,0 +1,175 @@
+"""Looks the whole system over: the schema, the clocks, the workers, the queues, and what the engine says of itself.
+
+Every check stands alone: one that fails becomes a finding, and the others are made all the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.domain.duration import format_duration
+from perdure.domain.states import PARKED, JobState, Reason
+from perdure.domain.worker import WorkerView
+from perdure.errors import PerdureError, SchemaError
+from perdure.operate.wording import listed
+from perdure.storage.diagnosis import Finding, Severity, fine, problem, warning
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page
+
+LEASE: Final = timedelta(seconds=30)
+SKEW_TO_NOTE: Final = timedelta(seconds=2)
+SKEW_TO_MEND: Final = timedelta(seconds=60)
+LONG_WAIT: Final = timedelta(minutes=5)
+_SAMPLE: Final = 1_000
+
+
+class Checkup:
+    """One examination of an open store. `lease` is that of the workers, 30 s unless they were told otherwise."""
+
+    def __init__(self, store: Store, clock: Clock, lease: timedelta = LEASE) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease = lease
+
+    async def examine(self) -> list[Finding]:
+        """Make every check; without a current schema only those that do without."""
+        findings = await self._guarded("engine", self._store.diagnose)
+        findings += await self._guarded("clock", self._clocks)
+        schema = await self._guarded("schema", self._schema)
+        findings += schema
+        if any(finding.severity is not Severity.OK for finding in schema):
+            return findings
+        for check in (self._workers, self._orphans, self._queues, self._waits, self._unknown_kinds, self._dead_letters):
+            findings += await self._guarded(check.__name__.strip("_").replace("_", " "), check)
+        return findings
+
+    async def _guarded(self, check: str, look: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+        try:
+            return await look()
+        except PerdureError as error:
+            return [problem(check, f"could not be looked at: {error}", "mend this first, then ask again")]
+
+    async def _schema(self) -> list[Finding]:
+        try:
+            await self._store.check_schema()
+        except SchemaError as error:
+            return [problem("schema", str(error), "run `perdure migrate`, or use the perdure that made this database")]
+        return [fine("schema", "current")]
+
+    async def _clocks(self) -> list[Finding]:
+        before = self._clock.now()
+        theirs = await self._store.now()
+        after = self._clock.now()
+        ahead = max(theirs - after, timedelta(0)) or min(theirs - before, timedelta(0))
+        if abs(ahead) < SKEW_TO_NOTE:
+            return [fine("clock", f"this machine and the database agree within {format_duration(SKEW_TO_NOTE)}")]
+        way = "ahead of" if ahead > timedelta(0) else "behind"
+        seen = f"the database is {_rounded(abs(ahead))} {way} this machine"
+        advice = "run NTP on both: due times go by the database's clock, dates made by your code by this one"
+        return [(problem if abs(ahead) >= SKEW_TO_MEND else warning)("clock", seen, advice)]
+
+    async def _workers(self) -> list[Finding]:
+        workers = await self._store.workers()
+        now = await self._store.now()
+        living = [worker for worker in workers if worker.dead_at is None]
+        silent = [worker for worker in living if self._is_silent(worker, now)]
+        findings = []
+        if silent:
+            longest = _rounded(now - min(worker.beat_at for worker in silent))
+            seen = f"{_some(len(silent), 'worker')} silent, the longest for {longest}: {_names(silent)}"
+            advice = (
+                "their jobs come back once any worker runs; look whether these hang, were stopped, or lost the network"
+            )
+            findings.append(problem("workers", seen, advice))
+        beating = len(living) - len(silent)
+        if beating:
+            running = sum(worker.running for worker in living if worker not in silent)
+            findings.append(fine("workers", f"{_some(beating, 'worker')} alive, {_some(running, 'job')} running"))
+        elif not silent:
+            findings.append(warning("workers", "none alive", "start one: perdure worker your_module:app"))
+        return findings
+
+    async def _orphans(self) -> list[Finding]:
+        orphans = await self._store.orphans(_SAMPLE)
+        if not orphans:
+            return [fine("orphans", "none")]
+        seen = f"{_at_least(len(orphans))} held by workers that are dead"
+        return [warning("orphans", seen, "a living worker brings them back within seconds; if they stay, read its log")]
+
+    async def _queues(self) -> list[Finding]:
+        counts = await self._store.counts()
+        now = await self._store.now()
+        served = {
+            queue
+            for worker in await self._store.workers()
+            if worker.dead_at is None and not self._is_silent(worker, now)
+            for queue in worker.queues
+        }
+        idle = {count.queue for count in counts} - served
+        ready = {count.queue: count.jobs for count in counts if count.queue in idle and count.state is JobState.READY}
+        later = {count.queue for count in counts if count.queue in idle and count.state in PARKED} - ready.keys()
+        advice = "start a worker with --queues "
+        findings = []
+        if ready:
+            seen = f"nobody serves {_quoted(ready)}, where jobs are ready: {sum(ready.values()):,}"
+            findings.append(problem("queues", seen, advice + ",".join(sorted(ready))))
+        if later:
+            seen = f"nobody serves {_quoted(later)}, where jobs will be due later"
+            findings.append(warning("queues", seen, advice + ",".join(sorted(later))))
+        return findings or [fine("queues", "every queue with jobs has a worker")]
+
+    async def _waits(self) -> list[Finding]:
+        waiting = await self._store.waiting()
+        if not waiting:
+            return [fine("waits", "no job waits for a worker")]
+        longest = min(waiting, key=lambda one: one.since)
+        wait = await self._store.now() - longest.since
+        seen = f"the oldest ready job waits for {_rounded(wait)}, in queue {longest.queue!r}"
+        if wait < LONG_WAIT:
+            return [fine("waits", seen)]
+        return [warning("waits", seen, "add workers or concurrency, or give that queue more weight")]
+
+    async def _unknown_kinds(self) -> list[Finding]:
+        paused = await self._store.jobs(JobFilter(states=frozenset({JobState.PAUSED})), Page(_SAMPLE))
+        kinds = Counter(job.kind for job in paused if job.reason == Reason.UNKNOWN_KIND)
+        if not kinds:
+            return [fine("unknown kinds", "none")]
+        seen = listed(f"{kind!r} ({jobs})" for kind, jobs in kinds.most_common())
+        advice = "deploy a worker that has these handlers; a job that finds none for a day is dead"
+        return [warning("unknown kinds", f"jobs put off because no worker has a handler: {seen}", advice)]
+
+    async def _dead_letters(self) -> list[Finding]:
+        counts = [count for count in await self._store.counts() if count.state is JobState.DEAD]
+        dead = sum(count.jobs for count in counts)
+        if not dead:
+            return [fine("dead letters", "none")]
+        least = "at least " if any(count.capped for count in counts) else ""
+        advice = "see `perdure dead list`; then requeue or purge them"
+        return [warning("dead letters", f"{least}{_some(dead, 'job')} given up", advice)]
+
+    def _is_silent(self, worker: WorkerView, now: datetime) -> bool:
+        return now - worker.beat_at > self._lease
+
+
+def _rounded(span: timedelta) -> str:
+    return format_duration(timedelta(seconds=round(span.total_seconds())))
+
+
+def _some(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return listed(repr(name) for name in sorted(names))
+
+
+def _at_least(count: int) -> str:
+    return _some(count, "job") if count < _SAMPLE else f"at least {_some(count, 'job')}"
+
+
+def _names(workers: list[WorkerView]) -> str:
+    return listed(worker.name for worker in workers)

@@ -1,0 +1,201 @@
+"""The operator's desk: what every surface offers, whatever it looks like.
+
+A command is given one id, several ids, or a filter. Ids mean those jobs and no others: what could not be done to one of
+them is told by name, and if nothing at all could be done, that is an error. A filter means whatever matches when the
+command comes by: it goes through the list once, from the newest to the oldest, in batches that are each one
+transaction, so that a job that dies again behind its back is not requeued twice and a long list never holds a lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.job import JobView
+from perdure.domain.states import JobState
+from perdure.domain.worker import WorkerView
+from perdure.errors import ArgumentError, ConflictError, NotFoundError
+from perdure.operate.actions import CANCEL, PURGE, REQUEUE, RUN_NOW, Action
+from perdure.operate.records import Changed, JobDetail, JobPage, Overview, Unchanged
+from perdure.operate.wording import listed
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page
+
+Which = JobFilter | str | Iterable[str]
+"""Jobs as a command is given them: a filter, an id, or ids."""
+
+LONGEST_PAGE: Final = 500
+MOST_AT_ONCE: Final = 10_000
+_BATCH: Final = 200
+_EVERYTHING: Final = JobFilter()
+_FIRST_PAGE: Final = Page()
+_DEAD: Final = frozenset({JobState.DEAD})
+
+
+class Desk:
+    """Views of an open store, and commands that are recorded in its audit trail under the name of `actor`."""
+
+    def __init__(self, store: Store, actor: str) -> None:
+        if not actor.strip():
+            raise ArgumentError("actor", "must say who is acting: the audit trail records it")
+        self._store = store
+        self.actor = actor
+
+    async def now(self) -> datetime:
+        """The database's clock: what ages and due times are counted from."""
+        return await self._store.now()
+
+    async def job(self, job_id: str) -> JobDetail:
+        """One job with its attempts; raises NotFoundError."""
+        known = as_job_id(job_id)
+        job = await self._store.job(known)
+        if job is None:
+            raise NotFoundError(f"there is no job {known}")
+        return JobDetail(job, tuple(await self._store.attempts(known)))
+
+    async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
+        """The jobs that match, newest first."""
+        if not 1 <= page.limit <= LONGEST_PAGE:
+            raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {page.limit}")
+        found = await self._store.jobs(which, replace(page, limit=page.limit + 1))
+        shown = tuple(found[: page.limit])
+        return JobPage(shown, shown[-1].id if len(found) > page.limit else None)
+
+    async def dead_letters(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
+        """The dead jobs that match, newest first."""
+        return await self.jobs(replace(which, states=_DEAD), page)
+
+    async def overview(self) -> Overview:
+        """How many jobs stand where, and who works."""
+        counts = await self._store.counts()
+        return Overview(await self._store.now(), tuple(counts), tuple(await self.workers()))
+
+    async def workers(self) -> list[WorkerView]:
+        """All workers not yet forgotten, the living first."""
+        return await self._store.workers()
+
+    async def cancel(self, which: Which, *, why: str = "", limit: int = MOST_AT_ONCE) -> Changed:
+        """Call jobs off: at once where nobody works on them; a running one is asked to stop."""
+        return await self.act(CANCEL, which, limit=limit, why=why)
+
+    async def requeue(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """Give finished jobs a new life with all their attempts (A7). A filter without states means dead letters."""
+        return await self.act(REQUEUE, which, limit=limit)
+
+    async def run_now(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """Let parked jobs run without waiting for their time."""
+        return await self.act(RUN_NOW, which, limit=limit)
+
+    async def purge(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """Delete finished jobs with their history, for good. A filter without states means dead letters."""
+        return await self.act(PURGE, which, limit=limit)
+
+    async def preview(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """What a command would do if it were given now; a unique key held by another job is not foreseen."""
+        tally = _Tally()
+        async for batch in self._batches(action, which, limit, tally):
+            able = tally.sort_out(action, batch)
+            tally.ids.extend(job.id for job in able)
+            tally.asked.extend(job.id for job in able if job.state is JobState.RUNNING)
+        return tally.answer(action, which)
+
+    async def act(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE, why: str = "") -> Changed:
+        """Do one of the four actions; `why` is kept where the action has a place for it."""
+        aim = action.aim(which) if isinstance(which, JobFilter) else JobFilter(states=action.possible)
+        tally = _Tally()
+        async for batch in self._batches(action, which, limit, tally):
+            able = tally.sort_out(action, batch)
+            if able:
+                ids = tuple(job.id for job in able)
+                done = set(await action.apply(self._store, replace(aim, ids=ids), self.actor, why, len(ids)))
+                self._store.ring({job.queue for job in able if job.id in done})
+                await self._take_down(action, ids, done, tally)
+        return tally.answer(action, which)
+
+    async def _take_down(self, action: Action, tried: Sequence[JobId], done: set[JobId], tally: _Tally) -> None:
+        """Note what was done, and find out about those that changed while the command was under way."""
+        tally.ids.extend(job_id for job_id in tried if job_id in done)
+        if JobState.RUNNING in action.possible:
+            tally.asked.extend(job.id for job in (await self._look_up(done))[0] if job.state is JobState.RUNNING)
+        found, missing = await self._look_up(job_id for job_id in tried if job_id not in done)
+        tally.missing.extend(missing)
+        tally.left.extend(_left(action, job) for job in found)
+
+    def _batches(self, action: Action, which: Which, limit: int, tally: _Tally) -> AsyncIterator[list[JobView]]:
+        if isinstance(which, JobFilter):
+            return self._matching(action.aim(which), limit, tally)
+        return self._named(_ids(which), tally)
+
+    async def _named(self, ids: Sequence[JobId], tally: _Tally) -> AsyncIterator[list[JobView]]:
+        for start in range(0, len(ids), _BATCH):
+            found, missing = await self._look_up(ids[start : start + _BATCH])
+            tally.missing.extend(missing)
+            yield found
+
+    async def _matching(self, aim: JobFilter, limit: int, tally: _Tally) -> AsyncIterator[list[JobView]]:
+        """Go once through the jobs that match; those beyond the limit only leave their trace in the tally."""
+        if limit < 1:
+            raise ArgumentError("limit", f"must be at least 1, got {limit}")
+        before: JobId | None = None
+        while True:
+            batch = await self._store.jobs(aim, Page(min(_BATCH, limit) + 1, before))
+            room = batch[: min(_BATCH, limit)]
+            if room:
+                yield room
+                limit -= len(room)
+                before = room[-1].id
+            if len(batch) == len(room):
+                return
+            if limit == 0:
+                tally.more = True
+                return
+
+    async def _look_up(self, ids: Iterable[JobId]) -> tuple[list[JobView], list[JobId]]:
+        wanted = list(ids)
+        if not wanted:
+            return [], []
+        found = {job.id: job for job in await self._store.jobs(JobFilter(ids=tuple(wanted)), Page(len(wanted)))}
+        return [found[job_id] for job_id in wanted if job_id in found], [i for i in wanted if i not in found]
+
+
+class _Tally(Struct):
+    """What a command has done so far."""
+
+    ids: list[JobId] = []
+    asked: list[JobId] = []
+    missing: list[JobId] = []
+    left: list[Unchanged] = []
+    more: bool = False
+
+    def sort_out(self, action: Action, jobs: list[JobView]) -> list[JobView]:
+        """Those that it can be done to; the others are noted."""
+        self.left.extend(_left(action, job) for job in jobs if not action.can(job))
+        return [job for job in jobs if action.can(job)]
+
+    def answer(self, action: Action, which: Which) -> Changed:
+        """The account; of named jobs, if nothing could be done to any of them, an error."""
+        if not isinstance(which, JobFilter) and not self.ids:
+            if self.missing:
+                raise NotFoundError(f"there is no job {listed(self.missing)}")
+            reasons = listed((f"job {left.id}: {left.why}" for left in self.left), "; ")
+            raise ConflictError(f"nothing was {action.verb}: {reasons}")
+        return Changed(tuple(self.ids), tuple(self.asked), tuple(self.missing), tuple(self.left), self.more)
+
+
+def _ids(which: str | Iterable[str]) -> list[JobId]:
+    given = [which] if isinstance(which, str) else list(which)
+    ids = list(dict.fromkeys(as_job_id(value) for value in given))
+    if not ids:
+        raise ArgumentError("id", "must name at least one job")
+    if len(ids) > MOST_AT_ONCE:
+        raise ArgumentError("id", f"may name at most {MOST_AT_ONCE} jobs, got {len(ids)}: use a filter")
+    return ids
+
+
+def _left(action: Action, job: JobView) -> Unchanged:
+    return Unchanged(job.id, job.state, action.why_not(job))

@@ -1,0 +1,61 @@
+"""What the desk answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import Attempt, JobView
+from perdure.domain.states import JobState
+from perdure.domain.worker import WorkerView
+from perdure.storage.records import Count
+
+
+class JobDetail(Struct, frozen=True):
+    """One job with its history: every attempt that did not succeed, oldest first, over all its lives."""
+
+    job: JobView
+    attempts: tuple[Attempt, ...]
+
+
+class JobPage(Struct, frozen=True):
+    """A piece of a list, newest first. `next` is where the following piece begins (its `before`); None: the end."""
+
+    jobs: tuple[JobView, ...]
+    next: JobId | None
+
+
+class Overview(Struct, frozen=True):
+    """How many jobs stand where, and who works, by the database's clock."""
+
+    at: datetime
+    counts: tuple[Count, ...]
+    workers: tuple[WorkerView, ...]
+
+    def total(self, state: JobState) -> int:
+        """How many jobs stand in this state, over all queues; at least that many where a count was capped."""
+        return sum(count.jobs for count in self.counts if count.state is state)
+
+
+class Unchanged(Struct, frozen=True):
+    """A job that a command could do nothing to, and why."""
+
+    id: JobId
+    state: JobState
+    why: str
+
+
+class Changed(Struct, frozen=True):
+    """What a command did, and what it could not do.
+
+    `asked` are those of `ids` that run at this moment: they were asked to stop and end when they do. `more` says that
+    the command's limit was reached while other jobs still match.
+    """
+
+    ids: tuple[JobId, ...] = ()
+    asked: tuple[JobId, ...] = ()
+    not_found: tuple[JobId, ...] = ()
+    unchanged: tuple[Unchanged, ...] = ()
+    more: bool = False

@@ -1,0 +1,96 @@
+"""A command on jobs, from the question whether it is meant to the account of what it did."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import typer
+from msgspec import Struct
+from rich.text import Text
+
+from perdure.errors import ArgumentError
+from perdure.operate.actions import Action
+from perdure.operate.desk import Desk
+from perdure.operate.records import Changed
+from perdure.surfaces.cli.exits import Exit
+from perdure.surfaces.cli.filters import Chosen, check_chosen
+from perdure.surfaces.cli.output import console, plain, print_json, say
+from perdure.surfaces.cli.session import with_desk
+
+_LISTED: Final = 20
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What the operator asked for, and how sure they are."""
+
+    action: Action
+    as_json: bool
+    yes: bool
+    dry_run: bool
+    limit: int
+    why: str = ""
+
+    def carry_out(self, url: str | None, chosen: Chosen) -> None:
+        """Do it, tell what was done, and exit with the code that says so."""
+        check_chosen(chosen)
+        must_ask = not (self.yes or self.dry_run) and (self.action.for_good or not chosen.ids)
+        if must_ask and (self.as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+            raise ArgumentError("--yes", "is needed, since nobody can be asked here; --dry-run shows what would happen")
+
+        async def at(desk: Desk) -> Changed:
+            which = chosen.which(await desk.now())
+            if self.dry_run:
+                return await desk.preview(self.action, which, limit=self.limit)
+            if must_ask:
+                foreseen = await desk.preview(self.action, which, limit=self.limit)
+                if not foreseen.ids or not self._agreed(foreseen):
+                    return Changed(not_found=foreseen.not_found, unchanged=foreseen.unchanged)
+            return await desk.act(self.action, which, limit=self.limit, why=self.why)
+
+        changed = with_desk(url, at)
+        self._tell(changed)
+        raise typer.Exit(_code(changed))
+
+    def _agreed(self, foreseen: Changed) -> bool:
+        count = len(foreseen.ids)
+        jobs = f"{count:,} job{'' if count == 1 else 's'}"
+        history = f" and {'its' if count == 1 else 'their'} history" if self.action.for_good else ""
+        return typer.confirm(f"{jobs}{history} will be {self.action.verb}{' for good' if history else ''}. Go on?")
+
+    def _tell(self, changed: Changed) -> None:
+        if self.as_json:
+            print_json({"action": self.action.verb, "dry_run": self.dry_run, **plain(changed)})
+            return
+        say(_summary(self.action.verb, changed, dry_run=self.dry_run), "bold" if changed.ids else "yellow")
+        out = console()
+        for job_id in changed.ids[:_LISTED]:
+            out.print(Text(f"  {job_id}{'  asked to stop' if job_id in changed.asked else ''}"), soft_wrap=True)
+        if len(changed.ids) > _LISTED:
+            say(f"  … and {len(changed.ids) - _LISTED:,} more", "dim")
+        for missing in changed.not_found:
+            say(f"  {missing}  not found", "yellow")
+        for left in changed.unchanged:
+            say(f"  {left.id}  unchanged: {left.why}", "yellow")
+        if changed.more:
+            say("More jobs match: raise --limit, or run it again.", "dim")
+
+
+def _summary(verb: str, changed: Changed, *, dry_run: bool) -> str:
+    count = len(changed.ids)
+    if not count:
+        return f"Nothing {'would be' if dry_run else 'was'} {verb}."
+    done = count - len(changed.asked)
+    jobs = f"{count:,} job{'' if count == 1 else 's'}"
+    if dry_run:
+        return f"{jobs} would be {verb}:"
+    if not done:
+        return f"{jobs} asked to stop:"
+    asked = f", {len(changed.asked):,} of them asked to stop" if changed.asked else ""
+    return f"{jobs} {verb}{asked}:"
+
+
+def _code(changed: Changed) -> Exit:
+    if changed.not_found:
+        return Exit.NOT_FOUND
+    return Exit.CONFLICT if changed.unchanged or not changed.ids else Exit.OK

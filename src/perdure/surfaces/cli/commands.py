@@ -1,0 +1,48 @@
+"""The whole command line, put together."""
+
+from __future__ import annotations
+
+import platform
+from typing import Final
+
+import typer
+
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.dead import dead
+from perdure.surfaces.cli.doctor import doctor
+from perdure.surfaces.cli.exits import MEANING
+from perdure.surfaces.cli.group import Perdure
+from perdure.surfaces.cli.jobs import jobs
+from perdure.surfaces.cli.migrate import migrate
+from perdure.surfaces.cli.output import print_json, say
+from perdure.surfaces.cli.worker import up, worker
+from perdure.version import __version__
+
+_RUN: Final = "Run"
+_OPERATE: Final = "Operate (needs only PERDURE_URL or --url)"
+_EXIT_CODES: Final = "Exit codes: " + ", ".join(f"{code:d} {meaning}" for code, meaning in MEANING.items()) + "."
+
+perdure = typer.Typer(
+    name="perdure",
+    cls=Perdure,
+    help="Durable jobs for Python, on SQLite and PostgreSQL.",
+    epilog=_EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+perdure.command("up", rich_help_panel=_RUN)(up)
+perdure.command("worker", rich_help_panel=_RUN)(worker)
+perdure.add_typer(jobs, name="jobs", rich_help_panel=_OPERATE)
+perdure.add_typer(dead, name="dead", rich_help_panel=_OPERATE)
+perdure.command("migrate", rich_help_panel=_OPERATE)(migrate)
+perdure.command("doctor", rich_help_panel=_OPERATE)(doctor)
+
+
+@perdure.command("version", rich_help_panel=_OPERATE)
+def version(as_json: options.Json = False) -> None:
+    """Tell the version of perdure and of Python."""
+    if as_json:
+        print_json({"perdure": __version__, "python": platform.python_version()})
+    else:
+        say(f"perdure {__version__} on Python {platform.python_version()}")

@@ -1,0 +1,65 @@
+"""From a command's options to the filter that they mean."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from perdure.domain.duration import parse_duration
+from perdure.domain.ids import as_job_id
+from perdure.domain.states import JobState
+from perdure.errors import ArgumentError
+from perdure.operate.desk import Which
+from perdure.storage.records import JobFilter
+
+
+class Chosen(Struct, frozen=True, kw_only=True):
+    """The jobs that a command line speaks of: ids, or conditions, or all."""
+
+    ids: tuple[str, ...] = ()
+    states: tuple[JobState, ...] = ()
+    kind: str | None = None
+    queue: str | None = None
+    tag: str | None = None
+    error: str | None = None
+    older_than: timedelta | None = None
+    by_death: bool = False
+    everything: bool = False
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether anything but ids was said."""
+        return bool(self.states or self.kind or self.queue or self.tag or self.error or self.older_than)
+
+    def which(self, now: datetime) -> Which:
+        """The ids, or the filter."""
+        return self.ids or self.filter(now)
+
+    def filter(self, now: datetime) -> JobFilter:
+        """The conditions as a filter, ages counted back from `now`."""
+        edge = None if self.older_than is None else now - self.older_than
+        return JobFilter(
+            states=frozenset(self.states) or None,
+            kind=self.kind,
+            queue=self.queue,
+            tag=self.tag,
+            error=self.error,
+            created_before=None if self.by_death else edge,
+            finished_before=edge if self.by_death else None,
+        )
+
+
+def age(text: str | None) -> timedelta | None:
+    """Read `--older-than`."""
+    return None if text is None else parse_duration("--older-than", text)
+
+
+def check_chosen(chosen: Chosen) -> None:
+    """Refuse a command that names no jobs, names them in two ways, or by what is no id."""
+    for text in chosen.ids:
+        as_job_id(text)
+    if chosen.ids and (chosen.has_conditions or chosen.everything):
+        raise ArgumentError("ID", "and options that choose jobs are both given: use one or the other")
+    if not (chosen.ids or chosen.has_conditions or chosen.everything):
+        raise ArgumentError("ID", "is missing: name jobs by id, choose them by options such as --kind, or give --all")

@@ -1,0 +1,57 @@
+"""The root command: turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from perdure.errors import ArgumentError, PerdureError
+from perdure.surfaces.cli.exits import Exit, exit_for
+from perdure.surfaces.cli.output import complain
+
+
+class Perdure(TyperGroup):
+    """`perdure` itself."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line and exit with its code."""
+        del standalone_mode
+        words = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in words
+        try:
+            code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
+        except PerdureError as error:
+            field = error.field if isinstance(error, ArgumentError) else None
+            complain(str(error), as_json=as_json, field=field)
+            code = exit_for(error)
+        except typer.Abort:
+            complain("interrupted", as_json=as_json)
+            code = Exit.FAILED
+        except typer.TyperException as error:
+            code = _misused(error, as_json=as_json)
+        sys.exit(int(code or 0))
+
+
+def _misused(error: typer.TyperException, *, as_json: bool) -> int:
+    """A command line that typer could not read; one without any word gets the help it asks for."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "perdure"
+    if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
+        error.show()  # type: ignore[attr-defined] # prints the help
+    else:
+        param = getattr(error, "param", None)
+        field = param.opts[0] if param is not None else getattr(error, "option_name", None)
+        complain(error.format_message(), as_json=as_json, field=field, hint=f"Try: {path} --help")
+    return Exit.USAGE

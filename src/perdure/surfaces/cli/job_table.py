@@ -1,0 +1,99 @@
+"""Lists of jobs, for a terminal of any width: the id is always whole, so that it can be copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perdure.domain.job import JobView
+from perdure.operate.records import JobPage
+from perdure.surfaces.cli.hostile import one_line
+from perdure.surfaces.cli.output import console, plain, print_json, say, state_text, unpacked
+from perdure.surfaces.cli.times import relative
+
+WIDE: Final = 110
+_GIVES_WAY: Final = {"Kind", "Queue", "Last error"}
+
+
+def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False) -> None:
+    """Print a page of jobs, and how to see the next one."""
+    if as_json:
+        print_json({"jobs": [job_document(job) for job in page.jobs], "next": page.next})
+        return
+    if not page.jobs:
+        say("No dead letters." if dead else "No jobs.", "dim")
+        return
+    out = console()
+    if not dead:
+        out.print(_job_table(page.jobs, now, wide=out.width >= WIDE))
+    elif out.width >= WIDE:
+        out.print(_dead_table(page.jobs, now))
+    else:
+        _print_dead(out, page.jobs, now)
+    if page.next:
+        say(f"More: --before {page.next}", "dim")
+
+
+def job_document(job: JobView) -> dict[str, Any]:
+    """A job as JSON: what it stores as JSON text is unpacked."""
+    document: dict[str, Any] = plain(job)
+    for field in ("args", "meta", "result"):
+        document[field] = unpacked(document[field])
+    return document
+
+
+def attempts_of(job: JobView) -> str:
+    """`2/5`: attempts that failed or crashed, of how many in all."""
+    used = job.failures + job.crashes
+    return f"{used}/{job.max_attempts}" if job.max_attempts else str(used)
+
+
+def when_of(job: JobView, now: datetime) -> str:
+    """The time that matters most in the job's state: when it comes back, began, ended, or became ready."""
+    return relative(job.due_at or job.finished_at or job.started_at or job.since, now)
+
+
+def _job_table(jobs: Sequence[JobView], now: datetime, *, wide: bool) -> Table:
+    table = _table("ID", "State", "Kind", "Queue", "When", *(["Tries", "Last error"] if wide else []))
+    for job in jobs:
+        more = [Text(attempts_of(job)), _cell(job.last_error or "", "dim")] if wide else []
+        kind, queue = _cell(job.kind), _cell(job.queue, "dim")
+        table.add_row(Text(job.id), state_text(job.state), kind, queue, Text(when_of(job, now)), *more)
+    return table
+
+
+def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:
+    table = _table("ID", "Kind", "Queue", "Died", "Reason", "Last error")
+    for job in jobs:
+        kind, queue = _cell(job.kind), _cell(job.queue, "dim")
+        reason, error = _cell(job.reason, "dim"), _cell(job.last_error or "", "red")
+        table.add_row(Text(job.id), kind, queue, Text(when_of(job, now)), reason, error)
+    return table
+
+
+def _print_dead(out: Console, jobs: Sequence[JobView], now: datetime) -> None:
+    """On a narrow terminal the error gets a line of its own: it is what one looks for."""
+    for job in jobs:
+        where = Text(f" in {one_line(job.queue)}", style="dim")
+        head = Text.assemble(job.id, "  ", (one_line(job.kind), "bold"), where, f"  {when_of(job, now)}")
+        error = Text(f"  {one_line(job.last_error or job.reason)}", style="red")
+        for line in (head, error):
+            line.truncate(out.width, overflow="ellipsis")
+            out.print(line, no_wrap=True)
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in titles:
+        table.add_column(title, no_wrap=title not in _GIVES_WAY)
+    return table
+
+
+def _cell(text: str, style: str = "") -> Text:
+    """A text of others, which gives way to what must be whole."""
+    return Text(one_line(text), style=style, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,143 @@
+"""`perdure jobs`: look at jobs and act on them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from perdure.domain.ids import as_job_id
+from perdure.operate.actions import CANCEL, REQUEUE, RUN_NOW, Action
+from perdure.operate.desk import MOST_AT_ONCE, Desk
+from perdure.operate.records import JobDetail, JobPage
+from perdure.storage.records import Page
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.acting import Order
+from perdure.surfaces.cli.filters import Chosen, age
+from perdure.surfaces.cli.job_page import show_job
+from perdure.surfaces.cli.job_table import show_page
+from perdure.surfaces.cli.session import with_desk
+
+jobs = typer.Typer(help="Look at jobs, and cancel, requeue or hurry them.", no_args_is_help=True)
+
+Why = Annotated[str, typer.Option("--why", help="The reason, kept with the job and in the audit trail.")]
+
+
+@jobs.command("list")
+def list_jobs(
+    *,
+    url: options.Url = None,
+    state: options.States = None,
+    kind: options.KindName = None,
+    queue: options.QueueName = None,
+    tag: options.Tag = None,
+    error: options.ErrorText = None,
+    older_than: options.CreatedBefore = None,
+    limit: options.PageLimit = 20,
+    before: options.Before = None,
+    as_json: options.Json = False,
+) -> None:
+    """List jobs, newest first."""
+    chosen = Chosen(states=tuple(state or ()), kind=kind, queue=queue, tag=tag, error=error, older_than=age(older_than))
+    page = Page(limit, None if before is None else as_job_id(before))
+
+    async def look(desk: Desk) -> tuple[JobPage, datetime]:
+        now = await desk.now()
+        return await desk.jobs(chosen.filter(now), page), now
+
+    show_page(*with_desk(url, look), as_json=as_json)
+
+
+@jobs.command("show")
+def show(
+    job_id: options.JobId, url: options.Url = None, traceback: options.Traceback = False, as_json: options.Json = False
+) -> None:
+    """Show all about one job, with its attempts."""
+    known = as_job_id(job_id)
+
+    async def look(desk: Desk) -> tuple[JobDetail, datetime]:
+        return await desk.job(known), await desk.now()
+
+    show_job(*with_desk(url, look), as_json=as_json, traceback=traceback)
+
+
+@jobs.command("cancel")
+def cancel(
+    ids: options.JobIds = None,
+    *,
+    url: options.Url = None,
+    why: Why = "",
+    state: options.States = None,
+    kind: options.KindName = None,
+    queue: options.QueueName = None,
+    tag: options.Tag = None,
+    error: options.ErrorText = None,
+    older_than: options.CreatedBefore = None,
+    everything: options.All = False,
+    limit: options.CommandLimit = MOST_AT_ONCE,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Call jobs off.
+
+    At once if nobody works on them; a running one is asked to stop.
+    """
+    chosen = Chosen(
+        ids=tuple(ids or ()),
+        states=tuple(state or ()),
+        kind=kind,
+        queue=queue,
+        tag=tag,
+        error=error,
+        older_than=age(older_than),
+        everything=everything,
+    )
+    order = Order(action=CANCEL, as_json=as_json, yes=yes, dry_run=dry_run, limit=limit, why=why)
+    order.carry_out(url, chosen)
+
+
+def _offer(name: str, action: Action, help_text: str) -> None:
+    """Declare a command that needs no word but which jobs are meant."""
+
+    @jobs.command(name, help=help_text)
+    def _(
+        ids: options.JobIds = None,
+        *,
+        url: options.Url = None,
+        state: options.States = None,
+        kind: options.KindName = None,
+        queue: options.QueueName = None,
+        tag: options.Tag = None,
+        error: options.ErrorText = None,
+        older_than: options.CreatedBefore = None,
+        everything: options.All = False,
+        limit: options.CommandLimit = MOST_AT_ONCE,
+        yes: options.Yes = False,
+        dry_run: options.DryRun = False,
+        as_json: options.Json = False,
+    ) -> None:
+        chosen = Chosen(
+            ids=tuple(ids or ()),
+            states=tuple(state or ()),
+            kind=kind,
+            queue=queue,
+            tag=tag,
+            error=error,
+            older_than=age(older_than),
+            everything=everything,
+        )
+        Order(action=action, as_json=as_json, yes=yes, dry_run=dry_run, limit=limit).carry_out(url, chosen)
+
+
+_offer(
+    "requeue",
+    REQUEUE,
+    "Give finished jobs a new life.\n\nWith all their attempts. Options without --state mean dead jobs.",
+)
+_offer(
+    "run-now",
+    RUN_NOW,
+    "Let parked jobs run without waiting.\n\nParked are scheduled, retrying, waiting and paused ones.",
+)

@@ -1,0 +1,61 @@
+"""The options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from perdure.domain.states import JobState
+
+_DATABASE: Final = "Database"
+_FILTER: Final = "Which jobs"
+_CARE: Final = "Care"
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="PERDURE_URL",
+        help="The database: sqlite:///file.db or postgresql://…",
+        show_default="sqlite:///perdure.db",
+        rich_help_panel=_DATABASE,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output; errors as JSON too.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.", show_default=False)]
+JobIds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID]...", help="Ids of jobs; or say which by options.", show_default=False),
+]
+States = Annotated[
+    list[JobState] | None,
+    typer.Option(
+        "--state", metavar="STATE", help="In this state; may be given several times.", rich_help_panel=_FILTER
+    ),
+]
+KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.", rich_help_panel=_FILTER)]
+QueueName = Annotated[str | None, typer.Option("--queue", help="In this queue.", rich_help_panel=_FILTER)]
+Tag = Annotated[str | None, typer.Option("--tag", help="With this tag.", rich_help_panel=_FILTER)]
+ErrorText = Annotated[
+    str | None,
+    typer.Option("--error", help="Whose last error holds this text, in any case.", rich_help_panel=_FILTER),
+]
+CreatedBefore = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="SPAN", help="Made longer ago than, as 90s, 2h, 7d.", rich_help_panel=_FILTER),
+]
+DiedBefore = Annotated[
+    str | None,
+    typer.Option("--older-than", metavar="SPAN", help="Dead for longer than, as 90s, 2h, 7d.", rich_help_panel=_FILTER),
+]
+PageLimit = Annotated[int, typer.Option("--limit", help="At most so many.", rich_help_panel=_FILTER)]
+Before = Annotated[
+    str | None,
+    typer.Option("--before", metavar="ID", help="Go on with the jobs older than this one.", rich_help_panel=_FILTER),
+]
+CommandLimit = Annotated[int, typer.Option("--limit", help="At most so many, newest first.", rich_help_panel=_FILTER)]
+All = Annotated[bool, typer.Option("--all", help="All jobs that this can be done to.", rich_help_panel=_FILTER)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", rich_help_panel=_CARE)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.", rich_help_panel=_CARE)]
+Traceback = Annotated[bool, typer.Option("--traceback", help="With the traceback of every attempt.")]

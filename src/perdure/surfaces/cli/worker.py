@@ -1,0 +1,136 @@
+"""`perdure worker` and `perdure up`: run jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from datetime import timedelta
+from typing import Annotated, Final
+
+import typer
+
+from perdure.domain.duration import parse_duration
+from perdure.lifecycle.supervisor import is_supervised, supervise
+from perdure.surfaces.cli.loading import load_app
+from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
+from perdure.surfaces.cli.running import run_worker
+from perdure.worker.settings import WorkerSettings, parse_queues
+
+_CAPACITY: Final = "Capacity"
+_LEASES: Final = "Life and death"
+_LOG: Final = "Log"
+_DEFAULTS: Final = WorkerSettings()
+_MARGIN: Final = timedelta(seconds=5)  # for the database, beyond what a stop may take
+
+AppName = Annotated[str, typer.Argument(metavar="APP", help="module:app, as jobs:app for `app` in jobs.py.")]
+Queues = Annotated[
+    str | None,
+    typer.Option(
+        help="Which queues, with weight after a colon and limit after an at sign: mail:3,reports@2.",
+        show_default="default",
+        rich_help_panel=_CAPACITY,
+    ),
+]
+Concurrency = Annotated[int, typer.Option(help="Jobs at once, of all kinds together.", rich_help_panel=_CAPACITY)]
+Threads = Annotated[int, typer.Option(help="Threads for handlers that are not async.", rich_help_panel=_CAPACITY)]
+Processes = Annotated[int, typer.Option(min=1, help="Worker processes on this machine.", rich_help_panel=_CAPACITY)]
+RecycleAfter = Annotated[
+    int | None,
+    typer.Option("--recycle-after-jobs", help="A fresh process after so many jobs.", rich_help_panel=_CAPACITY),
+]
+RecycleAbove = Annotated[
+    int | None,
+    typer.Option("--recycle-above-mb", help="A fresh process when one needs more memory.", rich_help_panel=_CAPACITY),
+]
+StopTimeout = Annotated[
+    str,
+    typer.Option(metavar="SPAN", help="How long running jobs may go on after SIGTERM.", rich_help_panel=_LEASES),
+]
+Lease = Annotated[
+    str, typer.Option(metavar="SPAN", help="Silence after which a worker counts as dead.", rich_help_panel=_LEASES)
+]
+Heartbeat = Annotated[
+    str, typer.Option(metavar="SPAN", help="How often a worker shows it lives.", rich_help_panel=_LEASES)
+]
+Name = Annotated[str | None, typer.Option(help="The worker's name.", show_default="host:pid", rich_help_panel=_LEASES)]
+NoMigrate = Annotated[
+    bool, typer.Option("--no-migrate", help="Only check the schema, never change it.", rich_help_panel=_LEASES)
+]
+Format = Annotated[LogFormat, typer.Option("--log-format", help="How log lines look.", rich_help_panel=_LOG)]
+Level = Annotated[LogLevel, typer.Option("--log-level", help="What is worth a line.", rich_help_panel=_LOG)]
+JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=_LOG)]
+
+
+def worker(
+    app: AppName,
+    *,
+    queues: Queues = None,
+    concurrency: Concurrency = _DEFAULTS.concurrency,
+    threads: Threads = _DEFAULTS.threads,
+    processes: Processes = 1,
+    recycle_after_jobs: RecycleAfter = None,
+    recycle_above_mb: RecycleAbove = None,
+    stop_timeout: StopTimeout = "20s",
+    lease: Lease = "30s",
+    heartbeat: Heartbeat = "10s",
+    name: Name = None,
+    no_migrate: NoMigrate = False,
+    log_format: Format = LogFormat.CONSOLE,
+    log_level: Level = LogLevel.INFO,
+    as_json: JsonLog = False,
+) -> None:
+    """Run jobs until told to stop.
+
+    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries. Every worker also does
+    the upkeep: jobs that fall due, jobs of dead workers, old jobs.
+    """
+    settings = WorkerSettings(
+        queues=_DEFAULTS.queues if queues is None else parse_queues(queues),
+        concurrency=concurrency,
+        threads=threads,
+        recycle_after_jobs=recycle_after_jobs,
+        recycle_above_mb=recycle_above_mb,
+        stop_timeout=parse_duration("--stop-timeout", stop_timeout),
+        lease=parse_duration("--lease", lease),
+        heartbeat=parse_duration("--heartbeat", heartbeat),
+        name=_own_name(name, processes),
+    )
+    set_up_logging(LogFormat.JSON if as_json else log_format, log_level)
+    loaded = load_app(app)
+    if no_migrate:
+        loaded.keep_schema()
+    if (processes > 1 or settings.recycles) and not is_supervised():
+        stop_within = settings.stop_timeout * 2 + settings.grace + _MARGIN
+        raise typer.Exit(supervise(sys.argv[1:], processes, stop_within=stop_within))
+    raise typer.Exit(asyncio.run(run_worker(loaded, settings)))
+
+
+def up(
+    app: AppName,
+    *,
+    queues: Queues = None,
+    concurrency: Concurrency = _DEFAULTS.concurrency,
+    threads: Threads = _DEFAULTS.threads,
+    log_format: Format = LogFormat.CONSOLE,
+    log_level: Level = LogLevel.INFO,
+    as_json: JsonLog = False,
+) -> None:
+    """Run all that an app needs, in one process.
+
+    Today that is a worker with its upkeep. `perdure worker` is the same with more to choose.
+    """
+    worker(
+        app,
+        queues=queues,
+        concurrency=concurrency,
+        threads=threads,
+        log_format=log_format,
+        log_level=log_level,
+        as_json=as_json,
+    )
+
+
+def _own_name(name: str | None, processes: int) -> str | None:
+    """Several processes of one name are told apart by their pid."""
+    return f"{name}:{os.getpid()}" if name and processes > 1 else name

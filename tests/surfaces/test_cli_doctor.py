@@ -1,0 +1,42 @@
+"""`perdure doctor`: for people, for scripts, and its exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.jobs import enqueue
+from tests.surfaces.conftest import Arrange, Cli, run_cli
+
+from perdure.surfaces.cli.exits import Exit
+
+
+def test_a_problem_is_told_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
+    arrange(enqueue)
+    answer = cli("doctor", "--json")
+    assert (answer.code, answer.json["healthy"]) == (Exit.UNHEALTHY, False)
+    [queues] = [finding for finding in answer.json["findings"] if finding["check"] == "queues"]
+    assert (queues["severity"], bool(queues["advice"])) == ("problem", True)
+    plain = cli("doctor")
+    assert plain.code == Exit.UNHEALTHY
+    assert "nobody serves 'default'" in " ".join(plain.out.split())
+    assert "→ start a worker" in plain.out
+
+
+def test_warnings_alone_are_no_failure(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path / 'perdure.db'}"
+    run_cli("migrate", "--url", url)
+    answer = run_cli("doctor", "--url", url, "--json")
+    assert (answer.code, answer.json["healthy"]) == (Exit.OK, True)
+    assert any(finding["severity"] == "warning" for finding in answer.json["findings"])
+
+
+def test_a_database_that_cannot_be_reached_is_the_one_finding(tmp_path: Any) -> None:
+    answer = run_cli("doctor", "--url", f"sqlite:///{tmp_path / 'none.db'}", "--json")
+    assert answer.code == Exit.UNHEALTHY
+    [finding] = answer.json["findings"]
+    assert (finding["check"], finding["severity"]) == ("database", "problem")
+
+
+def test_a_bad_lease_is_refused(cli: Cli) -> None:
+    answer = cli("doctor", "--lease", "soon", "--json")
+    assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--lease")

@@ -1,0 +1,292 @@
+"""`perdure jobs` and `perdure dead`: every command, for people and for scripts, with its exit codes, on both."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.behind import query
+from tests.support.jobs import HOUR, a_job, enqueue, job_in, numbered_id, start, state_of
+from tests.surfaces.conftest import Arrange, Cli, run_cli
+
+from perdure.domain.ids import JobId, new_job_id
+from perdure.domain.states import JobState
+from perdure.storage.port import Store
+from perdure.surfaces.cli.exits import Exit
+
+NOBODY = str(new_job_id())
+
+
+@pytest.fixture
+def dead(arrange: Arrange[JobId]) -> JobId:
+    """A dead letter."""
+    return arrange(lambda store: job_in(JobState.DEAD, store))
+
+
+@pytest.fixture
+def parked(arrange: Arrange[JobId]) -> JobId:
+    """A job for later."""
+    return arrange(lambda store: enqueue(store, delay=HOUR))
+
+
+@pytest.fixture
+def running(arrange: Arrange[JobId]) -> JobId:
+    """A job that somebody works on."""
+
+    async def begin(store: Store) -> JobId:
+        return (await start(store)).job_id
+
+    return arrange(begin)
+
+
+def state(arrange: Arrange[Any], job_id: JobId) -> JobState:
+    found: JobState = arrange(lambda store: state_of(store, job_id))
+    return found
+
+
+def test_list_for_people(cli: Cli, dead: JobId) -> None:
+    answer = cli("jobs", "list")
+    assert answer.code == Exit.OK
+    assert dead in answer.out
+    assert "dead" in answer.out
+    assert "\x1b" not in answer.out, "colours only on a terminal"
+    assert max(len(line) for line in answer.out.splitlines()) <= 80
+
+
+def test_list_for_scripts(cli: Cli, dead: JobId, parked: JobId) -> None:
+    document = cli("jobs", "list", "--json").json
+    assert [job["id"] for job in document["jobs"]] == [parked, dead]
+    assert document["jobs"][0]["args"] == {"name": "Ada"}
+    assert document["next"] is None
+
+
+def test_an_empty_list_is_no_error(cli: Cli, arrange: Arrange[None]) -> None:
+    arrange(lambda store: store.check_schema())
+    for command in (("jobs", "list"), ("dead", "list")):
+        assert cli(*command).code == Exit.OK
+        assert cli(*command, "--json").json == {"jobs": [], "next": None}
+
+
+def test_pages_follow_each_other(cli: Cli, arrange: Arrange[Any]) -> None:
+    arrange(lambda store: store.insert([a_job(id=numbered_id(number)) for number in range(3)]))
+    first = cli("jobs", "list", "--limit", "2", "--json").json
+    second = cli("jobs", "list", "--limit", "2", "--before", first["next"], "--json").json
+    assert [job["id"] for page in (first, second) for job in page["jobs"]] == [numbered_id(n) for n in (2, 1, 0)]
+    assert f"--before {numbered_id(1)}" in cli("jobs", "list", "--limit", "2").out
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--state", "dead"], 1),
+        (["--state", "dead", "--state", "scheduled"], 2),
+        (["--kind", "greet"], 2),
+        (["--kind", "other"], 0),
+        (["--queue", "default"], 2),
+        (["--tag", "vip"], 0),
+        (["--error", "NO SUCH host"], 1),
+        (["--older-than", "1h"], 0),
+        (["--older-than", "0s"], 2),
+    ],
+)
+def test_filters(cli: Cli, dead: JobId, parked: JobId, options: list[str], found: int) -> None:
+    assert len(cli("jobs", "list", *options, "--json").json["jobs"]) == found
+
+
+def test_show_tells_everything(cli: Cli, dead: JobId) -> None:
+    for group in ("jobs", "dead"):
+        plain = cli(group, "show", dead)
+        assert plain.code == Exit.OK
+        for piece in (dead, "DEAD", "attempts exhausted", "no such host", '"name": "Ada"', "#1", "worker-1", "Z  ("):
+            assert piece in plain.out
+        assert "Traceback (most" not in plain.out
+        assert "Traceback (most" in cli(group, "show", dead, "--traceback").out
+        document = cli(group, "show", dead, "--json").json
+        assert document["job"]["state"] == "dead"
+        assert document["attempts"][0]["error_type"] == "builtins.ValueError"
+
+
+def test_show_tells_when_a_job_comes_back(cli: Cli, parked: JobId) -> None:
+    assert "comes back" in cli("jobs", "show", parked).out
+
+
+def test_dead_show_is_for_dead_letters(cli: Cli, parked: JobId) -> None:
+    answer = cli("dead", "show", parked)
+    assert answer.code == Exit.NOT_FOUND
+    assert "scheduled" in answer.err
+
+
+def test_dead_list(cli: Cli, dead: JobId, parked: JobId) -> None:
+    answer = cli("dead", "list")
+    assert dead in answer.out
+    assert "no such host" in answer.out
+    assert parked not in answer.out
+    assert [job["id"] for job in cli("dead", "list", "--json").json["jobs"]] == [dead]
+    assert cli("dead", "list", "--older-than", "1h", "--json").json["jobs"] == []
+
+
+def test_a_wide_terminal_gets_wider_tables(engine_url: str, dead: JobId) -> None:
+    for group in ("jobs", "dead"):
+        answer = run_cli(group, "list", env={"PERDURE_URL": engine_url, "COLUMNS": "160"})
+        assert "Last error" in answer.out
+        assert "no such host" in answer.out
+
+
+@pytest.mark.parametrize("group", ["jobs", "dead"])
+def test_a7_requeue(cli: Cli, arrange: Arrange[Any], dead: JobId, group: str) -> None:
+    answer = cli(group, "requeue", dead, "--json")
+    assert (answer.code, answer.json["ids"]) == (Exit.OK, [dead])
+    assert state(arrange, dead) is JobState.READY
+    again = cli(group, "requeue", dead, "--json")
+    assert again.code == Exit.CONFLICT
+    assert "it is ready" in again.error["error"]
+
+
+def test_requeue_for_people(cli: Cli, dead: JobId) -> None:
+    answer = cli("jobs", "requeue", dead, NOBODY)
+    assert answer.code == Exit.NOT_FOUND
+    assert "1 job requeued" in answer.out
+    assert f"{NOBODY}  not found" in answer.out
+
+
+def test_cancel(cli: Cli, arrange: Arrange[Any], parked: JobId, engine_url: str) -> None:
+    answer = cli("jobs", "cancel", parked, "--why", "no longer wanted", "--json")
+    assert (answer.code, answer.json["ids"], answer.json["asked"]) == (Exit.OK, [parked], [])
+    assert state(arrange, parked) is JobState.CANCELLED
+    table = "perdure_audit" if engine_url.startswith("sqlite") else "audit"
+    [[actor]] = query(engine_url, f"SELECT actor FROM {table}")
+    assert actor.startswith("cli:")
+
+
+def test_cancel_of_a_running_job_asks_it_to_stop(cli: Cli, running: JobId) -> None:
+    answer = cli("jobs", "cancel", running)
+    assert answer.code == Exit.OK
+    assert "1 job asked to stop" in answer.out
+    assert cli("jobs", "cancel", running).code == Exit.CONFLICT
+    assert "asked to stop" in cli("jobs", "show", running).out
+
+
+def test_run_now(cli: Cli, arrange: Arrange[Any], parked: JobId) -> None:
+    answer = cli("jobs", "run-now", parked)
+    assert answer.code == Exit.OK
+    assert state(arrange, parked) is JobState.READY
+    assert cli("jobs", "run-now", parked).code == Exit.CONFLICT
+
+
+def test_purge_by_id_is_for_dead_letters_only(cli: Cli, arrange: Arrange[Any], dead: JobId, parked: JobId) -> None:
+    answer = cli("dead", "purge", dead, parked, "--yes", "--json")
+    assert (answer.code, answer.json["ids"]) == (Exit.CONFLICT, [dead])
+    assert [left["id"] for left in answer.json["unchanged"]] == [parked]
+    assert cli("jobs", "show", dead).code == Exit.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("jobs", "show"),
+        ("jobs", "cancel"),
+        ("jobs", "requeue"),
+        ("jobs", "run-now"),
+        ("dead", "show"),
+        ("dead", "requeue"),
+        ("dead", "purge", "--yes"),
+    ],
+)
+def test_an_id_that_is_not_there_is_named(cli: Cli, arrange: Arrange[Any], command: tuple[str, ...]) -> None:
+    arrange(lambda store: store.check_schema())
+    answer = cli(*command, NOBODY, "--json")
+    assert answer.code == Exit.NOT_FOUND
+    assert NOBODY in answer.error["error"]
+    assert answer.out == ""
+    assert NOBODY in cli(*command, NOBODY).err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("jobs", "cancel", "--kind", "greet"),
+        ("jobs", "requeue", "--all"),
+        ("jobs", "run-now", "--queue", "default"),
+        ("dead", "requeue", "--all"),
+        ("dead", "purge", "--all"),
+        ("dead", "purge", NOBODY),
+    ],
+)
+def test_where_nobody_can_be_asked_many_jobs_need_yes(cli: Cli, dead: JobId, command: tuple[str, ...]) -> None:
+    for words in (command, (*command, "--json")):
+        answer = cli(*words, typed="y\n")
+        assert answer.code == Exit.USAGE
+        assert "--yes" in answer.err
+    assert cli("dead", "list", "--json").json["jobs"]
+
+
+def test_dry_run_shows_and_changes_nothing(cli: Cli, arrange: Arrange[Any], dead: JobId, parked: JobId) -> None:
+    answer = cli("dead", "purge", "--all", "--dry-run", "--json")
+    assert (answer.code, answer.json["ids"], answer.json["dry_run"]) == (Exit.OK, [dead], True)
+    assert "1 job would be cancelled" in cli("jobs", "cancel", "--all", "--dry-run").out
+    assert state(arrange, dead) is JobState.DEAD
+    assert state(arrange, parked) is JobState.SCHEDULED
+
+
+def test_by_filter_with_yes(cli: Cli, arrange: Arrange[Any], dead: JobId) -> None:
+    answer = cli("dead", "requeue", "--error", "no such host", "--yes", "--json")
+    assert (answer.code, answer.json["ids"]) == (Exit.OK, [dead])
+    assert cli("dead", "requeue", "--all", "--yes").code == Exit.CONFLICT
+    assert cli("dead", "requeue", "--all", "--yes", "--json").json["ids"] == []
+
+
+def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]) -> None:
+    arrange(lambda store: store.insert([a_job(id=numbered_id(number)) for number in range(3)]))
+    answer = cli("jobs", "cancel", "--kind", "greet", "--limit", "2", "--yes")
+    assert "2 jobs cancelled" in answer.out
+    assert "--limit" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("jobs", "list", "--limit", "many"), "--limit"),
+        (("jobs", "list", "--limit", "0"), "limit"),
+        (("jobs", "list", "--state", "odd"), "--state"),
+        (("jobs", "list", "--older-than", "7x"), "--older-than"),
+        (("jobs", "list", "--before", "nine"), "id"),
+        (("jobs", "show", "nine"), "id"),
+        (("jobs", "show"), "job_id"),
+        (("jobs", "cancel"), "ID"),
+        (("jobs", "cancel", "nine"), "id"),
+        (("jobs", "cancel", NOBODY, "--kind", "greet"), "ID"),
+        (("jobs", "requeue", "--state", "running", "--yes"), "state"),
+        (("dead", "purge"), "ID"),
+    ],
+)
+def test_bad_input_names_the_field(cli: Cli, dead: JobId, words: tuple[str, ...], field: str) -> None:
+    answer = cli(*words, "--json")
+    assert (answer.code, answer.out) == (Exit.USAGE, "")
+    assert answer.error["field"] == field
+    assert answer.error["error"]
+    plain = cli(*words)
+    assert plain.code == Exit.USAGE
+    assert plain.err.startswith("error: ")
+
+
+def test_a_poisoned_row_is_shown_as_it_is(cli: Cli, arrange: Arrange[Any]) -> None:
+    job_id = arrange(lambda store: enqueue(store, args="{not json"))
+    assert "{not json" in cli("jobs", "show", job_id).out
+    assert cli("jobs", "show", job_id, "--json").json["job"]["args"] == "{not json"
+
+
+def test_hostile_jobs_cannot_write_to_the_terminal(cli: Cli, arrange: Arrange[Any]) -> None:
+    nasty = "[red]k\x1b]0;owned\x07\x9b2J\u202e\r\nforged"
+    args = json.dumps({"text": nasty}, ensure_ascii=True)
+    job_id = arrange(
+        lambda store: job_in(JobState.DEAD, store, kind=nasty, queue=nasty, args=args, tags=(nasty,), meta=args)
+    )
+    for words in (("jobs", "list"), ("dead", "list"), ("jobs", "show", job_id, "--traceback"), ("doctor",)):
+        plain = cli(*words)
+        assert not set("\x1b\x07\x9b\u202e\r") & set(plain.out)
+        assert "\nforged" not in plain.out
+        scripts = cli(*words, "--json")
+        assert not set("\x1b\x07\x9b\u202e\r") & set(scripts.out)
+        assert scripts.json
+    assert "[red]k\\x1b]0;owned" in cli("jobs", "show", job_id).out
