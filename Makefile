@@ -1,0 +1,41 @@
+# Everything a newcomer needs: `make demo` and `make test`. Only python3 and make have to be there.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check format bench proof lock clean
+
+demo: $(READY)  ## show jobs that succeed, fail, retry and die, on an embedded database
+	$(BIN)/python examples/demo.py
+
+test: $(READY)  ## the tests, on SQLite and PostgreSQL
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## the benchmarks, ours and the peers'
+	$(BIN)/python -m benchmarks
+
+proof: $(READY)  ## the long fault tests
+	$(BIN)/python -m pytest -m proof -o addopts="-q -p no:cacheprovider" tests
+
+lock: $(READY)  ## resolve the newest versions of all dependencies anew, with hashes
+	$(BIN)/python tools/lock.py
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(READY): requirements/dev.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
