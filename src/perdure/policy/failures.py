@@ -14,7 +14,9 @@ TRACEBACK_LIMIT: Final = 16 * 1024
 def type_name(error: type[BaseException]) -> str:
     """An error's type as people know it: ``TimeoutError``, ``httpx.ReadTimeout``."""
     module = error.__module__
-    return error.__qualname__ if module == "builtins" else f"{module}.{error.__qualname__}"
+    if module == "builtins":
+        return error.__qualname__
+    return f"{'perdure' if module.startswith('perdure.') else module}.{error.__qualname__}"
 
 
 def lineage(error: type[BaseException]) -> tuple[str, ...]:
