@@ -24,7 +24,7 @@ URL = os.environ.get("PERDURE_DEMO_URL") or f"sqlite:///{tempfile.mkdtemp(prefix
 REPAIRED = Path(tempfile.gettempdir()) / f"perdure-demo-{os.getpid()}.repaired"
 
 app = App(URL)
-console = Console()
+console = Console(record=True, width=100)
 
 
 @app.job
@@ -150,3 +150,5 @@ if __name__ == "__main__":
         asyncio.run(main())
     finally:
         REPAIRED.unlink(missing_ok=True)
+    if picture := os.environ.get("PERDURE_DEMO_PICTURE"):
+        console.save_svg(picture, title="make demo")

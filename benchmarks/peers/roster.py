@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 from benchmarks.harness.contestant import Engine
@@ -50,12 +50,12 @@ class Servers:
     def url(self, engine: Engine) -> str:
         """Return where `engine` can be reached: a URL, or a folder for SQLite."""
         if engine not in self._urls:
-            start = {
+            starts: dict[Engine, Callable[[], AbstractContextManager[str]]] = {
                 Engine.POSTGRES: postgres_server,
                 Engine.SQLITE: lambda: tempfile.TemporaryDirectory(prefix="sqlite-"),
                 Engine.REDIS: redis_server,
-            }[engine]
-            self._urls[engine] = self._stack.enter_context(start())
+            }
+            self._urls[engine] = self._stack.enter_context(starts[engine]())
         return self._urls[engine]
 
 

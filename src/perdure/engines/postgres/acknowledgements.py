@@ -21,7 +21,7 @@ from perdure.engines.postgres.arrays import UnstorableTextError, number_array, s
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.wire import Params, Wire
+from perdure.engines.postgres.wire import Asks, Params
 from perdure.storage.records import Acknowledged
 
 
@@ -44,7 +44,13 @@ class PostgresAcknowledgements:
             return await self._pool.run(partial(self._write, transitions))
         return await self._pool.transaction(partial(self._write_rounds, rounds))
 
-    async def _write_done(self, moves: Sequence[Transition], wire: Wire) -> Acknowledged:
+    async def apply(self, transitions: Sequence[Transition], wire: Asks) -> Acknowledged:
+        """As `acknowledge`, in a transaction that is open."""
+        if _are_simply_done(transitions):
+            return await self._write_done(transitions, wire)
+        return await self._write_rounds(_without_repeats(transitions), wire)
+
+    async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         params: Params = {
             "ids": text_array([move.claim.job_id for move in moves]),
             "tokens": number_array([move.claim.token for move in moves]),
@@ -55,13 +61,13 @@ class PostgresAcknowledgements:
         }
         return _read(moves, await wire.fetch(self._statements["acknowledge_done"], params))
 
-    async def _write_rounds(self, rounds: Sequence[Sequence[Transition]], wire: Wire) -> Acknowledged:
+    async def _write_rounds(self, rounds: Sequence[Sequence[Transition]], wire: Asks) -> Acknowledged:
         answers = [await self._write(moves, wire) for moves in rounds]
         return Acknowledged(
             sum(answer.applied for answer in answers), tuple(claim for answer in answers for claim in answer.stale)
         )
 
-    async def _write(self, moves: Sequence[Transition], wire: Wire) -> Acknowledged:
+    async def _write(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         failures = [move.failure for move in moves]
         keys = [_use_of_key(move) for move in moves]
         params: Params = {

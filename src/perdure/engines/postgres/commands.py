@@ -16,9 +16,10 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import BEFORE_ALL, select
 from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.wire import Wire
+from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import JobFilter
 
+_TRIES: Final = 3  # a statement sees no row that was moved while it waited for it: the next one does
 _REACH: Final[dict[str, frozenset[JobState]]] = {
     "requeue": FINAL,
     "cancel": ACTIVE,
@@ -69,12 +70,21 @@ class PostgresCommands:
                 missing = limit - len(moved)
                 found = await wire.fetch(find, {**selection.params, "limit": missing, "after": after})
                 if found:
-                    ids = text_array([job_id for (job_id,) in found])
-                    rows = await wire.fetch(self._statements[name], {**params, "ids": ids})
-                    moved += [JobId(job_id) for (job_id,) in rows]
+                    moved += await self._move(wire, name, [job_id for (job_id,) in found], params)
                     after = found[-1][0]
                 if len(found) < missing:
                     break
             return moved
 
         return await self._pool.transaction(work)
+
+    async def _move(self, wire: Wire, name: str, ids: list[JobId], params: Params) -> list[JobId]:
+        """Move those of these jobs that can be. One that went from place to place just then is looked for again."""
+        moved: list[JobId] = []
+        for _ in range(_TRIES if name == "cancel" else 1):
+            rows = await wire.fetch(self._statements[name], {**params, "ids": text_array(ids)})
+            moved += [JobId(job_id) for (job_id,) in rows]
+            ids = sorted(set(ids).difference(moved))
+            if not ids:
+                break
+        return moved

@@ -6,8 +6,8 @@ while a statement is under way leaves that statement in doubt: the caller is tol
 call gets a new connection. A deadlock, or a transaction that could not be serialized, was surely rolled back and is
 tried again here.
 
-Sessions plan for keys: sequential scans and hash or merge joins are switched off, because a plan made while a table
-was small would be kept when it has grown; durability is never less than `synchronous_commit=on`.
+Sessions plan for keys: sequential and bitmap scans and hash or merge joins are switched off, because a plan made while
+a table was small would be kept when it has grown; durability is never less than `synchronous_commit=on`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ _BASE: Final = {
     "search_path": "pg_catalog",
     "jit": "off",
     "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-_DURABLE: Final = (
+DURABLE: Final = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')"
 )
@@ -71,18 +72,18 @@ class Server:
         except psycopg.Error as error:
             said = str(error).strip().replace(parts.password or "\0", "***")
             raise SettingsError("url", f"is not understood: {said}") from None
-        self._params: dict[str, Any] = {**_DEFAULTS, **given}
+        self.params: dict[str, Any] = {**_DEFAULTS, **given}
         password = given.get("password")
         self.secret = str(password) if password else None
 
     async def connect(self, *, generic_plans: bool = False, durable: bool = True) -> Connection:
         """Open one session; raises the driver's own errors."""
-        connection = await psycopg.AsyncConnection.connect(**self._params, autocommit=True, prepare_threshold=None)
+        connection = await psycopg.AsyncConnection.connect(**self.params, autocommit=True, prepare_threshold=None)
         try:
             settings = _BASE | ({"plan_cache_mode": "force_generic_plan"} if generic_plans else {})
             sets = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
             await connection.execute(f"SELECT {sets}")
-            await connection.execute(_DURABLE if durable else _HASTY)
+            await connection.execute(DURABLE if durable else _HASTY)
         except BaseException:
             await connection.close()
             raise

@@ -21,6 +21,7 @@ from perdure.engines.postgres.claims import PostgresClaims
 from perdure.engines.postgres.commands import PostgresCommands
 from perdure.engines.postgres.connections import Pool, Server
 from perdure.engines.postgres.diagnosis import PostgresDiagnosis
+from perdure.engines.postgres.effects import PostgresEffects
 from perdure.engines.postgres.insight import PostgresInsight
 from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.naming import Naming
@@ -29,7 +30,7 @@ from perdure.engines.postgres.signals import PostgresSignals
 from perdure.engines.postgres.upkeep import PostgresUpkeep
 from perdure.engines.postgres.workers import PostgresWorkers
 from perdure.storage.diagnosis import Finding, Waiting
-from perdure.storage.port import IntakeStore
+from perdure.storage.port import Effects, IntakeStore
 from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
 
 
@@ -48,6 +49,7 @@ class PostgresStore:
         self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock)
         self._intake = PostgresIntake(self.naming, intake, clock)
         self._borrowing = PostgresBorrowing(self.naming, clock)
+        self._effects = PostgresEffects(server, self._acknowledgements)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
         self._upkeep = PostgresUpkeep(self.naming, upkeep, clock)
@@ -88,6 +90,10 @@ class PostgresStore:
     async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
         """See ClaimStore."""
         return await self._acknowledgements.acknowledge(transitions)
+
+    async def begin_effects(self, *, blocking: bool = False) -> Effects:
+        """See EffectStore."""
+        return await self._effects.begin(blocking=blocking)
 
     async def register(self, worker: NewWorker) -> WorkerId:
         """See WorkerStore."""

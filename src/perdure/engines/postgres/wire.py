@@ -14,7 +14,7 @@ import asyncio
 import select
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -22,14 +22,21 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from perdure.engines.placeholders import numbered
 from perdure.engines.postgres.arrays import UnstorableTextError
-from perdure.engines.postgres.placeholders import numbered
 
 Params = Mapping[str, object]
 T = TypeVar("T")
 
 _FINE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY})
 _LOST: Final = "the connection was lost"
+
+
+class Asks(Protocol):
+    """Whatever runs a statement: a wire, or a session that a handler uses."""
+
+    async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement with `%(name)s` parameters and fetch what it answers."""
 
 
 class Wire:

@@ -48,8 +48,8 @@ class Database:
         _check_library(self.driver)
         self.path = files.prepare(self.path)
         self._file = files.enter(self.path, self.driver)
-        self._writer = Writer(self.connect, self._begin, self.log, self.notify)
-        self._reader = Reader(self.connect_to_look, self._begin)
+        self._writer = Writer(self.connect, self.begin, self.log, self.notify)
+        self._reader = Reader(self.connect_to_look, self.begin)
         try:
             await self._writer.open()
             await self._reader.open()
@@ -120,7 +120,8 @@ class Database:
         for listener in self._listeners:
             listener()
 
-    def _begin(self, connection: Connection) -> Transaction:
+    def begin(self, connection: Connection) -> Transaction:
+        """A connection that is inside BEGIN, as the parts of the store see it."""
         assert self._file is not None  # noqa: S101 - lanes only live while the file is open
         return Transaction(connection, self._file, self.now())
 

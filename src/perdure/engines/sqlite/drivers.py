@@ -39,6 +39,13 @@ class Connection(Protocol):
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
 
+    @property
+    def raw(self) -> Any:
+        """The library's own connection: what a handler is given."""
+
+    def reclaim(self) -> None:
+        """Forget how whoever used the raw connection wanted its rows."""
+
     def close(self) -> None:
         """Let go of the file."""
 
@@ -79,6 +86,16 @@ class ApswConnection:
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._link.in_transaction
+
+    @property
+    def raw(self) -> Any:
+        """The library's own connection: what a handler is given."""
+        return self._link
+
+    def reclaim(self) -> None:
+        """Forget how whoever used the raw connection wanted its rows."""
+        self._link.row_trace = None
+        self._link.exec_trace = None
 
     def close(self) -> None:
         """Let go of the file."""
@@ -125,6 +142,16 @@ class StdlibConnection:
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._link.in_transaction
+
+    @property
+    def raw(self) -> Any:
+        """The library's own connection: what a handler is given."""
+        return self._link
+
+    def reclaim(self) -> None:
+        """Forget how whoever used the raw connection wanted its rows."""
+        self._link.row_factory = None
+        self._link.text_factory = str
 
     def close(self) -> None:
         """Let go of the file."""

@@ -12,6 +12,7 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from perdure.engines.sqlite.drivers import Connection
@@ -117,7 +118,7 @@ class Lane(ABC):
 
     @abstractmethod
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
-        """Do the work of a batch and note result or error on each operation; raises nothing."""
+        """Do the work of a batch and note result or error on each operation; raises if the connection is broken."""
 
     def idle(self, connection: Connection) -> None:  # noqa: B027 - a lane may have nothing to do then
         """Nothing has come for a while, and the last batch asked to be called."""
@@ -131,23 +132,39 @@ class Lane(ABC):
 
     def _main(self, opened: asyncio.Future[None]) -> None:
         try:
-            connection = self._connect()
+            connection: Connection | None = self._connect()
         except Exception as error:  # noqa: BLE001 - handed to whoever opens
             self._tell(settle, opened, None, error)
         else:
             self._tell(settle, opened, None, None)
             while batch := self._next(connection):
-                self.perform(connection, batch)
+                connection = self._work(connection, batch)
                 self._tell(self._deliver, batch)
-            connection.close()
+            if connection is not None:
+                connection.close()
         self._tell(settle, self._ended, None, None)
 
-    def _next(self, connection: Connection) -> list[Operation]:
+    def _work(self, connection: Connection | None, batch: list[Operation]) -> Connection | None:
+        """Perform a batch. A connection that fails even at ending a transaction is given up, and opened anew."""
+        try:
+            connection = connection or self._connect()
+            self.perform(connection, batch)
+        except Exception as error:  # noqa: BLE001 - handed to whoever asked
+            for operation in batch:
+                operation.error = operation.error or error
+            if connection is not None:
+                with suppress(Exception):
+                    connection.close()
+            return None
+        return connection
+
+    def _next(self, connection: Connection | None) -> list[Operation]:
         """Wait for work and take all that there is; empty when the lane is to end."""
         try:
             first = self._queue.get(timeout=self.rest())
         except queue.Empty:
-            self.idle(connection)
+            if connection is not None:
+                self.idle(connection)
             first = self._queue.get()
         if first is None:
             return []

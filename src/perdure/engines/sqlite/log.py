@@ -3,8 +3,8 @@
 A commit appends to the log and flushes it. While the file grows, each flush must also write the file's new size, which
 makes a small commit two to three times as slow as one that writes over old ground. SQLite keeps the file between
 checkpoints, so that holds only for the first round of a process; a writer that has shown that it writes often
-therefore grows the file ahead, once. What lies beyond the last frame is nothing to SQLite: zeros there carry no valid
-frame header. It is done under the write lock, so that nobody else appends at the same time.
+therefore grows the file ahead, a piece after each commit. What lies beyond the last frame is nothing to SQLite: zeros
+carry no valid frame header. It is done under the write lock, so that nobody else appends at the same time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 AUTOCHECKPOINT_PAGES: Final = 4000
 LIMIT: Final = 64 * 1024 * 1024
 _AHEAD: Final = (AUTOCHECKPOINT_PAGES + 500) * 4120  # pages with their frame headers
-_PIECE: Final = bytes(1024 * 1024)
+_PIECE: Final = bytes(2 * 1024 * 1024)
 
 
 def size(path: str) -> int:
@@ -27,14 +27,17 @@ def size(path: str) -> int:
         return 0
 
 
-def grow_ahead(path: str) -> None:
-    """Fill the log up to the size it has between checkpoints. Only under the write lock; no room is no harm."""
+def is_grown(path: str) -> bool:
+    """Whether the log has the size it keeps between checkpoints."""
+    return size(path) >= _AHEAD
+
+
+def grow(path: str) -> None:
+    """Add a piece of nothing to the end of the log. Only under the write lock; that there is no room does no harm."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY)
         try:
-            end = os.fstat(descriptor).st_size
-            while end < _AHEAD:
-                end += os.pwrite(descriptor, _PIECE, end)
+            os.pwrite(descriptor, _PIECE, os.fstat(descriptor).st_size)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

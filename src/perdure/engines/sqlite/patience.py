@@ -6,6 +6,7 @@ a short random while, which is fair, and gives up after half a minute.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable
@@ -16,22 +17,43 @@ from perdure.errors import StoreUnavailable
 
 T = TypeVar("T")
 
-LIMIT: Final = 30.0
+LIMIT: Final = 30.0  # seconds
 _SHORTEST: Final = 0.0002
 _LONGEST: Final = 0.002
 
 
-def patiently(act: Callable[[], T], limit: float = LIMIT) -> T:
+def patiently(act: Callable[[], T]) -> T:
     """Do `act` until it is not refused because somebody else has the lock."""
-    deadline = None
+    waits = Waits()
     while True:
         try:
             return act()
         except StoreBusy as busy:
-            now = time.monotonic()
-            deadline = deadline or now + limit
-            if now >= deadline:
-                raise StoreUnavailable(
-                    f"{busy}: waited {limit:g} s; look for a process that is stopped, or holds a long transaction"
-                ) from busy
-            time.sleep(random.uniform(_SHORTEST, _LONGEST))  # noqa: S311 - spreads load, guards nothing
+            time.sleep(waits.after(busy))
+
+
+async def patiently_awaiting(act: Callable[[], T]) -> T:
+    """The same, without holding up the event loop."""
+    waits = Waits()
+    while True:
+        try:
+            return act()
+        except StoreBusy as busy:
+            await asyncio.sleep(waits.after(busy))
+
+
+class Waits:
+    """How long to wait each time, until the limit is reached."""
+
+    def __init__(self) -> None:
+        self._deadline: float | None = None
+
+    def after(self, busy: StoreBusy) -> float:
+        """The wait after one more refusal; raises once there were enough of them."""
+        now = time.monotonic()
+        self._deadline = self._deadline or now + LIMIT
+        if now >= self._deadline:
+            raise StoreUnavailable(
+                f"{busy}: waited {LIMIT:g} s; look for a process that is stopped, or holds a long transaction"
+            ) from busy
+        return random.uniform(_SHORTEST, _LONGEST)  # noqa: S311 - spreads load, guards nothing

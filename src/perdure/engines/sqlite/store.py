@@ -10,6 +10,7 @@ from perdure.engines.sqlite.commands import CommandPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.diagnosis import DiagnosisPart
 from perdure.engines.sqlite.drivers import check_driver
+from perdure.engines.sqlite.effects import EffectPart
 from perdure.engines.sqlite.insight import InsightPart
 from perdure.engines.sqlite.intake import IntakePart
 from perdure.engines.sqlite.schema import SchemaPart
@@ -43,6 +44,7 @@ class SqliteStore:
 
         self.claim = claims.claim
         self.acknowledge = acknowledgement.acknowledge
+        self.begin_effects = EffectPart(database, acknowledgement).begin_effects
 
         self.register = workers.register
         self.beat = workers.beat

@@ -46,6 +46,7 @@ class Writer(Lane):
         self._rings = False
         self._dirty = False
         self._commits = 0
+        self._grown = False
 
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
         """Run a batch in one transaction; if that fails because of one of them, each in its own."""
@@ -57,7 +58,7 @@ class Writer(Lane):
         self._commits += 1
         if self._commits % _COMMITS_PER_LOOK == 0:
             self._cut_log(connection)
-        if self._commits == _COMMITS_OF_A_WRITER:
+        if not self._grown and self._commits > _COMMITS_OF_A_WRITER:
             self._grow_log(connection)
 
     def _together(self, connection: Connection, batch: list[Operation]) -> bool:
@@ -65,20 +66,22 @@ class Writer(Lane):
         try:
             patiently(lambda: connection.run("BEGIN IMMEDIATE"))
         except StoreError as error:
-            return _refuse(batch, error)
+            _refuse(batch, error)
+            return True
         transaction = self._begin(connection)
         for operation in batch:
             try:
                 operation.result = operation.work(transaction)
             except Exception as error:  # noqa: BLE001 - handed to whoever asked
-                _roll_back(connection)
                 operation.error = error
+                _roll_back(connection)
                 return len(batch) == 1
         try:
             connection.run("COMMIT")
         except StoreError as error:
+            _refuse(batch, error)
             _roll_back(connection)
-            return _refuse(batch, error)
+            return True
         self._dirty = True
         if transaction.rings:
             self._rings = True
@@ -104,13 +107,17 @@ class Writer(Lane):
     def _cut_log(self, connection: Connection) -> None:
         if log.size(self._log) > log.LIMIT:
             _checkpoint(connection, "TRUNCATE")
+            self._grown = False
 
     def _grow_log(self, connection: Connection) -> None:
+        self._grown = log.is_grown(self._log)
+        if self._grown:
+            return
         try:
             connection.run("BEGIN IMMEDIATE")
         except StoreError:
-            return  # somebody else writes, and will have grown it or will not need to
-        log.grow_ahead(self._log)
+            return  # somebody else writes just now: later
+        log.grow(self._log)
         _roll_back(connection)
 
 
@@ -126,7 +133,6 @@ def _roll_back(connection: Connection) -> None:
         connection.run("ROLLBACK")
 
 
-def _refuse(batch: list[Operation], error: StoreError) -> bool:
+def _refuse(batch: list[Operation], error: StoreError) -> None:
     for operation in batch:
         operation.error = error
-    return True

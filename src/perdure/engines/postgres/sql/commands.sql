@@ -30,7 +30,7 @@ WITH chosen AS MATERIALIZED (
 SELECT job_id::text FROM lucky ORDER BY job_id;
 
 -- name: cancel
--- Whatever waits is called off at once; whatever runs is asked to stop.
+-- Whatever waits is called off at once; whatever runs is asked to stop, once.
 WITH unready AS (
     DELETE FROM {ready} WHERE job_id = ANY (%(ids)s::uuid[])
     RETURNING job_id, queue, 'ready' AS state, failures, crashes, since
@@ -38,8 +38,8 @@ WITH unready AS (
     DELETE FROM {parked} WHERE job_id = ANY (%(ids)s::uuid[])
     RETURNING job_id, queue, state, failures, crashes, since
 ), asked AS (
-    UPDATE {lease} SET cancel_at = coalesce(cancel_at, %(now)s::timestamptz, now())
-    WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'running' AS state
+    UPDATE {lease} SET cancel_at = coalesce(%(now)s::timestamptz, now())
+    WHERE job_id = ANY (%(ids)s::uuid[]) AND cancel_at IS NULL RETURNING job_id, 'running' AS state
 ), stopped AS MATERIALIZED (
     SELECT * FROM unready UNION ALL SELECT * FROM unparked
 ), done AS (

@@ -1,0 +1,111 @@
+"""All that perdure promises about speed, with the ceilings and the rival it is measured against, in one run.
+
+`python -m benchmarks.ours [--engine sqlite|postgres] [--skip flow …] [--json FILE]`. Each line says what was promised,
+what was seen, and whether that holds. Ratios count; single figures depend on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import raw
+from benchmarks.harness.contestant import Engine
+from benchmarks.harness.measure import Metric, Outcome
+from benchmarks.harness.postgres import postgres_server
+from benchmarks.ours import flow, promises
+from benchmarks.ours.promised import PROMISED, Verdict
+
+MODULES = {Engine.SQLITE: "benchmarks.ours.on_sqlite", Engine.POSTGRES: "benchmarks.ours.on_postgres"}
+
+
+def main() -> None:
+    """Measure, print, and fail if a promise is broken."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engine", choices=["sqlite", "postgres"], action="append")
+    parser.add_argument(
+        "--skip", choices=["race", "enqueue", "claims", "threads", "flow", "footprint"], nargs="*", default=[]
+    )
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    chosen = options.engine or ["sqlite", "postgres"]
+    figures: dict[str, float] = {}
+    if "footprint" not in options.skip:
+        figures |= {f"footprint {name}": value for name, value in promises.footprint().items()}
+    for engine in (Engine.SQLITE, Engine.POSTGRES):
+        if engine.name.lower() in chosen:
+            with server_for(engine) as server:
+                measured = measure(engine, server, options.skip, options.repeats)
+            figures |= {f"{engine} {name}": value for name, value in measured.items()}
+    verdicts = [verdict for promise in PROMISED if (verdict := promise.judge(figures)) is not None]
+    show(verdicts)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    sys.exit(0 if all(verdict.kept for verdict in verdicts) else 1)
+
+
+@contextmanager
+def server_for(engine: Engine) -> Iterator[str]:
+    """A PostgreSQL server, or a folder for SQLite files, on the same disk."""
+    if engine is Engine.POSTGRES:
+        with postgres_server() as url:
+            yield url
+    else:
+        with tempfile.TemporaryDirectory(prefix="ours-") as folder:
+            yield folder
+
+
+def measure(engine: Engine, server: str, skip: list[str], repeats: int) -> dict[str, float]:
+    """Every figure of one engine."""
+    figures: dict[str, float] = {}
+    if "race" not in skip:
+        ceiling = raw.measure_postgres(server) if engine is Engine.POSTGRES else raw.measure_sqlite(Path(server))
+        figures["raw single commits"] = ceiling.value(Metric.SINGLE_COMMITS) or 0.0
+        figures |= race(engine, server, repeats)
+    if "enqueue" not in skip:
+        figures["concurrent enqueues"] = median(lambda: promises.concurrent_enqueues(engine, server), repeats)
+    if "threads" not in skip:
+        figures["drain in threads"] = median(lambda: promises.thread_drain(engine, server), repeats)
+    if "claims" not in skip:
+        figures["claim ratio"] = promises.claim_cost(engine, server)["ratio"]
+    if "flow" not in skip:
+        figures |= {f"flow {name}": value for name, value in flow.steadiness(engine, server).items()}
+        if engine is Engine.POSTGRES:
+            held = flow.steadiness(engine, server, held_snapshot=True)
+            figures |= {f"flow with held snapshot {name}": value for name, value in held.items()}
+    return figures
+
+
+def race(engine: Engine, server: str, repeats: int) -> dict[str, float]:
+    """The phases that the peers run too."""
+    command = [sys.executable, "-m", MODULES[engine], server, "--repeats", str(repeats)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    outcome = Outcome.from_json(done.stdout)
+    return {str(measurement.metric): measurement.value for measurement in outcome.measurements}
+
+
+def median(take: Callable[[], float], repeats: int) -> float:
+    """The median of some runs."""
+    return sorted(take() for _ in range(repeats))[repeats // 2]
+
+
+def show(verdicts: list[Verdict]) -> None:
+    """Print promise by promise."""
+    table = Table("engine", "promise", "wanted", "seen", "")
+    for verdict in verdicts:
+        table.add_row(verdict.engine, verdict.what, verdict.wanted, verdict.seen, "kept" if verdict.kept else "BROKEN")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

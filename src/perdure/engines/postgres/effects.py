@@ -1,0 +1,142 @@
+"""What handlers write together with their acknowledgement (G5).
+
+Each attempt that asks for it gets a session of its own, with the server's ordinary settings, inside a transaction that
+psycopg guards: the handler cannot commit it by accident. The acknowledgement is the store's own statement, run on that
+session. psycopg's blocking and async connections have the same methods, so one class serves both kinds of handlers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from inspect import isawaitable
+from typing import Any, Final
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from perdure.domain.transition import Transition
+from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
+from perdure.engines.postgres.connections import DURABLE, Server
+from perdure.engines.postgres.faults import translate
+from perdure.engines.postgres.wire import Params
+from perdure.errors import ConflictError
+from perdure.storage.records import Acknowledged
+
+_AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
+
+_TROUBLE: Final = {
+    TransactionStatus.IDLE: "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker",
+    TransactionStatus.INERROR: "a statement in the handler's transaction failed and the handler went on: let the"
+    " error out of the block, or wrap the statement in `connection.transaction()`",
+    TransactionStatus.ACTIVE: "a statement of the handler is still under way: finish it before the handler returns",
+}
+
+
+class PostgresEffects:
+    """Begins transactions for handlers."""
+
+    def __init__(self, server: Server, acknowledgements: PostgresAcknowledgements) -> None:
+        self._server = server
+        self._acknowledgements = acknowledgements
+
+    async def begin(self, *, blocking: bool) -> OpenEffects:
+        """Open a session and begin."""
+        kind: Any = psycopg.Connection if blocking else psycopg.AsyncConnection
+        try:
+            connection = await _either(kind.connect(**self._server.params, autocommit=True, prepare_threshold=None))
+            try:
+                await _either(connection.execute(DURABLE))
+                effects = OpenEffects(self._server, self._acknowledgements, connection, blocking=blocking)
+                await effects.enter()
+            except BaseException:
+                await _either(connection.close())
+                raise
+        except (psycopg.Error, OSError) as error:
+            raise translate(error, self._server.secret) from error
+        return effects
+
+
+class OpenEffects:
+    """One transaction of one attempt; it ends once, whoever ends it."""
+
+    def __init__(
+        self, server: Server, acknowledgements: PostgresAcknowledgements, connection: _AnyConnection, *, blocking: bool
+    ) -> None:
+        self.connection = connection
+        self._server = server
+        self._acknowledgements = acknowledgements
+        self._guard: Any = _Guard(connection, blocking=blocking)
+        self._blocking = blocking
+        self._ending = threading.Lock()
+
+    async def enter(self) -> None:
+        """Begin the transaction."""
+        await self._guard.__aenter__()
+
+    @asynccontextmanager
+    async def block(self) -> AsyncIterator[Any]:
+        """One use by the handler: a savepoint."""
+        async with _Guard(self.connection, blocking=self._blocking):
+            yield self.connection
+
+    async def commit_with(self, transition: Transition) -> Acknowledged:
+        """Write the acknowledgement and commit; a claim that was lost rolls everything back."""
+        if not self._ending.acquire(blocking=False):
+            raise ConflictError("the attempt was given up, and its transaction was rolled back")
+        try:
+            self._require_sound()
+            answer = await self._acknowledgements.apply([transition], self)
+            await self._leave(psycopg.Rollback() if answer.stale else None)
+        except (psycopg.Error, OSError) as error:
+            raise translate(error, self._server.secret) from error
+        except BaseException:
+            with suppress(Exception):
+                await self._leave(psycopg.Rollback())
+            raise
+        finally:
+            await _either(self.connection.close())
+        return answer
+
+    async def undo(self) -> None:
+        """Roll back, unless it is over, and let go of the session."""
+        if self._ending.acquire(blocking=False):
+            with suppress(Exception):  # the session is closed in any case, and the server then rolls back
+                await self._leave(psycopg.Rollback())
+            await _either(self.connection.close())
+
+    async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement of the store's own, whatever row factory the handler has set."""
+        cursor: Any = self.connection.cursor(row_factory=tuple_row)
+        await _either(cursor.execute(sql, params))
+        rows: list[tuple[Any, ...]] = await _either(cursor.fetchall()) if cursor.description else []
+        return rows
+
+    def _require_sound(self) -> None:
+        if trouble := _TROUBLE.get(self.connection.info.transaction_status):
+            raise ConflictError(trouble)
+
+    async def _leave(self, error: BaseException | None) -> None:
+        await self._guard.__aexit__(type(error) if error else None, error, None)
+
+
+class _Guard:
+    """psycopg's `connection.transaction()`, blocking or async, as an async context manager."""
+
+    def __init__(self, connection: _AnyConnection, *, blocking: bool) -> None:
+        self._transaction: Any = connection.transaction()
+        self._names = ("__enter__", "__exit__") if blocking else ("__aenter__", "__aexit__")
+
+    async def __aenter__(self) -> None:
+        await _either(getattr(self._transaction, self._names[0])())
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        suppressed: bool | None = await _either(getattr(self._transaction, self._names[1])(*error))
+        return suppressed
+
+
+async def _either(value: Any) -> Any:
+    """The result of a call, whether it blocked or is to be awaited."""
+    return await value if isawaitable(value) else value

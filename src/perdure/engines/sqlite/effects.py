@@ -1,0 +1,133 @@
+"""What handlers write together with their acknowledgement (G5).
+
+Each attempt that asks for it gets a connection of its own after BEGIN IMMEDIATE: it holds the file's one write lock
+until the attempt has ended, and everybody else's writes wait. The acknowledgement is the store's own code, run in that
+transaction. Async handlers of one store take turns; otherwise each of them would keep asking for the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from perdure.domain.transition import Transition
+from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.patience import patiently, patiently_awaiting
+from perdure.errors import ConflictError, StoreError
+from perdure.storage.records import Acknowledged
+
+_BEGIN: Final = "BEGIN IMMEDIATE"
+_ENDED: Final = "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker"
+
+
+class EffectPart:
+    """Begins transactions for handlers."""
+
+    def __init__(self, database: Database, acknowledgement: AcknowledgementPart) -> None:
+        self._database = database
+        self._acknowledgement = acknowledgement
+        self._turn = asyncio.Lock()
+
+    async def begin_effects(self, *, blocking: bool = False) -> OpenEffects:
+        """Open a connection and take the write lock."""
+        if blocking:
+            link = self._database.connect()
+            with _closed_on_error(link):
+                patiently(lambda: link.run(_BEGIN))
+            return OpenEffects(self._database, self._acknowledgement, link, None)
+        await self._turn.acquire()
+        try:
+            link = self._database.connect()
+            with _closed_on_error(link):
+                await patiently_awaiting(lambda: link.run(_BEGIN))
+        except BaseException:
+            self._turn.release()
+            raise
+        return OpenEffects(self._database, self._acknowledgement, link, self._turn.release)
+
+
+class OpenEffects:
+    """One transaction of one attempt; it ends once, whoever ends it.
+
+    `release` lets the next async handler have its turn; None: the handler runs in a thread and may be blocked.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        acknowledgement: AcknowledgementPart,
+        link: Connection,
+        release: Callable[[], None] | None,
+    ) -> None:
+        self.connection: Any = link.raw
+        self._database = database
+        self._acknowledgement = acknowledgement
+        self._link = link
+        self._release = release
+        self._ending = threading.Lock()
+
+    @asynccontextmanager
+    async def block(self) -> AsyncIterator[Any]:
+        """One use by the handler: a savepoint."""
+        self._link.run("SAVEPOINT perdure_block")
+        try:
+            yield self.connection
+        except BaseException:
+            with suppress(StoreError):  # SQLite may have rolled back everything by itself
+                self._link.run("ROLLBACK TO perdure_block")
+                self._link.run("RELEASE perdure_block")
+            raise
+        if not self._link.in_transaction:
+            raise ConflictError(_ENDED)
+        self._link.run("RELEASE perdure_block")
+
+    async def commit_with(self, transition: Transition) -> Acknowledged:
+        """Write the acknowledgement and commit; a claim that was lost rolls everything back."""
+        if not self._ending.acquire(blocking=False):
+            raise ConflictError("the attempt was given up, and its transaction was rolled back")
+        try:
+            if self._release is None:
+                return self._commit_with(transition)
+            return await asyncio.to_thread(self._commit_with, transition)
+        finally:
+            self._let_go()
+
+    async def undo(self) -> None:
+        """Roll back, unless it is over, and let go of the connection."""
+        if self._ending.acquire(blocking=False):
+            self._let_go()
+
+    def _commit_with(self, transition: Transition) -> Acknowledged:
+        if not self._link.in_transaction:
+            raise ConflictError(_ENDED)
+        self._link.reclaim()
+        answer = self._acknowledgement.apply(self._database.begin(self._link), [transition])
+        self._link.run("ROLLBACK" if answer.stale else "COMMIT")
+        return answer
+
+    def _let_go(self) -> None:
+        try:
+            with suppress(StoreError):
+                if self._link.in_transaction:
+                    self._link.run("ROLLBACK")
+            self._link.close()
+        finally:
+            if self._release is not None:
+                self._release()
+
+
+class _closed_on_error:  # noqa: N801 - reads as what it does
+    def __init__(self, link: Connection) -> None:
+        self._link = link
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._link.close()
