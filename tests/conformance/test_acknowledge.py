@@ -1,13 +1,10 @@
-"""ClaimStore.acknowledge: every transition, its record, and the fence around it (F5, G3)."""
+"""ClaimStore.acknowledge: every transition, and what is recorded with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
 
 import pytest
-from msgspec.structs import replace
 from tests.conftest import OpenStore
 from tests.support.jobs import (
     A_FAILURE,
@@ -23,48 +20,19 @@ from tests.support.jobs import (
     claim_some,
     employ,
     enqueue,
-    numbered_id,
     show,
     start,
     state_of,
 )
+from tests.support.transitions import EVERY_TRANSITION, Decision
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
-from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
 from perdure.domain.states import FINAL, JobState, Reason
-from perdure.domain.transition import Transition
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter
 
-Decision = Callable[[Claim], Transition]
-
-EVERY_TRANSITION: dict[str, Decision] = {
-    "succeeded": lambda claim: transition.succeeded(claim, '{"sum":3}', ()),
-    "succeeded without a result": lambda claim: transition.succeeded(claim, None, ()),
-    "succeeded with warnings": lambda claim: transition.succeeded(claim, None, ("no screenshots", "slow")),
-    "failed": lambda claim: transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE),
-    "failed, again at once": lambda claim: transition.retrying(claim, Reason.FAILED, A_FAILURE, timedelta(0)),
-    "timed out": lambda claim: transition.retrying(claim, Reason.TIMED_OUT, A_FAILURE, MINUTE),
-    "exhausted": lambda claim: transition.died(claim, Reason.EXHAUSTED, A_FAILURE),
-    "out of time": lambda claim: transition.died(claim, Reason.OUT_OF_TIME, A_FAILURE),
-    "permanent": lambda claim: transition.died(claim, Reason.PERMANENT, A_FAILURE),
-    "bad arguments": lambda claim: transition.died(claim, Reason.BAD_ARGUMENTS, A_FAILURE),
-    "unhandled": lambda claim: transition.unhandled(claim, A_FAILURE),
-    "crashed": lambda claim: transition.crashed(claim, A_FAILURE),
-    "crashed for good": lambda claim: transition.crashed_for_good(claim, A_FAILURE),
-    "snoozed": lambda claim: transition.waiting(claim, Reason.SNOOZED, MINUTE),
-    "still pending": lambda claim: transition.waiting(claim, Reason.STILL_PENDING, MINUTE),
-    "paused": lambda claim: transition.paused(claim, Reason.PAUSED, MINUTE),
-    "paused until resumed": lambda claim: transition.paused(claim, Reason.PAUSED, None),
-    "deferred": lambda claim: transition.paused(claim, Reason.UNKNOWN_KIND, MINUTE),
-    "released": transition.released,
-    "released for later": lambda claim: transition.paused(claim, Reason.RELEASED, MINUTE),
-    "cancelled": lambda claim: transition.cancelled(claim, "not wanted"),
-}
-SOME: Final = ("succeeded", "succeeded without a result", "failed", "released")
-some_transitions = pytest.mark.parametrize("decide", [EVERY_TRANSITION[name] for name in SOME], ids=SOME)
 each_transition = pytest.mark.parametrize("decide", EVERY_TRANSITION.values(), ids=EVERY_TRANSITION.keys())
 
 
@@ -87,87 +55,6 @@ async def test_a_transition_is_written_as_decided(store: Store, clock: ManualClo
         assert view.last_error is not None
         assert "no such host" in view.last_error
     assert len(await store.attempts(claim.job_id)) == (1 if move.failure else 0)
-
-
-@each_transition
-async def test_f5_a_stale_claim_changes_nothing_and_is_reported(store: Store, decide: Decision) -> None:
-    """The job was given back and runs again: the first attempt's late word is refused, and so are its traces."""
-    late = await start(store)
-    await apply(store, transition.released(late))
-    held = await claim_one(store, await employ(store))
-    before = await show(store, late.job_id)
-    assert await store.acknowledge([decide(late)]) == Acknowledged(applied=0, stale=(late,))
-    assert await show(store, late.job_id) == before
-    assert await store.attempts(late.job_id) == []
-    assert await store.acknowledge([transition.succeeded(held, None, ())]) == Acknowledged(applied=1)
-
-
-@each_transition
-async def test_f5_a_claim_already_acknowledged_is_stale(store: Store, decide: Decision) -> None:
-    claim = await start(store)
-    move = decide(claim)
-    await apply(store, move)
-    before, attempts = await show(store, claim.job_id), await store.attempts(claim.job_id)
-    assert await store.acknowledge([move]) == Acknowledged(applied=0, stale=(claim,))
-    assert await show(store, claim.job_id) == before
-    assert await store.attempts(claim.job_id) == attempts
-
-
-@pytest.mark.parametrize("error", [-1, 1, 1_000])
-async def test_f5_the_token_must_match_to_the_unit(store: Store, error: int) -> None:
-    claim = await start(store)
-    forged = replace(claim, token=claim.token + error)
-    answer = await store.acknowledge([transition.succeeded(forged, None, ())])
-    assert answer == Acknowledged(applied=0, stale=(forged,))
-    assert await state_of(store, claim.job_id) is JobState.RUNNING
-
-
-async def test_f5_the_id_must_match_as_well_as_the_token(store: Store) -> None:
-    first, second = await start(store), await start(store, queue="other")
-    crossed = replace(first, job_id=numbered_id(1))
-    assert (await store.acknowledge([transition.succeeded(crossed, None, ())])).stale == (crossed,)
-    assert await state_of(store, first.job_id) is JobState.RUNNING
-    assert await state_of(store, second.job_id) is JobState.RUNNING
-
-
-async def test_f5_a_deleted_job_is_stale(store: Store) -> None:
-    claim = await start(store)
-    await apply(store, transition.succeeded(claim, None, ()))
-    assert await store.purge(JobFilter(), "ops", 10) == [claim.job_id]
-    answer = await store.acknowledge([transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE)])
-    assert answer.stale == (claim,)
-    assert await store.job(claim.job_id) is None
-    assert await store.attempts(claim.job_id) == []
-
-
-async def test_f5_one_claim_twice_in_a_batch_applies_once(store: Store) -> None:
-    claim = await start(store)
-    answer = await store.acknowledge([transition.succeeded(claim, "1", ()), transition.released(claim)])
-    assert answer == Acknowledged(applied=1, stale=(claim,))
-    view = await show(store, claim.job_id)
-    assert (view.state, view.result) == (JobState.SUCCEEDED, "1")
-
-
-@some_transitions
-async def test_f5_one_move_twice_in_a_batch_applies_once(store: Store, decide: Decision) -> None:
-    claim = await start(store)
-    assert await store.acknowledge([decide(claim), decide(claim)]) == Acknowledged(applied=1, stale=(claim,))
-    assert await state_of(store, claim.job_id) is decide(claim).to
-    assert len(await store.attempts(claim.job_id)) == (1 if decide(claim).failure else 0)
-
-
-@pytest.mark.parametrize("late_first", [True, False], ids=["late first", "late last"])
-@some_transitions
-async def test_f5_a_batch_may_hold_a_late_claim_beside_the_live_one(
-    store: Store, decide: Decision, late_first: bool
-) -> None:
-    """A worker that lost a job and got it again hands in both attempts at once."""
-    late = await start(store)
-    await apply(store, transition.released(late))
-    held = await claim_one(store, await employ(store))
-    moves = [decide(late), decide(held)] if late_first else [decide(held), decide(late)]
-    assert await store.acknowledge(moves) == Acknowledged(applied=1, stale=(late,))
-    assert await state_of(store, held.job_id) is decide(held).to
 
 
 async def test_nothing_to_acknowledge(store: Store) -> None:

@@ -40,9 +40,9 @@ def nobody_lives(process: ProcessIdentity) -> bool:
 
 async def test_silence_longer_than_the_lease_is_death(store: Store, clock: ManualClock) -> None:
     silent = await employ(store, name="silent")
-    clock.move(SECOND)
+    clock.move(INSTANT)
     await employ(store, name="younger")
-    clock.move(LEASE - SECOND)
+    clock.move(LEASE - INSTANT)
     assert await store.bury_silent(LEASE) == []
     clock.move(INSTANT)
     [buried] = await store.bury_silent(LEASE)

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from perdure.domain import transition
 from perdure.domain.ids import JobId, WorkerId, new_job_id
-from perdure.domain.job import Claim, JobView, NewJob, OnConflict, UniqueKey
+from perdure.domain.job import Claim, Intake, JobView, NewJob, OnConflict, UniqueKey
 from perdure.domain.outcome import Failure
 from perdure.domain.states import ACTIVE, JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, ProcessIdentity
 from perdure.storage.port import Store
-from perdure.storage.records import Wanted
+from perdure.storage.records import JobFilter, Wanted
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
@@ -64,10 +64,21 @@ def numbered_id(number: int) -> JobId:
     return JobId(f"00000000-0000-7000-8000-{number:012x}")
 
 
+def only(job_id: JobId) -> JobFilter:
+    """The filter that means this one job."""
+    return JobFilter(ids=(job_id,))
+
+
 async def enqueue(store: Store, **changes: Any) -> JobId:
     """Hand in one job and tell its id."""
     [receipt] = await store.insert([a_job(**changes)])
     return receipt.job_id
+
+
+async def second_comer(store: Store, on_conflict: OnConflict = OnConflict.RETURN) -> tuple[JobId, Intake]:
+    """Hand in another job with the key that `a_key` gives; which job stands for it, and how."""
+    [receipt] = await store.insert([a_job(args='{"name":"Eve"}', unique=a_key(on_conflict=on_conflict))])
+    return receipt.job_id, receipt.intake
 
 
 async def employ(store: Store, **changes: Any) -> WorkerId:
