@@ -15,10 +15,12 @@ from tests.support.jobs import (
     MINUTE,
     SECOND,
     a_job,
+    a_key,
     apply,
     claim_one,
     claim_some,
     employ,
+    ending_in,
     enqueue,
     show,
     start,
@@ -28,6 +30,7 @@ from tests.support.transitions import EVERY_TRANSITION, Decision
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
+from perdure.domain.job import Intake
 from perdure.domain.outcome import Failure
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.storage.port import Store
@@ -238,3 +241,24 @@ async def test_a_declared_dead_worker_may_still_hand_in_what_nobody_rescued(stor
     await store.retire(worker_id)
     await apply(store, transition.succeeded(claim, None, ()))
     assert await store.orphans(10) == []
+
+
+@pytest.mark.parametrize("state", [JobState.READY, JobState.RETRYING, JobState.WAITING, JobState.PAUSED])
+async def test_a_job_that_was_called_off_does_not_come_back(store: Store, state: JobState) -> None:
+    """Released, failed or parked before its worker heard of the cancel: it is cancelled, and its key is free."""
+    claim = await start(store, unique=a_key())
+    await store.cancel(JobFilter(ids=(claim.job_id,)), "ops", "not needed", 1)
+    await apply(store, ending_in(state, claim))
+    view = await show(store, claim.job_id)
+    assert (view.state, view.due_at) == (JobState.CANCELLED, None)
+    assert len(await store.attempts(claim.job_id)) == (1 if state is JobState.RETRYING else 0)
+    [receipt] = await store.insert([a_job(unique=a_key())])
+    assert receipt.intake is Intake.NEW
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.DEAD])
+async def test_a_job_that_ended_before_it_could_be_called_off_has_ended(store: Store, state: JobState) -> None:
+    claim = await start(store)
+    await store.cancel(JobFilter(ids=(claim.job_id,)), "ops", "too late", 1)
+    await apply(store, ending_in(state, claim))
+    assert await state_of(store, claim.job_id) is state

@@ -15,7 +15,7 @@ from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim, Intake, JobView, NewJob, OnConflict, Receipt, UniqueKey
 from perdure.domain.states import FINAL, PARKED, JobState, Reason, is_legal
-from perdure.domain.transition import Transition
+from perdure.domain.transition import Transition, called_off
 
 RECHECK: Final = timedelta(seconds=30)
 
@@ -34,6 +34,7 @@ class Entry:
     crashes: int = 0
     token: int = 0
     held: bool = False  # by a living claim
+    unwanted: bool = False  # somebody wants it called off while it runs
 
 
 @dataclass
@@ -92,7 +93,9 @@ class Ledger:
         assert applied == bool(entry and entry.held and entry.token == move.claim.token)
         if not entry or not applied:
             return
-        entry.held, entry.failures, entry.crashes = False, move.failures, move.crashes
+        if entry.unwanted and move.to not in FINAL:
+            move = called_off(move)
+        entry.held, entry.unwanted, entry.failures, entry.crashes = False, False, move.failures, move.crashes
         if self._settle_key(entry, move.to) or move.to in FINAL:
             self._move(entry, move.to, move.reason)
             entry.due_at = self.clock.now() + move.wait if move.wait and move.to in PARKED else None
@@ -126,6 +129,7 @@ class Ledger:
         """Judge whether a job was rightly called off; one that runs is only asked."""
         entry = self.jobs[job_id]
         if entry.state is JobState.RUNNING:
+            entry.unwanted = True
             return
         assert done == (entry.state not in FINAL)
         if done:

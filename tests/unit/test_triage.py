@@ -69,7 +69,7 @@ def test_f3_retry_when() -> None:
 def test_f3_permanent() -> None:
     said = happened(Permanent("flag deleted"))
     assert isinstance(said, outcome.Permanent)
-    assert said.failure.error_type == "perdure.domain.verdicts.Permanent"
+    assert said.failure.error_type == "perdure.Permanent"
     assert said.failure.message == "flag deleted"
     assert said.failure.traceback is not None
     assert "flag deleted" in said.failure.traceback

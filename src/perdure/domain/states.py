@@ -81,6 +81,11 @@ MOVES: Final[dict[tuple[JobState | None, JobState], frozenset[Reason]]] = {
     (_S.RETRYING, _S.CANCELLED): frozenset({_R.CANCELLED}),
     (_S.WAITING, _S.CANCELLED): frozenset({_R.CANCELLED}),
     (_S.PAUSED, _S.CANCELLED): frozenset({_R.CANCELLED}),
+    (_S.READY, _S.SCHEDULED): frozenset({_R.ENQUEUED}),  # put off by a newcomer with the same unique key
+    (_S.SCHEDULED, _S.PAUSED): frozenset({_R.KEY_HELD}),
+    (_S.RETRYING, _S.PAUSED): frozenset({_R.KEY_HELD}),
+    (_S.WAITING, _S.PAUSED): frozenset({_R.KEY_HELD}),
+    (_S.READY, _S.PAUSED): frozenset({_R.KEY_HELD}),
     (_S.SUCCEEDED, _S.READY): frozenset({_R.REQUEUED}),
     (_S.DEAD, _S.READY): frozenset({_R.REQUEUED}),
     (_S.CANCELLED, _S.READY): frozenset({_R.REQUEUED}),

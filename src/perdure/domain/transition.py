@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
@@ -86,3 +87,8 @@ def released(claim: Claim) -> Transition:
 def cancelled(claim: Claim, note: str | None) -> Transition:
     """The job is called off."""
     return Transition(claim, JobState.CANCELLED, Reason.CANCELLED, claim.failures, claim.crashes, note=note)
+
+
+def called_off(move: Transition) -> Transition:
+    """The same attempt, failed or not, of a job that must not come back because somebody wants it called off."""
+    return replace(move, to=JobState.CANCELLED, reason=Reason.CANCELLED, wait=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
@@ -58,7 +58,43 @@ class ClaimStore(Protocol):
         Others change nothing and come back as stale. Together with the move go, in the same transaction: an attempt
         record for each failure, the result, and the unique key (taken back, kept for `dead_for`, or let go, as the
         new state says). A job that must take its key back while another holds it is PAUSED with KEY_HELD and looked
-        at again by `promote`.
+        at again by `promote`. A job that somebody wants called off and that would come back is CANCELLED instead.
+        """
+
+
+class Effects(Protocol):
+    """A transaction in which a handler writes, and with which its acknowledgement is committed (G5).
+
+    It ends once: by `commit_with` or by `undo`, whichever comes first, from whatever thread.
+    """
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for the handler."""
+
+    def block(self) -> AbstractAsyncContextManager[Any]:
+        """One use of the connection by the handler; if it raises, what was written in it is undone, and no more."""
+
+    async def commit_with(self, transition: Transition) -> Acknowledged:
+        """Write what became of the claim, and commit it together with everything that the handler has written.
+
+        If the claim was lost, everything is rolled back and the answer says stale. If this raises StoreUnavailable, it
+        is not known whether the commit has happened: `acknowledge` the attempt as failed, which is stale if it has.
+        Any other error means that it has not.
+        """
+
+    async def undo(self) -> None:
+        """Roll back and let go of the connection; nothing happens if it is over. Raises nothing."""
+
+
+class EffectStore(Protocol):
+    """How a handler writes to the same database as its acknowledgement."""
+
+    async def begin_effects(self, *, blocking: bool = False) -> Effects:
+        """Begin a transaction on a connection of its own.
+
+        `blocking`: for a handler in a thread, which may call this without an event loop: nothing in it, nor in the
+        effects it returns, waits for one.
         """
 
 
@@ -168,6 +204,7 @@ class Store(
     IntakeStore,
     BorrowingStore,
     ClaimStore,
+    EffectStore,
     WorkerStore,
     UpkeepStore,
     InsightStore,

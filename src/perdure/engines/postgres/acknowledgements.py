@@ -87,6 +87,7 @@ class PostgresAcknowledgements:
             "notes": _texts([move.note for move in moves]),
             "keys": text_array([key for key, _, _ in keys]),
             "key_uses": text_array([use for _, use, _ in keys]),
+            "cancel_key_uses": text_array([_use_when_cancelled(move) for move in moves]),
             "kept_fors": text_array([kept_for for _, _, kept_for in keys]),
             "key_held": Reason.KEY_HELD.value,
             "count": len(moves),
@@ -105,6 +106,13 @@ def _use_of_key(move: Transition) -> tuple[str | None, str | None, str | None]:
     if move.to is JobState.DEAD and unique.dead_for is not None:
         return unique.key, "keep", seconds_text(unique.dead_for)
     return unique.key, "free", None
+
+
+def _use_when_cancelled(move: Transition) -> str | None:
+    unique = move.claim.unique
+    if unique is None:
+        return None
+    return "keep" if JobState.CANCELLED in unique.states else "free"
 
 
 def _are_simply_done(moves: Sequence[Transition]) -> bool:

@@ -27,6 +27,7 @@ from perdure.storage.records import Acknowledged
 
 _AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
 
+_CANCEL_WITHIN: Final = 5.0
 _TROUBLE: Final = {
     TransactionStatus.IDLE: "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker",
     TransactionStatus.INERROR: "a statement in the handler's transaction failed and the handler went on: let the"
@@ -104,6 +105,8 @@ class OpenEffects:
         """Roll back, unless it is over, and let go of the session."""
         if self._ending.acquire(blocking=False):
             with suppress(Exception):  # the session is closed in any case, and the server then rolls back
+                if self.connection.info.transaction_status == TransactionStatus.ACTIVE:  # given up in midst of it
+                    await _either(self.connection.cancel_safe(timeout=_CANCEL_WITHIN))
                 await self._leave(psycopg.Rollback())
             await _either(self.connection.close())
 

@@ -12,7 +12,7 @@ from typing import Any
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState, Reason
-from perdure.domain.transition import Transition, paused
+from perdure.domain.transition import Transition, called_off, paused
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.instants import after
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
@@ -41,6 +41,7 @@ class AcknowledgementPart:
         """As `acknowledge`, in a transaction that is open."""
         stale: list[Claim] = []
         denied: set[JobId] = set()
+        transitions = self._heed_cancels(transaction, transitions)
         keyed = any(transition.claim.unique is not None for transition in transitions)
         if keyed or len({transition.claim.job_id for transition in transitions}) < len(transitions):
             transitions, stale = self._sort(transaction, transitions)
@@ -71,6 +72,15 @@ class AcknowledgementPart:
                 seen.add(transition.claim.job_id)
                 held.append(transition)
         return held, stale
+
+    def _heed_cancels(self, transaction: Transaction, transitions: Sequence[Transition]) -> Sequence[Transition]:
+        """A job that somebody wants called off does not come back: what would have brought it back cancels it."""
+        back = [transition.claim.job_id for transition in transitions if transition.to not in FINAL]
+        if not back:
+            return transitions
+        ((document,),) = transaction.run(self._sql["called_off"], {"ids": to_document(back)})
+        off = set(from_document(document))
+        return [called_off(t) if t.claim.job_id in off and t.to not in FINAL else t for t in transitions]
 
     def _settle_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
         moves = [

@@ -46,6 +46,9 @@ class Connection(Protocol):
     def reclaim(self) -> None:
         """Forget how whoever used the raw connection wanted its rows."""
 
+    def interrupt(self) -> None:
+        """End the statement that is under way, from another thread."""
+
     def close(self) -> None:
         """Let go of the file."""
 
@@ -97,9 +100,16 @@ class ApswConnection:
         self._link.row_trace = None
         self._link.exec_trace = None
 
+    def interrupt(self) -> None:
+        """End the statement that is under way, from another thread."""
+        self._link.interrupt()
+
     def close(self) -> None:
         """Let go of the file."""
-        self._link.close()
+        try:
+            self._link.close()
+        except self._error as error:  # another thread is using it
+            raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> StoreError:
         return failure(getattr(error, "extendedresult", 1), str(error), self._path)
@@ -152,6 +162,10 @@ class StdlibConnection:
         """Forget how whoever used the raw connection wanted its rows."""
         self._link.row_factory = None
         self._link.text_factory = str
+
+    def interrupt(self) -> None:
+        """End the statement that is under way, from another thread."""
+        self._link.interrupt()
 
     def close(self) -> None:
         """Let go of the file."""

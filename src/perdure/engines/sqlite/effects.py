@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -21,6 +22,8 @@ from perdure.engines.sqlite.patience import patiently, patiently_awaiting
 from perdure.errors import ConflictError, StoreError
 from perdure.storage.records import Acknowledged
 
+_TRIES: Final = 100
+_PAUSE: Final = 0.01
 _BEGIN: Final = "BEGIN IMMEDIATE"
 _ENDED: Final = "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker"
 
@@ -112,10 +115,14 @@ class OpenEffects:
 
     def _let_go(self) -> None:
         try:
-            with suppress(StoreError):
-                if self._link.in_transaction:
-                    self._link.run("ROLLBACK")
-            self._link.close()
+            for _ in range(_TRIES):
+                with suppress(StoreError):
+                    if self._link.in_transaction:
+                        self._link.run("ROLLBACK")
+                    self._link.close()
+                    return
+                self._link.interrupt()  # the handler was given up, and its thread is in the middle of a statement
+                time.sleep(_PAUSE)
         finally:
             if self._release is not None:
                 self._release()

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from perdure.engines.sqlite.drivers import Connection
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.errors import ForkError, StoreUnavailable
+from perdure.errors import ForkError, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 Work = Callable[[Transaction], T]
@@ -127,6 +127,9 @@ class Lane(ABC):
         """How long to wait for work before `idle` is called; None waits for ever."""
         return None
 
+    def afterwards(self, connection: Connection) -> None:  # noqa: B027 - as above
+        """The answers are on their way: do what nobody needs to wait for."""
+
     def delivered(self) -> None:  # noqa: B027 - as above
         """Called on the loop with every batch of answers."""
 
@@ -140,6 +143,7 @@ class Lane(ABC):
             while batch := self._next(connection):
                 connection = self._work(connection, batch)
                 self._tell(self._deliver, batch)
+                connection = self._tidy(connection)
             if connection is not None:
                 connection.close()
         self._tell(settle, self._ended, None, None)
@@ -152,9 +156,16 @@ class Lane(ABC):
         except Exception as error:  # noqa: BLE001 - handed to whoever asked
             for operation in batch:
                 operation.error = operation.error or error
+            _give_up(connection)
+            return None
+        return connection
+
+    def _tidy(self, connection: Connection | None) -> Connection | None:
+        try:
             if connection is not None:
-                with suppress(Exception):
-                    connection.close()
+                self.afterwards(connection)
+        except StoreError:
+            _give_up(connection)
             return None
         return connection
 
@@ -188,6 +199,12 @@ class Lane(ABC):
         self.delivered()
         for operation in batch:
             operation.deliver()
+
+
+def _give_up(connection: Connection | None) -> None:
+    if connection is not None:
+        with suppress(Exception):
+            connection.close()
 
 
 def settle(future: asyncio.Future[T], result: T, error: Exception | None) -> None:

@@ -44,6 +44,7 @@ class Writer(Lane):
         self._log = path_of_log
         self._rang = rang
         self._rings = False
+        self._touches = False
         self._dirty = False
         self._commits = 0
         self._grown = False
@@ -56,6 +57,12 @@ class Writer(Lane):
                 operation.error = None
                 self._together(connection, [operation])
         self._commits += 1
+
+    def afterwards(self, connection: Connection) -> None:
+        """Tell other processes of ready jobs, and look after the log."""
+        if self._touches:
+            self._touches = False
+            log.touch(self._log)
         if self._commits % _COMMITS_PER_LOOK == 0:
             self._cut_log(connection)
         if not self._grown and self._commits > _COMMITS_OF_A_WRITER:
@@ -84,8 +91,7 @@ class Writer(Lane):
             return True
         self._dirty = True
         if transaction.rings:
-            self._rings = True
-            log.touch(self._log)
+            self._rings = self._touches = True
         return True
 
     def delivered(self) -> None:

@@ -20,19 +20,27 @@ SELECT CASE WHEN (SELECT count(*) FROM gone) < %(count)s::int THEN (SELECT array
 
 -- name: acknowledge
 -- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
--- (as long as the dead do, or for good; never wait), or free.
+-- (as long as the dead do, or for good; never wait), or free. A job that somebody wants called off does not come back:
+-- whatever would have brought it back cancels it, and `cancel_key_use` is what that means for its key.
 WITH input AS MATERIALIZED (
     SELECT i.*, sha256(convert_to(i.key, 'UTF8')) AS hold
     FROM unnest(
         %(ids)s::uuid[], %(tokens)s::bigint[], %(states)s::text[], %(reasons)s::text[], %(failures)s::int[],
         %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
-        %(key_uses)s::text[], %(kept_fors)s::float8[]
-    ) WITH ORDINALITY AS i (id, token, state, reason, failures, crashes, wait, attempt, error_type, message, traceback,
-                            result, warnings, note, key, key_use, kept_for, number)
-), gone AS (
+        %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[]
+    ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
+                            result, warnings, note, key, stated_key_use, cancel_key_use, kept_for, number)
+), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at
+    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at,
+              l.cancel_at IS NOT NULL AND i.stated NOT IN ('succeeded', 'dead', 'cancelled') AS called_off
+), gone AS MATERIALIZED (
+    SELECT l.*,
+           CASE WHEN called_off THEN 'cancelled' ELSE stated END AS state,
+           CASE WHEN called_off THEN 'cancelled' ELSE said END AS reason,
+           CASE WHEN called_off THEN cancel_key_use ELSE stated_key_use END AS key_use
+    FROM let_go l
 ), held AS (
     INSERT INTO {unique_hold} AS h (key, job_id, expires_at)
     SELECT hold, id, coalesce(%(now)s::timestamptz, now()) + make_interval(secs => kept_for)
@@ -44,11 +52,12 @@ WITH input AS MATERIALIZED (
     DELETE FROM {unique_hold} h USING gone g WHERE g.key_use = 'free' AND h.key = g.hold AND h.job_id = g.id
 ), fate AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
-           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.reason AS said,
+           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
-           m.now + CASE WHEN m.must_wait THEN interval '30 seconds' ELSE make_interval(secs => g.wait) END AS due_at
+           m.now + CASE WHEN m.must_wait THEN interval '30 seconds'
+                        WHEN NOT g.called_off THEN make_interval(secs => g.wait) END AS due_at
     FROM gone g
     LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = g.worker_id OFFSET 0) w ON true
     CROSS JOIN LATERAL (

@@ -77,3 +77,9 @@ WHERE
 
 -- name: let_go
 DELETE FROM {lease} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: called_off
+SELECT CAST(json_group_array(lease.job_id) AS BLOB)
+FROM json_each(:ids) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value
+WHERE lease.cancel_at IS NOT NULL;
