@@ -262,3 +262,22 @@ async def test_a_job_that_ended_before_it_could_be_called_off_has_ended(store: S
     await store.cancel(JobFilter(ids=(claim.job_id,)), "ops", "too late", 1)
     await apply(store, ending_in(state, claim))
     assert await state_of(store, claim.job_id) is state
+
+
+async def test_f6_since_when_a_kind_is_unknown_is_kept_until_somebody_knows_it(
+    store: Store, clock: ManualClock
+) -> None:
+    """The day after which it dies counts from the first worker without a handler, not from when the job was due."""
+    claim = await start(store)
+    assert claim.unknown_since is None
+    first_seen = clock.now()
+    for _ in range(2):
+        await apply(store, transition.paused(claim, Reason.UNKNOWN_KIND, MINUTE))
+        clock.move(HOUR)
+        await store.promote(10)
+        claim = await claim_one(store, await employ(store))
+        assert claim.unknown_since == first_seen
+    await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE))
+    clock.move(HOUR)
+    await store.promote(10)
+    assert (await claim_one(store, await employ(store))).unknown_since is None

@@ -17,7 +17,7 @@ from perdure import App, Backoff, Retry, WorkerSettings
 from perdure.worker.worker import Worker
 
 QUICK: Final = WorkerSettings(
-    grace=timedelta(milliseconds=300), poll=timedelta(milliseconds=50), stop_timeout=timedelta(0)
+    grace=timedelta(milliseconds=300), poll=timedelta(milliseconds=50), stop_timeout=timedelta(seconds=5)
 )
 TWICE: Final = Retry(attempts=2, backoff=Backoff.none())
 TABLE: Final = "effect_written"

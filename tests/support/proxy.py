@@ -67,7 +67,9 @@ class Proxy:
                 writer.transport.abort()
             await asyncio.gather(back, return_exceptions=True)
 
-    async def _forward(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter, lost: asyncio.Event) -> None:
+    async def _forward(
+        self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter, lost: asyncio.Event
+    ) -> None:
         marked = False
         while data := await client.read(65_536):
             marked = marked or self._marked in data

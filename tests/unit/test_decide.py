@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.support.chance import seeded
 
 from perdure.domain.duration import LONGEST
@@ -223,12 +224,19 @@ def test_f6_an_unknown_kind_is_deferred_with_jitter_for_a_day_at_no_cost(random:
 
 
 def test_f6_an_unknown_kind_is_dead_only_after_a_day() -> None:
-    step = decided(claim(), UnknownKind(), None, NOW + timedelta(days=1, seconds=1))
+    puzzling = replace(claim(), unknown_since=NOW)
+    step = decided(puzzling, UnknownKind(), None, NOW + timedelta(days=1, seconds=1))
     assert (step.to, step.reason, step.failures) == (JobState.DEAD, Reason.UNKNOWN_KIND, 0)
     assert step.failure is not None
     assert "no handler for kind 'send'" in step.failure.message
     patient = Limits(unknown_kind_for=timedelta(days=7))
-    assert decided(claim(), UnknownKind(), None, NOW + timedelta(days=2), patient).to is JobState.PAUSED
+    assert decided(puzzling, UnknownKind(), None, NOW + timedelta(days=2), patient).to is JobState.PAUSED
+
+
+def test_f6_an_old_job_that_meets_an_older_worker_is_deferred() -> None:
+    """It has been retrying for a week; that one worker of a rolling deploy does not know it is no reason to die."""
+    step = decided(claim(since=NOW - timedelta(days=7)), UnknownKind())
+    assert (step.to, step.reason) == (JobState.PAUSED, Reason.UNKNOWN_KIND)
 
 
 def test_a6_a_missing_handler_may_complete_or_bury_the_job_instead() -> None:

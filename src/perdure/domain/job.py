@@ -77,6 +77,7 @@ class Claim(Struct, frozen=True):
 
     `token` rises with every claim of the job and is never lowered; each write of the attempt is fenced by it.
     `since` is the instant at which this life of the job became due: limits over all attempts count from there.
+    `unknown_since` is when a worker first had no handler for the job, if that is why it did not run last time.
     """
 
     job_id: JobId
@@ -92,6 +93,7 @@ class Claim(Struct, frozen=True):
     unique: UniqueKey | None = None
     tags: tuple[str, ...] = ()
     meta: str | None = None
+    unknown_since: datetime | None = None
 
     @property
     def attempt(self) -> int:

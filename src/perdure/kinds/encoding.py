@@ -20,6 +20,8 @@ def _to_plain(value: Any) -> Any:
 
 def from_plain(wanted: type, value: Any) -> Any:
     """Make a value of a type that msgspec does not know from plain JSON data."""
+    if wanted is object:
+        return value
     validate = getattr(wanted, "model_validate", None)
     if callable(validate):
         return validate(value)

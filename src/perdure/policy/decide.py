@@ -141,7 +141,7 @@ def _unknown(claim: Claim, now: datetime, random: Randomness, limits: Limits) ->
         return succeeded(claim, None, (f"{missing}: closed without a run, as the settings say",))
     if limits.missing_handler is MissingHandler.DEAD:
         return unhandled(claim, Failure("UnknownKind", f"{missing} in this worker"))
-    if now - claim.since > limits.unknown_kind_for:
+    if claim.unknown_since is not None and now - claim.unknown_since > limits.unknown_kind_for:
         span = format_duration(limits.unknown_kind_for)
         return unhandled(claim, Failure("UnknownKind", f"{missing} in any worker that looked, for more than {span}"))
     low, high = limits.unknown_kind_wait

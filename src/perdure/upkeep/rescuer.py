@@ -4,6 +4,9 @@ A worker is dead when its lease has run out by the database's clock, or, at once
 from this host. Never because of a job's age: a job may run for days. What a worker's death means for each of its jobs
 is decided by the same function as everything else, and written under the dead claim's own token: should the worker be
 alive after all and finish first, the rescue is what comes too late.
+
+While the database is away nobody can beat. So after an outage all workers are given one sweep's time to be heard again
+before any of them is taken for dead.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
 
@@ -27,7 +31,8 @@ from perdure.lifecycle.loop import Loop
 from perdure.policy.decide import decide
 from perdure.storage.port import Store
 
-_PAGE = 500
+_PAGE: Final = 500
+_SPREAD: Final = 1.1  # a tick may come so much later than its interval says
 
 
 class Rescued(Struct, frozen=True):
@@ -59,17 +64,27 @@ class Rescuer(Loop[Rescued]):
         self._clock = clock
         self._lease = lease
         self._sweep = sweep.total_seconds()
+        self.interval = min(self.interval, sweep / _SPREAD)
         self._on_ready = on_ready
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._next_sweep = 0.0
+        self._was_away = False
 
     async def tick(self) -> Rescued:
         """Bury who is dead, then bring back what the dead hold."""
-        gone = await self._store.bury_gone(this_host(), is_alive)
+        try:
+            gone = await self._store.bury_gone(this_host(), is_alive)
+        except StoreUnavailable:
+            self._was_away = True
+            raise
+        if self._was_away:
+            self._was_away = False
+            self._next_sweep = self._clock.monotonic() + self._sweep
         if gone:
             self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
         buried = len(gone)
-        due = self._clock.monotonic() >= self._next_sweep
+        next_tick = self._clock.monotonic() + self.interval.total_seconds() * _SPREAD
+        due = next_tick > self._next_sweep  # to wait for it would be too late
         if due:
             self._next_sweep = self._clock.monotonic() + self._sweep
             silent = await self._store.bury_silent(self._lease)
@@ -88,6 +103,7 @@ class Rescuer(Loop[Rescued]):
             after = page[-1].claim.job_id
             transitions = [self._decide(orphan) for orphan in page]
             written = await self._write(transitions)
+            self._store.ring({t.claim.queue for t in written if t.to is not JobState.DEAD})
             ready += sum(transition.to is not JobState.DEAD for transition in written)
             dead += sum(transition.to is JobState.DEAD for transition in written)
             failed += len(transitions) - len(written)

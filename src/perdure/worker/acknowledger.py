@@ -2,8 +2,9 @@
 
 Transitions collect while a flush is under way and go out together when it ends; the first one after a quiet time goes
 out at the end of the same turn of the event loop. So nothing waits for a timer, a batch is as large as the load makes
-it, and a kill repeats only what ended while one flush took place. While the database is away the batch is kept and
-tried again until it is written: a finished job's acknowledgement is never dropped while the process lives.
+it, and a kill repeats only what ended while one flush took place. While the database is away, full or read-only the
+batch is kept and tried again until it is written: a finished job's acknowledgement is never dropped while the process
+lives.
 
 A flush that failed midway may have been committed all the same. When it is tried again, claims that come back as stale
 are therefore counted as unsure, not as stale writes.
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from perdure.domain.transition import Transition
-from perdure.errors import StoreUnavailable
+from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, RecordRefused, StaleWrites, StoreRecovered, StoreTrouble
 from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
@@ -52,6 +53,10 @@ class Acknowledger:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._flush_all())
 
+    def note(self, answer: Acknowledged) -> None:
+        """Count what was recorded by another way: together with what its handler wrote."""
+        self._count(answer)
+
     async def drain(self) -> None:
         """Wait until everything is recorded."""
         while self._task is not None:
@@ -73,8 +78,8 @@ class Acknowledger:
         while True:
             try:
                 answer = await self._store.acknowledge(batch)
-            except StoreUnavailable as error:
-                unsure = True
+            except (StoreUnavailable, StoreRefused) as error:  # away, or full, or read-only: for all records alike
+                unsure = unsure or isinstance(error, StoreUnavailable)
                 await self._be_patient(error)
                 continue
             except Exception as error:  # noqa: BLE001 - one bad record must not take the others with it
@@ -99,9 +104,13 @@ class Acknowledger:
     def _settled(self, answer: Acknowledged, *, unsure: bool) -> None:
         if failures := self._patience.succeeded():
             self._emitter.emit(StoreRecovered("acknowledge", failures))
-        self.applied += answer.applied
-        if answer.stale and unsure:
+        if unsure:
             self.unsure += len(answer.stale)
-        elif answer.stale:
+            answer = Acknowledged(answer.applied)
+        self._count(answer)
+
+    def _count(self, answer: Acknowledged) -> None:
+        self.applied += answer.applied
+        if answer.stale:
             self.stale += len(answer.stale)
             self._emitter.emit(StaleWrites(tuple(claim.job_id for claim in answer.stale)))

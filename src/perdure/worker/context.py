@@ -10,6 +10,9 @@ import msgspec
 
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
+from perdure.errors import ConflictError
+from perdure.storage.port import EffectStore
+from perdure.worker.effects import AttemptEffects, EffectBlock
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
@@ -28,11 +31,16 @@ class StopFlag:
 class Context:
     """The attempt that is running now. Ask for it with a first parameter called `ctx` or typed `Context`."""
 
-    __slots__ = ("_claim", "_flag")
+    __slots__ = ("_blocking", "_claim", "_flag", "_store", "effects")
 
-    def __init__(self, claim: Claim, flag: StopFlag) -> None:
+    def __init__(
+        self, claim: Claim, flag: StopFlag, store: EffectStore | None = None, *, blocking: bool = False
+    ) -> None:
         self._claim = claim
         self._flag = flag
+        self._store = store
+        self._blocking = blocking
+        self.effects: AttemptEffects | None = None
 
     @property
     def job_id(self) -> JobId:
@@ -93,6 +101,29 @@ class Context:
     def stopping(self) -> str | None:
         """Why this attempt should end now (cancelled, out of time, …); None: go on."""
         return self._flag.reason
+
+    def transaction(self) -> EffectBlock:
+        """A database connection whose writes commit together with this attempt's acknowledgement, or not at all.
+
+        `async with ctx.transaction() as connection:` in an async handler, `with` in a sync one. On PostgreSQL it is
+        a psycopg AsyncConnection (in a sync handler: Connection), on SQLite the apsw or sqlite3 connection of the
+        app's driver. The transaction stays open after the block, and further blocks join it; a block that raises
+        undoes its own writes. When the handler returns (or raises Finish), everything is committed with the
+        acknowledgement; if it raises anything else, is stopped, or has lost its claim, everything is rolled back.
+        Leave COMMIT and ROLLBACK to the worker, and enqueue with `using(connection=connection)` what is to be
+        enqueued exactly once.
+
+        On SQLite it holds the file's one write lock until the handler ends, and all other writers wait, the
+        worker's own heartbeat among them: do slow work first, then open the block, write, and return. A plain
+        `enqueue` inside would wait for itself.
+        """
+        if self._store is None:
+            raise ConflictError(
+                "ctx.transaction() needs a worker in the same process: it cannot be used with isolate=True"
+            )
+        if self.effects is None:
+            self.effects = AttemptEffects(self._store, blocking=self._blocking)
+        return EffectBlock(self.effects)
 
     @property
     def log(self) -> BoundLogger:

@@ -1,7 +1,8 @@
 """Runs attempts and says what became of them.
 
 The way of an attempt: find the kind → read the arguments → run the handler where its kind belongs → classify what
-happened → decide → hand the transition to the acknowledger. Nothing here touches the database.
+happened → decide → hand the transition to the acknowledger. Nothing here touches the database, but for handlers that
+write together with their acknowledgement: `effects`.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from perdure.domain.transition import Transition
 from perdure.errors import PayloadError
 from perdure.events import Emitter, HandlerStuck, JobDied, JobRetrying, UnknownKindSeen
 from perdure.kinds.kind import Kind, Mode, Registry
+from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.triage import classify
+from perdure.storage.port import EffectStore
+from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.attempt import NOTHING, bad_arguments, cancelled_from_inside, done
 from perdure.worker.context import CURRENT, Context, StopFlag
+from perdure.worker.effects import to_the_end
 from perdure.worker.processes import ProcessCrew
 from perdure.worker.running import Running, Stop
 from perdure.worker.settings import WorkerSettings
@@ -43,7 +48,8 @@ class Executor:
         settings: WorkerSettings,
         clock: Clock,
         emitter: Emitter,
-        acknowledge: Callable[[Transition], None],
+        effects: EffectStore,
+        acknowledger: Acknowledger,
         on_free: Callable[[], None],
     ) -> None:
         self._kinds = kinds
@@ -52,7 +58,9 @@ class Executor:
         self._limits = Limits(missing_handler=settings.missing_handler, unknown_kind_for=settings.unknown_kind_for)
         self._clock = clock
         self._emitter = emitter
-        self._acknowledge = acknowledge
+        self._effects = effects
+        self._acknowledger = acknowledger
+        self._acknowledge = acknowledger.add
         self._on_free = on_free
         self._loop = asyncio.get_running_loop()
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
@@ -128,7 +136,7 @@ class Executor:
         except PayloadError as error:
             self._ended(running, bad_arguments(error))
             return
-        context = Context(claim, running.flag)
+        context = running.context = Context(claim, running.flag, self._effects)
         CURRENT.set(context)
         outcome: Outcome | None
         try:
@@ -141,6 +149,8 @@ class Executor:
             outcome = self._when_cancelled(running, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             outcome = classify(error, kind.triage, now=self._clock.now())
+        if context.effects is not None:
+            outcome = await to_the_end(context.effects.settle(outcome, lambda done: self._decide(running, done)))
         self._ended(running, outcome)
 
     async def _run_in_process(self, running: Running) -> None:
@@ -154,12 +164,24 @@ class Executor:
     def _run_in_thread(self, running: Running) -> Outcome | None:
         if running.stop is not None:
             return running.outcome_when_stopped()
+        context = running.context = Context(running.claim, running.flag, self._effects, blocking=True)
+        outcome: Outcome | None
+        try:
+            outcome = self._call(running, context)
+            if context.effects is not None:
+                outcome = at_once(context.effects.settle(outcome, lambda done: self._decide(running, done)))
+        except BaseException:  # interrupted
+            if context.effects is not None:
+                at_once(context.effects.undo())
+            raise
+        return outcome
+
+    def _call(self, running: Running, context: Context) -> Outcome:
         kind = running.kind
         try:
             args, kwargs = kind.signature.decode(running.claim.args)
         except PayloadError as error:
             return bad_arguments(error)
-        context = Context(running.claim, running.flag)
         CURRENT.set(context)
         try:
             if kind.signature.takes_context:
@@ -199,19 +221,29 @@ class Executor:
         because = running.stop.value if running.stop else ""
         self._emitter.emit(HandlerStuck(running.claim.job_id, running.kind.name, because))
         self._record(running, running.outcome_when_stopped())
+        if running.context is not None and running.context.effects is not None:
+            running.context.effects.abandon()
         self._on_free()
 
     def _record(self, running: Running, outcome: Outcome | None) -> None:
+        if running.context is not None and running.context.effects is not None:
+            answer = running.context.effects.answer
+            if answer is not None:
+                self.finished += 1
+                self._acknowledger.note(answer)
         if outcome is None:
             return
-        claim, kind = running.claim, running.kind
-        # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
-        now = claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
-        transition = decide(claim, outcome, kind.retry, now, self._random, self._limits)
+        transition = self._decide(running, outcome)
         self.finished += 1
         self._acknowledge(transition)
         if transition.failure is not None:
-            self._tell(transition, kind)
+            self._tell(transition, running.kind)
+
+    def _decide(self, running: Running, outcome: Outcome) -> Transition:
+        claim = running.claim
+        # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
+        now = claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
+        return decide(claim, outcome, running.kind.retry, now, self._random, self._limits)
 
     def _tell(self, transition: Transition, kind: Kind) -> None:
         claim, failure = transition.claim, transition.failure

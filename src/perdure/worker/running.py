@@ -12,7 +12,7 @@ from perdure.domain.job import Claim
 from perdure.domain.outcome import Cancelled, Failed, Failure, Outcome, Released
 from perdure.kinds.kind import Kind
 from perdure.policy.failures import lineage
-from perdure.worker.context import StopFlag
+from perdure.worker.context import Context, StopFlag
 
 
 class Stop(StrEnum):
@@ -36,6 +36,7 @@ class Running(Struct, eq=False):
     timer: TimerHandle | None = None
     stop: Stop | None = None
     given_up: bool = False
+    context: Context | None = None
 
     def outcome_when_stopped(self) -> Outcome | None:
         """What it means that the attempt was stopped; None: nothing, it is no longer ours."""

@@ -32,6 +32,7 @@ from perdure.worker.canceller import Canceller
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
 from perdure.worker.heartbeat import Heartbeat
+from perdure.worker.quarantine import Quarantine
 from perdure.worker.recycler import Recycler
 from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings
@@ -58,12 +59,14 @@ class Worker:
         )
         self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
         self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed)
-        self._executor = Executor(kinds, self._slots, settings, clock, emitter, self._acknowledger.add, self._freed)
+        self._executor = Executor(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed)
         poll = settings.poll.total_seconds()
         self._fetcher = Fetcher(store, self._slots, emitter, poll, self._start, self._has_room)
         self._canceller = Canceller(store, emitter, self._cancel)
+        promoter = Promoter(store, emitter, clock, self._fetcher.wake)
+        self._quarantine = Quarantine(store, emitter, self._executor.start, self._is_running, promoter.wake)
         self._loops: list[Loop[Any]] = [
-            Promoter(store, emitter, clock, self._fetcher.wake),
+            promoter,
             Rescuer(store, emitter, clock, settings.lease, settings.sweep, self._fetcher.wake),
             Pruner(store, emitter, settings.keep),
             self._canceller,
@@ -145,7 +148,10 @@ class Worker:
                 self._canceller.wake()
 
     def _start(self, claims: list[Claim]) -> None:
-        self._executor.start(claims)
+        self._quarantine.start(claims)
+
+    def _is_running(self, claim: Claim) -> bool:
+        return self._executor.find(claim.job_id, claim.token) is not None
 
     def _has_room(self) -> bool:
         return (
@@ -188,6 +194,8 @@ class Worker:
 
     async def _close(self) -> None:
         self._fetcher.stop()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._quarantine.settle(), self._settings.stop_timeout.total_seconds())
         self._executor.announce_closing()
         await self._wait_until(
             lambda: self._hurried or not self._executor.running, self._settings.stop_timeout.total_seconds()

@@ -62,7 +62,9 @@ async def test_a_second_library_on_an_open_file_is_refused(path: str, first: str
     await two.close()
 
 
-async def test_the_same_file_by_another_name_is_the_same_file(path: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_the_same_file_by_another_name_is_the_same_file(
+    path: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     link = tmp_path_factory.mktemp("elsewhere") / "link.db"
     link.symlink_to(path)
     one, two = SqliteStore(path), SqliteStore(str(link), driver="sqlite3")

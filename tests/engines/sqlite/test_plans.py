@@ -25,7 +25,9 @@ HOT: Final = {
         "next_due due ready_from_parked note_turns leave_parked hold_back old forget_attempts forget_keys "
         "forget_finished forget_jobs"
     ),
-    "commands.sql": "ready_from_finished leave_finished cancel_ready leave_ready cancel_parked leave_parked ask_to_stop",
+    "commands.sql": (
+        "ready_from_finished leave_finished cancel_ready leave_ready cancel_parked leave_parked ask_to_stop"
+    ),
     "insight.sql": "attempts",
     "signals.sql": "anything",
 }

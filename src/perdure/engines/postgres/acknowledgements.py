@@ -89,7 +89,9 @@ class PostgresAcknowledgements:
             "key_uses": text_array([use for _, use, _ in keys]),
             "cancel_key_uses": text_array([_use_when_cancelled(move) for move in moves]),
             "kept_fors": text_array([kept_for for _, _, kept_for in keys]),
+            "knows_again": text_array([_flag(move.claim.unknown_since is not None) for move in moves]),
             "key_held": Reason.KEY_HELD.value,
+            "unknown_kind": Reason.UNKNOWN_KIND.value,
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
@@ -106,6 +108,10 @@ def _use_of_key(move: Transition) -> tuple[str | None, str | None, str | None]:
     if move.to is JobState.DEAD and unique.dead_for is not None:
         return unique.key, "keep", seconds_text(unique.dead_for)
     return unique.key, "free", None
+
+
+def _flag(value: bool) -> str:
+    return "t" if value else "f"
 
 
 def _use_when_cancelled(move: Transition) -> str | None:

@@ -101,6 +101,8 @@ class AcknowledgementPart:
                 moves.add(transition, paused(transition.claim, Reason.KEY_HELD, KEY_RETRY, transition.note))
             else:
                 moves.add(transition, transition)
+        if moves.puzzles:
+            transaction.change(self._sql["note_puzzles"], {"rows": to_document(moves.puzzles), "now": now})
         if moves.attempts:
             transaction.change(self._sql["record_attempts"], {"rows": to_document(moves.attempts), "now": now})
         written = 0
@@ -130,6 +132,7 @@ class Moves:
         self.park: _Rows = []
         self.line_up: _Rows = []
         self.attempts: _Rows = []
+        self.puzzles: _Rows = []
 
     def add_success(self, transition: Transition) -> None:
         """Note a job that is done."""
@@ -147,6 +150,9 @@ class Moves:
             *(claim.job_id, claim.token, move.to, move.reason, _clean(move.note)),
             *(transition.failures, transition.crashes),
         )
+        is_puzzle = transition.reason is Reason.UNKNOWN_KIND
+        if is_puzzle or claim.unknown_since is not None:
+            self.puzzles.append((claim.job_id, claim.token, is_puzzle))
         next_at: int | None = None
         if move.to in FINAL:
             self.end.append(row)

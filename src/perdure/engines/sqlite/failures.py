@@ -13,7 +13,6 @@ _REFUSALS: Final = {
     11: "it is damaged: stop all writers and restore it from a backup",
     13: "the disk is full: make room, then try again; what was being written has been rolled back",
     14: "it cannot be opened: check that the folder exists and is writable for this process",
-    18: "a value is too large for it",
     23: "access was denied",
     26: "this file is not an SQLite database: choose another path",
 }

@@ -66,8 +66,8 @@ def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey 
 
 
 def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
-    """A claim from its columns, job_id first and meta last."""
-    job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta = row
+    """A claim from its columns, job_id first and unknown_since last."""
+    job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, unknown = row
     return Claim(
         job_id,
         token,
@@ -82,6 +82,7 @@ def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Cl
         None if key is None else unique_key(key, states, dead_for),
         () if tags is None else texts(tags),
         meta,
+        maybe_moment(unknown),
     )
 
 

@@ -111,7 +111,7 @@ class UpkeepPart:
 
 
 def _orphan(row: list[Any], now: int) -> Orphan:
-    token, queue, claimed_at, worker_id, worker, beat_at = row[12:]
+    token, queue, claimed_at, worker_id, worker, beat_at = row[13:]
     silent_for = timedelta(microseconds=max(now - (claimed_at if beat_at is None else beat_at), 0))
-    claim = claim_of(row[:12], token, queue, from_micros(claimed_at))
+    claim = claim_of(row[:13], token, queue, from_micros(claimed_at))
     return Orphan(claim, WorkerId(worker_id), worker or f"worker {worker_id}", silent_for)

@@ -58,7 +58,7 @@ WITH dead AS MATERIALIZED (
     ORDER BY l.job_id LIMIT %(limit)s::int
 )
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta,
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since,
        l.worker_id, coalesce(l.name, 'worker ' || l.worker_id),
        coalesce(%(now)s::timestamptz, now()) - coalesce(l.beat_at, l.claimed_at)
 FROM page l CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = l.job_id OFFSET 0) j

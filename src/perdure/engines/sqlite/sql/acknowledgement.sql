@@ -83,3 +83,13 @@ SELECT CAST(json_group_array(lease.job_id) AS BLOB)
 FROM json_each(:ids) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value
 WHERE lease.cancel_at IS NOT NULL;
+
+-- name: note_puzzles
+-- Since when nobody had a handler for a job; forgotten once somebody had.
+UPDATE {job} SET unknown_since = CASE WHEN held.puzzle THEN COALESCE(unknown_since, :now) END
+FROM (
+    SELECT lease.job_id, row.value ->> 2 AS puzzle
+    FROM json_each(:rows) AS row
+    CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+) AS held
+WHERE {job}.id = held.job_id;

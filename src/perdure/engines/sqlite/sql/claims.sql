@@ -3,13 +3,14 @@
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
-        unique_key, unique_states, unique_dead_for, tags, meta, priority, turn
+        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
 FROM (
     SELECT
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
-        ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta
+        ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
+        job.unknown_since
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue

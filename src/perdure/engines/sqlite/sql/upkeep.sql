@@ -35,13 +35,14 @@ WHERE job_id IN (SELECT value FROM json_each(:ids));
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
-        unique_key, unique_states, unique_dead_for, tags, meta, token, queue, claimed_at, worker_id, worker, beat_at
+        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, token, queue, claimed_at,
+        worker_id, worker, beat_at
     )) AS BLOB)
 FROM (
     SELECT
         lease.job_id, lease.token, job.kind, lease.queue, job.args, lease.failures, lease.crashes, job.crash_limit,
         lease.since, lease.claimed_at, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
-        lease.worker_id, worker.name AS worker, worker.beat_at
+        job.unknown_since, lease.worker_id, worker.name AS worker, worker.beat_at
     FROM {lease} AS lease
     CROSS JOIN {job} AS job ON job.id = lease.job_id
     LEFT JOIN {worker} AS worker ON worker.id = lease.worker_id

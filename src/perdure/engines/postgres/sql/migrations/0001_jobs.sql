@@ -15,7 +15,8 @@ CREATE TABLE {job} (
     unique_states text COLLATE "C",
     unique_dead_for interval,
     tags text[],
-    meta text
+    meta text,
+    unknown_since timestamptz  -- no handler was found; the one mark that is made later
 );
 
 -- One number for all queues: whatever enters `ready` later sorts later, save for transactions that commit late.

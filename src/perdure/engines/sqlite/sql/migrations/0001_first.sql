@@ -11,6 +11,7 @@ CREATE TABLE {job} (
     run_at INTEGER,
     max_attempts INTEGER,
     crash_limit INTEGER NOT NULL,
+    unknown_since INTEGER, -- no handler was found
     unique_key TEXT,
     unique_states TEXT,
     unique_dead_for INTEGER,

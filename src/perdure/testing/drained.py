@@ -1,0 +1,62 @@
+"""What a drain did."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from perdure.domain.job import JobView
+from perdure.domain.states import JobState
+
+
+class Drained(Struct, frozen=True, kw_only=True):
+    """The jobs that were run, as they stand afterwards, in the order of their first attempt.
+
+    A job that was tried three times and then succeeded is one job that succeeded. `left` counts the jobs of the drained
+    queues, run or not, that are not final: retrying, scheduled, waiting, paused, or ready because the drain was ended
+    early.
+    """
+
+    jobs: tuple[JobView, ...]
+    attempts: int
+    left: int
+
+    @property
+    def succeeded(self) -> int:
+        """Jobs that are done."""
+        return self._in(JobState.SUCCEEDED)
+
+    @property
+    def retrying(self) -> int:
+        """Jobs that failed and wait for their next attempt."""
+        return self._in(JobState.RETRYING)
+
+    @property
+    def dead(self) -> int:
+        """Jobs that went to the dead letters."""
+        return self._in(JobState.DEAD)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that asked to be run again later."""
+        return self._in(JobState.WAITING)
+
+    @property
+    def paused(self) -> int:
+        """Jobs that are held back."""
+        return self._in(JobState.PAUSED)
+
+    @property
+    def cancelled(self) -> int:
+        """Jobs that were called off."""
+        return self._in(JobState.CANCELLED)
+
+    def __str__(self) -> str:
+        """For people: `2 succeeded, 1 retrying in 4 attempts; 3 left`."""
+        states = Counter(job.state for job in self.jobs)
+        told = ", ".join(f"{states[state]} {state}" for state in JobState if states[state]) or "nothing"
+        return f"{told} in {self.attempts} attempts; {self.left} left"
+
+    def _in(self, state: JobState) -> int:
+        return sum(job.state is state for job in self.jobs)

@@ -1,0 +1,189 @@
+"""Runs jobs for a sandbox: all that is due, or those just enqueued."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import structs
+
+from perdure.app import App
+from perdure.clock import ManualClock
+from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.job import JobView
+from perdure.domain.states import FINAL, PARKED, JobState
+from perdure.domain.worker import NewWorker
+from perdure.errors import JobNotSuccessful
+from perdure.lifecycle.identity import this_process
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page
+from perdure.testing.drained import Drained
+from perdure.testing.runner import Runner
+from perdure.testing.witness import Witness
+from perdure.upkeep.promoter import Promoter
+from perdure.version import __version__
+from perdure.worker.settings import WorkerSettings
+
+_PAGE: Final = 1_000
+_DEEPEST: Final = 50
+_BRIEFLY: Final = 0.001
+_UNDER_WAY: Final = frozenset({JobState.READY, JobState.RUNNING})
+_LEFT_FAILED: Final = frozenset({JobState.RETRYING, JobState.DEAD})
+_depth: ContextVar[int] = ContextVar("perdure_inline_depth", default=0)
+
+
+class Drainer:
+    """The one worker of a sandbox, which works only when it is told to."""
+
+    def __init__(
+        self, app: App, store: Store, clock: ManualClock, settings: WorkerSettings, *, isolate: bool, seed: int
+    ) -> None:
+        self._app = app
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._isolate = isolate
+        self._chance = random.Random(seed)  # noqa: S311 - jitter hides nothing
+        self._promoter = Promoter(store, app.events, clock, lambda: None)
+        self._worker_id: WorkerId | None = None
+
+    async def drain(
+        self,
+        queue: str | None,
+        *,
+        travel: bool | timedelta,
+        until: Callable[[], bool],
+        concurrency: int,
+        limit: int,
+        raising: bool,
+    ) -> Drained:
+        """Run what is due until nothing is, and with `travel` also what falls due later."""
+        queues = None if queue is None else (queue,)
+        horizon = self._clock.now() + travel if isinstance(travel, timedelta) else None
+        async with self._runner(concurrency) as (runner, witness):
+            for _ in range(limit + 1):
+                await self._run_due(runner, queues, limit, until)
+                if witness.escaped is not None:
+                    raise witness.escaped
+                due = await self._next_due(queue) if travel and not until() else None
+                if due is None or (horizon is not None and due > horizon):
+                    break
+                self.travel_to(due)
+            else:
+                raise AssertionError(
+                    f"{limit} jumps in time were made, and jobs are still to come: {await self._told(PARKED, queue)}"
+                )
+            if horizon is not None and not until():
+                self.travel_to(horizon)
+            views = await self._views(runner.jobs)
+            if raising:
+                _raise_first(views, witness)
+        counts = await self._store.counts()
+        left = sum(c.jobs for c in counts if c.state not in FINAL and (queue is None or c.queue == queue))
+        return Drained(jobs=tuple(views), attempts=runner.attempts, left=left)
+
+    async def run_inline(self, jobs: Sequence[JobId], *, limit: int, raising: bool) -> None:
+        """Run what is ready until nothing is, these jobs among it; only their errors are raised."""
+        before = _depth.set(_depth.get() + 1)
+        try:
+            async with self._runner(1) as (runner, witness):
+                while True:
+                    await self._run_ready(runner, None, limit, _never)
+                    views = await self._views(jobs)
+                    if not any(view.state in _UNDER_WAY for view in views):
+                        break
+                    await asyncio.sleep(_BRIEFLY)  # another enqueue of this moment has taken it
+                if witness.escaped is not None:
+                    raise witness.escaped
+                if raising:
+                    _raise_first(views, witness)
+        finally:
+            _depth.reset(before)
+
+    def travel_to(self, when: datetime) -> None:
+        """Move the clock forward; never back."""
+        self._clock.move(max(when - self._clock.now(), timedelta(0)))
+
+    @asynccontextmanager
+    async def _runner(self, concurrency: int) -> AsyncIterator[tuple[Runner, Witness]]:
+        witness = Witness()
+        kinds = {name: witness.watch(kind, isolate=self._isolate) for name, kind in self._app.kinds.items()}
+        settings = structs.replace(self._settings, concurrency=concurrency)
+        worker_id = await self._worker()
+        runner = Runner(self._store, worker_id, kinds, settings, self._clock, self._app.events, self._chance)
+        try:
+            yield runner, witness
+        finally:
+            await runner.close()
+
+    async def _worker(self) -> WorkerId:
+        """The id under which jobs are claimed; a new one if a rescuer has declared the old one dead on a journey."""
+        if self._worker_id is None or not await self._store.beat(self._worker_id):
+            me = NewWorker(name="sandbox", process=this_process(), queues=(), concurrency=1, version=__version__)
+            self._worker_id = await self._store.register(me)
+        return self._worker_id
+
+    async def _run_due(
+        self, runner: Runner, queues: Sequence[str] | None, limit: int, until: Callable[[], bool]
+    ) -> None:
+        before = -1
+        while runner.attempts > before and not until():
+            before = runner.attempts
+            while (await self._promoter.tick()).total:
+                pass
+            await self._run_ready(runner, queues, limit, until)
+
+    async def _run_ready(
+        self, runner: Runner, queues: Iterable[str] | None, limit: int, until: Callable[[], bool]
+    ) -> None:
+        await runner.run(queues, limit, until)
+        if runner.attempts >= limit and not until() and (ready := await self._told({JobState.READY})):
+            raise AssertionError(f"{limit} attempts were made, and jobs are still ready: {ready}; raise limit=…?")
+
+    async def _next_due(self, queue: str | None) -> datetime | None:
+        parked = JobFilter(states=PARKED, queue=queue)
+        dues: list[datetime] = []
+        before: JobId | None = None
+        while page := await self._store.jobs(parked, Page(_PAGE, before)):
+            dues += [view.due_at for view in page if view.due_at is not None]
+            before = page[-1].id
+        return min(dues, default=None)
+
+    async def _views(self, ids: Iterable[JobId]) -> list[JobView]:
+        wanted = tuple(ids)
+        found: dict[JobId, JobView] = {}
+        for start in range(0, len(wanted), _PAGE):
+            which = JobFilter(ids=wanted[start : start + _PAGE])
+            found |= {view.id: view for view in await self._store.jobs(which, Page(_PAGE))}
+        return [found[job_id] for job_id in wanted if job_id in found]
+
+    async def _told(self, states: Iterable[JobState], queue: str | None = None) -> str:
+        views = await self._store.jobs(JobFilter(states=frozenset(states), queue=queue), Page(_PAGE))
+        kinds = [view.kind for view in views]
+        return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
+
+
+def refuse_too_deep() -> None:
+    """Refuse an enqueue by an inline job that was itself enqueued by an inline job, and so on: it may never end."""
+    if _depth.get() >= _DEEPEST:
+        raise AssertionError(f"inline jobs enqueue each other more than {_DEEPEST} deep: drain them instead")
+
+
+def _never() -> bool:
+    return False
+
+
+def _raise_first(views: Iterable[JobView], witness: Witness) -> None:
+    """Raise what left the first of these jobs failed: the very exception, where the handler ran in this process."""
+    for view in views:
+        if view.state in _LEFT_FAILED:
+            error = witness.raised.get(view.id)
+            if error is None:
+                raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
+            error.add_note(f"raised by job {view.kind} {view.id} on attempt {view.failures}; it is {view.state} now")
+            raise error

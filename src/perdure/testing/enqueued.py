@@ -1,0 +1,75 @@
+"""What was enqueued: kept in memory as it comes in, so that asking for it needs no database and no await."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from perdure.domain.duration import format_duration
+from perdure.domain.ids import JobId
+from perdure.domain.job import DEFAULT_PRIORITY, NewJob
+from perdure.kinds.kind import Kind
+
+
+class Enqueued(Struct, frozen=True, kw_only=True):
+    """One call of `enqueue` that made a job, or gave an existing one new arguments.
+
+    `arguments` are those that the handler will get, defaults included. `due_at` is None for a job that was ready at
+    once.
+    """
+
+    id: JobId
+    kind: str
+    arguments: dict[str, Any]
+    plain: dict[str, Any]  # the arguments that were given, as the JSON that is stored
+    queue: str
+    priority: int
+    at: datetime
+    due_at: datetime | None
+    tags: tuple[str, ...]
+    meta: dict[str, Any]
+
+    @property
+    def delay(self) -> timedelta:
+        """How long after it was enqueued the job is due."""
+        return timedelta(0) if self.due_at is None else self.due_at - self.at
+
+    def __str__(self) -> str:
+        """As a call, with its options behind it."""
+        given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items() if name in self.plain)
+        told = [f"queue={self.queue!r}"]
+        if self.priority != DEFAULT_PRIORITY:
+            told.append(f"priority={self.priority}")
+        if self.due_at is not None:
+            told.append(f"due in {format_duration(self.delay)}")
+        if self.tags:
+            told.append(f"tags={list(self.tags)}")
+        if self.meta:
+            told.append(f"meta={self.meta}")
+        return f"{self.kind}({given})  [{', '.join(told)}]"
+
+
+def read(job: NewJob, job_id: JobId, kind: Kind | None, now: datetime) -> Enqueued:
+    """What a job on its way into the store says; one of a kind that nobody declares is read as plain JSON."""
+    plain = msgspec.json.decode(job.args, type=dict[str, Any])
+    if kind is None:
+        arguments = plain
+    else:
+        args, keywords = kind.signature.decode(job.args)
+        arguments = dict(zip(kind.signature.names, args, strict=False)) | keywords
+    due_at = now + job.delay if job.delay else job.run_at
+    return Enqueued(
+        id=job_id,
+        kind=job.kind,
+        arguments=arguments,
+        plain=plain,
+        queue=job.queue,
+        priority=job.priority,
+        at=now,
+        due_at=due_at if due_at is not None and due_at > now else None,
+        tags=job.tags,
+        meta=msgspec.json.decode(job.meta, type=dict[str, Any]) if job.meta else {},
+    )

@@ -1,0 +1,102 @@
+"""The way into a sandbox: for every event loop, for sync callers, and for those who bring a connection of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+
+from perdure.domain.job import NewJob, Receipt
+from perdure.errors import ArgumentError
+from perdure.lifecycle.gatherer import Gatherer
+from perdure.lifecycle.portal import Portal
+from perdure.lifecycle.stores import Doorway, Stores
+from perdure.storage.port import BorrowingStore, IntakeStore, Store
+
+Note = Callable[[Sequence[NewJob], Sequence[Receipt]], object]
+Stored = Callable[[Sequence[NewJob], Sequence[Receipt]], Awaitable[None]]
+
+
+class SandboxStores(Stores):
+    """The stores of an app in a sandbox: for every loop the same one."""
+
+    def __init__(self, store: Store, gatherer: Gatherer) -> None:
+        super().__init__(lambda: store, migrate=False, patience=timedelta(0))
+        self._doorway = Doorway(store, gatherer)
+
+    async def here(self) -> Doorway:
+        """The store of the sandbox."""
+        return self._doorway
+
+    async def close(self) -> None:
+        """It stays open until the sandbox ends."""
+
+
+class SandboxGatherer(Gatherer):
+    """Stores each enqueue by itself, as one may run a job that enqueues another; asks the sandbox, and tells it."""
+
+    def __init__(self, store: Store, admit: Callable[[], None], stored: Stored) -> None:
+        super().__init__(store, timedelta(0))
+        self._admit = admit
+        self._stored = stored
+
+    async def put(self, job: NewJob) -> Receipt:
+        """Store one job."""
+        return (await self.put_all((job,)))[0]
+
+    async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Store all these jobs or none."""
+        self._admit()
+        receipts = await super().put_all(jobs)
+        await self._stored(jobs, receipts)
+        return receipts
+
+
+class SandboxBorrowing:
+    """Intake through the caller's connection if it leads to the sandbox, as that of `ctx.transaction()` does.
+
+    One that leads elsewhere is that of the app's own database, which the sandbox is not; unless `strict`, the jobs are
+    stored at once, without it. So it must be in Django's tests, where the transaction around a test is never committed.
+    What is stored through a connection is noted, and not run inline: it is not committed yet.
+    """
+
+    def __init__(self, store: BorrowingStore, gatherer: Gatherer, portal: Portal, note: Note, *, strict: bool) -> None:
+        self._store = store
+        self._gatherer = gatherer
+        self._portal = portal
+        self._note = note
+        self._strict = strict
+
+    def through(self, connection: object, *, blocking: bool = False) -> IntakeStore:
+        """Intake through this connection, or without it."""
+        intake = self._store.through(connection, blocking=blocking)
+        without = None if self._strict else self._put_blocking if blocking else self._gatherer.put_all
+        return BorrowingIntake(intake, self._note, without)
+
+    async def _put_blocking(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Never waits for the caller's loop, as there may be none."""
+        return self._portal.call(self._gatherer.put_all(jobs))
+
+
+class BorrowingIntake:
+    """Intake through one connection; `without` is what to do if it leads elsewhere."""
+
+    def __init__(
+        self,
+        intake: IntakeStore,
+        note: Note,
+        without: Callable[[Sequence[NewJob]], Awaitable[list[Receipt]]] | None,
+    ) -> None:
+        self._intake = intake
+        self._note = note
+        self._without = without
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Store all these jobs or none."""
+        try:
+            receipts = await self._intake.insert(jobs)
+        except ArgumentError:
+            if self._without is None:
+                raise
+            return await self._without(jobs)
+        self._note(jobs, receipts)
+        return receipts

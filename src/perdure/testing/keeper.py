@@ -1,0 +1,103 @@
+"""A store that every event loop and thread of a test may use.
+
+A store belongs to the loop that opened it, and tests come with many: one for each test, one for a web framework's test
+client, none at all. So a sandbox opens its store once, on a loop in a thread of its own, and hands out a `KeptStore`
+that passes each call over. Nothing is left to be closed on anybody else's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from perdure.lifecycle.stores import open_checked
+from perdure.storage.port import Effects, Store
+
+T = TypeVar("T")
+
+
+class Keeper:
+    """A thread whose loop owns one store, from `open` to `close`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="perdure-sandbox", daemon=True)
+
+    def open(self) -> Store:
+        """Open and migrate the store; what is returned may be used from any loop."""
+        self._thread.start()
+        try:
+            self.call(open_checked(self._store, migrate=True))
+        except BaseException:
+            self._end()
+            raise
+        return cast("Store", KeptStore(self._store, self))
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the store's loop, and block until it is done."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def pass_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the store's loop, and await it on the caller's."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+    def tell(self, what: Callable[[], object]) -> None:
+        """Call something on the store's loop, and do not wait for it."""
+        self._loop.call_soon_threadsafe(what)
+
+    def close(self) -> None:
+        """Close the store and end the thread."""
+        try:
+            self.call(self._store.close())
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class KeptStore:
+    """The whole port, each coroutine of it run by the keeper."""
+
+    def __init__(self, store: Store, keeper: Keeper) -> None:
+        self._store = store
+        self._keeper = keeper
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._store, name)
+        if not inspect.iscoroutinefunction(attribute):
+            return attribute
+        return lambda *args, **kwargs: self._keeper.pass_on(attribute(*args, **kwargs))
+
+    async def open(self) -> None:
+        """It is open."""
+
+    async def close(self) -> None:
+        """It stays open until the sandbox ends."""
+
+    async def begin_effects(self, *, blocking: bool = False) -> Effects:
+        """Begin where the handler is: the connection is one of its own, and is used there."""
+        return await self._store.begin_effects(blocking=blocking)
+
+    def ring(self, queues: Iterable[str]) -> None:
+        """Tell workers, soon and without waiting, that these queues have work."""
+        self._keeper.tell(partial(self._store.ring, tuple(queues)))
+
+    @asynccontextmanager
+    async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
+        """Listen on the caller's own loop, with connections of its own."""
+        sibling = self._store.sibling()
+        await sibling.open()
+        try:
+            async with sibling.wakeups() as wakeups:
+                yield wakeups
+        finally:
+            await sibling.close()

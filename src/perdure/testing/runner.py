@@ -1,0 +1,117 @@
+"""Runs what is ready, with the parts of a worker, and ends when nothing is.
+
+Claims, executor, decisions and acknowledgements are the worker's own. What is missing is what a worker does for being
+one of many and for ever: heartbeats, polling, rescue and pruning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.job import Claim
+from perdure.domain.states import JobState
+from perdure.events import Emitter
+from perdure.kinds.kind import Registry
+from perdure.storage.port import Store
+from perdure.storage.records import Wanted
+from perdure.testing.caller import WAITING, CallersThread
+from perdure.worker.acknowledger import Acknowledger
+from perdure.worker.executor import Executor
+from perdure.worker.running import Stop
+from perdure.worker.settings import WorkerSettings
+from perdure.worker.slots import Slots
+
+
+class SandboxExecutor(Executor):
+    """The worker's executor, with chance in the test's hands and sync handlers in the thread that waits for them."""
+
+    def __init__(
+        self,
+        kinds: Registry,
+        settings: WorkerSettings,
+        clock: Clock,
+        emitter: Emitter,
+        store: Store,
+        acknowledger: Acknowledger,
+        on_free: Callable[[], None],
+        chance: random.Random,
+    ) -> None:
+        slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
+        super().__init__(kinds, slots, settings, clock, emitter, store, acknowledger, on_free)
+        self._random = chance
+        caller = WAITING.get()
+        if caller is not None:
+            self._threads = CallersThread(caller, self._run_in_thread, self._ended, self._loop)
+
+
+class Runner:
+    """One run over the ready jobs of a store, on the running loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker_id: WorkerId,
+        kinds: Registry,
+        settings: WorkerSettings,
+        clock: Clock,
+        emitter: Emitter,
+        chance: random.Random,
+    ) -> None:
+        self._store = store
+        self._worker_id = worker_id
+        self._concurrency = settings.concurrency
+        self._ended = asyncio.Event()
+        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, lambda: None)
+        self._executor = SandboxExecutor(
+            kinds, settings, clock, emitter, store, self._acknowledger, self._ended.set, chance
+        )
+        self.jobs: dict[JobId, None] = {}  # as an ordered set: those that were run, by their first attempt
+        self.attempts = 0
+
+    async def run(self, queues: Iterable[str] | None, limit: int, until: Callable[[], bool]) -> None:
+        """Run until nothing is ready in these queues (None: in any), `until` holds, or `limit` attempts are made.
+
+        When it returns, everything that ended is recorded.
+        """
+        only = None if queues is None else frozenset(queues)
+        while True:
+            await self._acknowledger.drain()
+            if until():
+                break
+            room = min(self._concurrency - len(self._executor.running), limit - self.attempts)
+            claims = await self._claim(only, room) if room > 0 else []
+            if claims:
+                self._start(claims)
+            elif self._executor.running:
+                await self._one_ended()
+            else:
+                break
+        while self._executor.running:
+            await self._one_ended()
+        await self._acknowledger.drain()
+
+    async def close(self) -> None:
+        """Put back what still runs, if the run was cut short, and let go of threads and processes."""
+        for running in list(self._executor.running):
+            self._executor.stop(running, Stop.CLOSING)
+        await self._executor.close()
+
+    def _start(self, claims: list[Claim]) -> None:
+        self.attempts += len(claims)
+        self.jobs |= dict.fromkeys(claim.job_id for claim in claims)
+        self._executor.start(claims)
+
+    async def _one_ended(self) -> None:
+        await self._ended.wait()
+        self._ended.clear()
+
+    async def _claim(self, only: frozenset[str] | None, room: int) -> list[Claim]:
+        """Claim from the first queue that has something ready."""
+        for count in await self._store.counts(cap=1):
+            if count.state is JobState.READY and (only is None or count.queue in only):
+                return await self._store.claim(self._worker_id, [Wanted(count.queue, room)])
+        return []

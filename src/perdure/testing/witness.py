@@ -1,0 +1,69 @@
+"""Sees what handlers raise, so that a test can have the very exception and not only its record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from msgspec import structs
+
+from perdure.domain.ids import JobId
+from perdure.kinds.kind import Kind, Mode, is_async
+from perdure.worker.attempt import AttemptInterrupted
+from perdure.worker.context import current_context
+
+
+class HandlerEscaped(Exception):  # noqa: N818 - reads as what happened
+    """Stands in the job's record for something that must reach the test itself: `pytest.fail`, ctrl-C."""
+
+
+class Witness:
+    """The exceptions of one run, by the job whose attempt they ended."""
+
+    def __init__(self) -> None:
+        self.raised: dict[JobId, BaseException] = {}
+        self.escaped: BaseException | None = None
+
+    def watch(self, kind: Kind, *, isolate: bool) -> Kind:
+        """The same kind with its handler watched; unless `isolate`, one that asks for a process runs in this one.
+
+        There the test's own patches and fakes hold, and the app is the one in the sandbox. Nothing can be seen of what
+        happens in a process of its own.
+        """
+        handler = kind.handler
+        if kind.mode is Mode.PROCESS and isolate:
+            return kind
+        if is_async(handler):
+
+            @wraps(handler)
+            async def watched(*args: Any, **kwargs: Any) -> Any:
+                with self._watching():
+                    return await handler(*args, **kwargs)
+
+            return structs.replace(kind, handler=watched, mode=Mode.TASK)
+
+        @wraps(handler)
+        def watched_sync(*args: Any, **kwargs: Any) -> Any:
+            with self._watching():
+                return handler(*args, **kwargs)
+
+        return structs.replace(kind, handler=watched_sync, mode=Mode.THREAD)
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        context = current_context()
+        job_id = JobId("") if context is None else context.job_id
+        self.raised.pop(job_id, None)
+        try:
+            yield
+        except (asyncio.CancelledError, AttemptInterrupted):
+            raise
+        except (Exception, SystemExit) as error:
+            self.raised[job_id] = error
+            raise
+        except BaseException as error:
+            self.escaped = error
+            raise HandlerEscaped(f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,98 @@
+"""The doorbell: other connections' commits are noticed, whoever made them, and idle ones wake nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import apsw
+import pytest
+from tests.support.jobs import a_job, claim_one, claim_some, employ, enqueue
+
+from perdure.domain import transition
+from perdure.engines.sqlite import inotify
+from perdure.engines.sqlite.store import SqliteStore
+from perdure.storage.records import JobFilter
+
+SOON = 10.0
+
+
+@pytest.fixture(params=["inotify", "polling"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    def watch(_: str) -> int:
+        raise OSError("this system has no inotify")
+
+    if request.param == "polling":
+        monkeypatch.setattr(inotify, "watch", watch)
+    return str(request.param)
+
+
+async def heard(items: AsyncIterator[None]) -> None:
+    await asyncio.wait_for(anext(items), SOON)
+
+
+async def is_quiet(items: AsyncIterator[None], listener: SqliteStore, sender: SqliteStore) -> bool:
+    """Nothing was heard of what went before: the next item is the one for a job that is brought now."""
+    waiting = asyncio.ensure_future(anext(items))
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+    quiet = not waiting.done()
+    await sender.insert([a_job()])
+    await asyncio.wait_for(waiting, SOON)
+    return quiet
+
+
+async def sibling_of(store: SqliteStore) -> SqliteStore:
+    sibling = store.sibling()
+    await sibling.open()
+    return sibling
+
+
+async def test_work_of_another_store_is_heard(sqlite: SqliteStore, way: str) -> None:
+    other = await sibling_of(sqlite)
+    async with sqlite.wakeups() as items:
+        for _ in range(5):
+            await other.insert([a_job()])
+            await heard(items)
+    await other.close()
+
+
+async def test_work_brought_by_the_apps_own_connection_is_heard(sqlite: SqliteStore, path: str, way: str) -> None:
+    """No perdure code runs at its commit: only the log tells."""
+    await enqueue(sqlite)
+    app = apsw.Connection(path)
+    async with sqlite.wakeups() as items:
+        app.execute("BEGIN IMMEDIATE")
+        app.execute("UPDATE perdure_ready SET since = since + 1")
+        app.execute("COMMIT")
+        await heard(items)
+    app.close()
+
+
+async def test_a_request_to_cancel_is_heard(sqlite: SqliteStore, way: str) -> None:
+    await enqueue(sqlite)
+    claim = await claim_one(sqlite, await employ(sqlite))
+    other = await sibling_of(sqlite)
+    async with sqlite.wakeups() as items:
+        assert await other.cancel(JobFilter(), "ops", "no need", 1) == [claim.job_id]
+        await heard(items)
+    await other.close()
+
+
+async def test_commits_that_leave_nothing_to_do_wake_nobody(sqlite: SqliteStore, way: str) -> None:
+    """Heartbeats, claims and acknowledgements of others are not for us."""
+    other = await sibling_of(sqlite)
+    worker_id = await employ(other)
+    await other.insert([a_job(), a_job()])
+    async with sqlite.wakeups() as items:
+        claims = await claim_some(other, worker_id)
+        await other.acknowledge([transition.succeeded(claim, None, ()) for claim in claims])
+        await other.beat(worker_id)
+        assert await is_quiet(items, sqlite, other)
+    await other.close()
+
+
+async def test_a_store_hears_its_own_work(sqlite: SqliteStore) -> None:
+    async with sqlite.wakeups() as items:
+        await enqueue(sqlite)
+        await heard(items)
