@@ -1,8 +1,8 @@
 """Lets concurrent enqueues share a commit.
 
-The first enqueue after a quiet time goes straight through. Those that come while it is under way are stored together,
-in one transaction, when it is done; so one caller pays one commit, and sixty-four callers pay two. An error that only
-concerns one job (its unique key, say) is raised to the one who enqueued it.
+Those who enqueue in the same turn of the event loop, or while another enqueue is under way, are stored together in one
+transaction; so one caller pays one commit, and sixty-four callers pay two. An error that only concerns one job (its
+unique key, say) is raised to the one who enqueued it.
 
 A lost connection leaves a commit in doubt. Since every job carries its id from the start, the same batch is simply
 stored again, for as long as patience lasts: it can only be one job.
@@ -39,12 +39,17 @@ class Gatherer:
             return await future
         self._busy = True
         try:
-            return (await self.put_all((job,)))[0]
+            await asyncio.sleep(0)  # whoever is about to enqueue as well joins in
+            if not self._waiting:
+                return (await self.put_all((job,)))[0]
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.insert(0, (job, future))
         finally:
             if self._waiting:
                 self._task = asyncio.get_running_loop().create_task(self._drain())
             else:
                 self._busy = False
+        return await future
 
     async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store all these jobs or none, trying again while the database cannot be reached."""

@@ -83,8 +83,11 @@ class Effects(Protocol):
         Any other error means that it has not.
         """
 
-    async def undo(self) -> None:
-        """Roll back and let go of the connection; nothing happens if it is over. Raises nothing."""
+    async def undo(self, *, forced: bool = False) -> None:
+        """Roll back and let go of the connection; nothing happens if it is over. Raises nothing.
+
+        `forced`: its user may be in the middle of a statement, which is then interrupted.
+        """
 
 
 class EffectStore(Protocol):

@@ -70,18 +70,18 @@ class AttemptEffects:
             return Failed(failure_of(error), kinds=lineage(type(error)))
         return None
 
-    async def undo(self) -> None:
+    async def undo(self, *, forced: bool = False) -> None:
         """Roll back, unless it is over."""
         if self._effects is not None:
-            await self._effects.undo()
+            await self._effects.undo(forced=forced)
 
     def abandon(self) -> None:
         """Roll back although the handler is still at it: it was given up, and must not hold locks any longer."""
         self._abandoned = True
         if self.blocking:
-            threading.Thread(target=lambda: at_once(self.undo()), name="perdure-undo", daemon=True).start()
+            threading.Thread(target=lambda: at_once(self.undo(forced=True)), name="perdure-undo", daemon=True).start()
         else:
-            task = asyncio.get_running_loop().create_task(self.undo())
+            task = asyncio.get_running_loop().create_task(self.undo(forced=True))
             _ABANDONING.add(task)
             task.add_done_callback(_ABANDONING.discard)
 

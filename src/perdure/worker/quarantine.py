@@ -1,9 +1,9 @@
 """Keeps a job that kills its workers from taking others with it.
 
-When a process dies, every job that it held counts a crash, since nobody can tell which one was the killer. Held together
-again and again, the innocent would reach their limit together with the guilty. So a job that may not crash once more
-(its last chance, after a crash) never shares a process with another such job: one is started at a time, and the others
-are given back, at no cost, before it starts. The killer then dies alone, and the others get their turn.
+When a process dies, every job that it held counts a crash, since nobody can tell which one was the killer. Held
+together again and again, the innocent would reach their limit together with the guilty. So a job that may not crash
+once more (its last chance, after a crash) never shares a process with another such job: one is started at a time, and
+the others are given back, at no cost, before it starts. The killer then dies alone, and the others get their turn.
 """
 
 from __future__ import annotations

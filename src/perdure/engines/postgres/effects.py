@@ -101,11 +101,11 @@ class OpenEffects:
             await _either(self.connection.close())
         return answer
 
-    async def undo(self) -> None:
-        """Roll back, unless it is over, and let go of the session."""
+    async def undo(self, *, forced: bool = False) -> None:
+        """Roll back, unless it is over, and let go of the session; forced: whatever its user is doing with it."""
         if self._ending.acquire(blocking=False):
             with suppress(Exception):  # the session is closed in any case, and the server then rolls back
-                if self.connection.info.transaction_status == TransactionStatus.ACTIVE:  # given up in midst of it
+                if forced and self.connection.info.transaction_status == TransactionStatus.ACTIVE:
                     await _either(self.connection.cancel_safe(timeout=_CANCEL_WITHIN))
                 await self._leave(psycopg.Rollback())
             await _either(self.connection.close())

@@ -23,7 +23,8 @@ _claim: Final[Callable[..., Claim]] = Claim  # its fields come from a row, in or
 def claims_of(rows: Sequence[Row]) -> list[Claim]:
     """Claims from rows whose columns stand in the order of the struct, with the key in three columns."""
     return [
-        _claim(*row[:10], None, (), row[14], row[15]) if row[10] is None and row[13] is None else _claim_of(row) for row in rows
+        _claim(*row[:10], None, (), row[14], row[15]) if row[10] is None and row[13] is None else _claim_of(row)
+        for row in rows
     ]
 
 

@@ -12,8 +12,9 @@ from perdure.clock import Clock
 from perdure.engines.sql_files import load_statements
 from perdure.engines.sqlite import files, log
 from perdure.engines.sqlite.drivers import OLDEST, Connection, connect, library_version, library_warning
+from perdure.engines.sqlite.express import Express, NotNow
 from perdure.engines.sqlite.instants import to_micros
-from perdure.engines.sqlite.lane import Lane, Operation, Work
+from perdure.engines.sqlite.lane import Lane, Work
 from perdure.engines.sqlite.patience import patiently
 from perdure.engines.sqlite.reader import Reader
 from perdure.engines.sqlite.transaction import Transaction
@@ -39,6 +40,7 @@ class Database:
         self._file: files.OpenFile | None = None
         self._writer: Writer | None = None
         self._reader: Reader | None = None
+        self._express: Express | None = None
         self._listeners: list[Callable[[], None]] = []
 
     async def open(self) -> None:
@@ -50,6 +52,7 @@ class Database:
         self._file = files.enter(self.path, self.driver)
         self._writer = Writer(self.connect, self.begin, self.log, self.notify)
         self._reader = Reader(self.connect_to_look, self.begin)
+        self._express = Express(self.connect, self.begin, self.log, self._writer.ask_for_checkpoint)
         try:
             await self._writer.open()
             await self._reader.open()
@@ -59,7 +62,8 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was begun and let go of the file."""
-        if self._file is not None and self._writer and self._reader:
+        if self._file is not None and self._writer and self._reader and self._express:
+            await self._express.close()
             await self._reader.close()
             await self._writer.close()
             files.leave(self._file)
@@ -78,9 +82,15 @@ class Database:
         """Do work in a transaction that may write; when the future is done, its effect is durable."""
         return _opened(self._writer).submit(work)
 
-    def put(self, operation: Operation) -> None:
-        """As `write`, for an operation that delivers its own answer."""
-        _opened(self._writer).put(operation)
+    def write_now(self, work: Work[T]) -> T:
+        """Do a small piece of work at once, here, if nothing is in the way; raises NotNow if nothing was done."""
+        writer, express = self._writer, self._express
+        if writer is None or express is None or not writer.is_settled():
+            raise NotNow
+        result, rings = express.write(work)
+        if rings:
+            self.notify()
+        return result
 
     def read(self, work: Work[T]) -> asyncio.Future[T]:
         """Do work on a consistent picture of the database, beside any writing."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -100,10 +99,19 @@ class OpenEffects:
         finally:
             self._let_go()
 
-    async def undo(self) -> None:
-        """Roll back, unless it is over, and let go of the connection."""
-        if self._ending.acquire(blocking=False):
+    async def undo(self, *, forced: bool = False) -> None:
+        """Roll back, unless it is over, and let go of the connection; forced: whatever its user is doing with it."""
+        if not self._ending.acquire(blocking=False):
+            return
+        if not forced:
             self._let_go()
+            return
+        over = threading.Event()
+        threading.Thread(target=self._interrupt_until, args=(over,), name="perdure-interrupt", daemon=True).start()
+        try:
+            self._let_go()
+        finally:
+            over.set()
 
     def _commit_with(self, transition: Transition) -> Acknowledged:
         if not self._link.in_transaction:
@@ -116,16 +124,18 @@ class OpenEffects:
     def _let_go(self) -> None:
         try:
             for _ in range(_TRIES):
-                with suppress(StoreError):
+                with suppress(StoreError):  # another thread is in the middle of a statement that is being interrupted
                     if self._link.in_transaction:
                         self._link.run("ROLLBACK")
                     self._link.close()
                     return
-                self._link.interrupt()  # the handler was given up, and its thread is in the middle of a statement
-                time.sleep(_PAUSE)
         finally:
             if self._release is not None:
                 self._release()
+
+    def _interrupt_until(self, over: threading.Event) -> None:
+        while not over.wait(_PAUSE):
+            self._link.interrupt()
 
 
 class _closed_on_error:  # noqa: N801 - reads as what it does

@@ -79,6 +79,7 @@ class Lane(ABC):
         self._queue: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._pid = 0
+        self._under_way = 0
 
     async def open(self) -> None:
         """Start the thread and wait until it has its connection."""
@@ -114,7 +115,12 @@ class Lane(ABC):
             raise ForkError("this store was opened before a fork: open one in each process, after forking")
         if self._thread is None:
             raise StoreUnavailable("the store is closed: open a new one")
+        self._under_way += 1
         self._queue.put(operation)
+
+    def is_busy(self) -> bool:
+        """Whether anything handed in is not answered yet; also of one that cannot be used at all."""
+        return self._under_way > 0 or self._thread is None or self._pid != os.getpid()
 
     @abstractmethod
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
@@ -196,6 +202,7 @@ class Lane(ABC):
                 raise
 
     def _deliver(self, batch: list[Operation]) -> None:
+        self._under_way -= len(batch)
         self.delivered()
         for operation in batch:
             operation.deliver()

@@ -48,6 +48,7 @@ class Writer(Lane):
         self._dirty = False
         self._commits = 0
         self._grown = False
+        self._checkpoint_wanted = False
 
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
         """Run a batch in one transaction; if that fails because of one of them, each in its own."""
@@ -63,6 +64,9 @@ class Writer(Lane):
         if self._touches:
             self._touches = False
             log.touch(self._log)
+        if self._checkpoint_wanted:
+            self._checkpoint_wanted = False
+            _checkpoint(connection, "PASSIVE")
         if self._commits % _COMMITS_PER_LOOK == 0:
             self._cut_log(connection)
         if not self._grown and self._commits > _COMMITS_OF_A_WRITER:
@@ -93,6 +97,15 @@ class Writer(Lane):
         if transaction.rings:
             self._rings = self._touches = True
         return True
+
+    def is_settled(self) -> bool:
+        """Whether it has nothing to do, and the log has the size at which commits are quick."""
+        return self._grown and not self.is_busy()
+
+    def ask_for_checkpoint(self) -> None:
+        """Copy the log back soon, for commits that were made elsewhere in this process."""
+        self._dirty = self._checkpoint_wanted = True
+        self.submit(lambda _: None)
 
     def delivered(self) -> None:
         """Wake the listeners of this store, on its loop."""

@@ -1,0 +1,109 @@
+"""Concurrent enqueues share a commit, and each caller gets its own answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.support.jobs import a_job, a_key
+
+from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
+from perdure.errors import DuplicateJobError, StoreRefused, StoreUnavailable
+from perdure.lifecycle.gatherer import Gatherer
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page
+
+PATIENCE = timedelta(seconds=5)
+
+
+class Counting:
+    """A real store that counts its transactions and can be made to fail before or after the commit."""
+
+    def __init__(self, store: Store, *failures: Exception, after_commit: bool = False) -> None:
+        self._store = store
+        self._failures = list(failures)
+        self._after_commit = after_commit
+        self.batches: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        self.batches.append(len(jobs))
+        failure = self._failures.pop(0) if self._failures else None
+        if failure and not self._after_commit:
+            raise failure
+        receipts = await self._store.insert(jobs)
+        if failure:
+            raise failure
+        return receipts
+
+
+async def stored(store: Store) -> int:
+    return len(await store.jobs(JobFilter(), Page(limit=500)))
+
+
+async def test_sixty_four_callers_pay_for_few_commits(store: Store) -> None:
+    counting = Counting(store)
+    gatherer = Gatherer(counting, PATIENCE)
+    receipts = await asyncio.gather(*(gatherer.put(a_job()) for _ in range(64)))
+    assert {receipt.intake for receipt in receipts} == {Intake.NEW}
+    assert len({receipt.job_id for receipt in receipts}) == 64
+    assert len(counting.batches) <= 2
+    assert await stored(store) == 64
+
+
+async def test_the_answers_go_to_those_who_asked(store: Store) -> None:
+    gatherer = Gatherer(store, PATIENCE)
+    jobs = [a_job() for _ in range(20)]
+    receipts = await asyncio.gather(*(gatherer.put(job) for job in jobs))
+    assert [receipt.job_id for receipt in receipts] == [job.id for job in jobs]
+
+
+async def test_only_the_one_who_is_refused_hears_of_it(store: Store) -> None:
+    gatherer = Gatherer(store, PATIENCE)
+    held = a_key()
+    await gatherer.put(a_job(unique=held))
+    rejected = a_job(unique=a_key(on_conflict=OnConflict.REJECT))
+    answers = await asyncio.gather(
+        gatherer.put(a_job()), gatherer.put(rejected), gatherer.put(a_job()), return_exceptions=True
+    )
+    assert isinstance(answers[1], DuplicateJobError)
+    assert [type(answers[0]), type(answers[2])] == [Receipt, Receipt]
+
+
+async def test_a_batch_that_is_refused_is_stored_job_by_job(store: Store) -> None:
+    gatherer = Gatherer(Counting(store, StoreRefused("one of them is poison")), PATIENCE)
+    receipts = await asyncio.gather(*(gatherer.put(a_job()) for _ in range(5)))
+    assert len(receipts) == await stored(store) == 5
+
+
+@pytest.mark.parametrize("after_commit", [False, True])
+async def test_g1_a_lost_answer_is_asked_for_again_and_gives_one_job(store: Store, after_commit: bool) -> None:
+    lost = (StoreUnavailable("connection lost"), StoreUnavailable("connection lost"))
+    counting = Counting(store, *lost, after_commit=after_commit)
+    receipt = await Gatherer(counting, PATIENCE).put(a_job())
+    assert receipt.intake is (Intake.EXISTING if after_commit else Intake.NEW)
+    assert (await stored(store), len(counting.batches)) == (1, 3)
+
+
+async def test_patience_ends_and_says_what_to_do(store: Store) -> None:
+    gone = [StoreUnavailable("connection refused")] * 20
+    gatherer = Gatherer(Counting(store, *gone), timedelta(milliseconds=200))
+    job = a_job()
+    with pytest.raises(StoreUnavailable, match=f"{job.id}.*enqueue again with the same id"):
+        await gatherer.put(job)
+
+
+async def test_a_caller_that_gives_up_leaves_the_others_alone(store: Store) -> None:
+    gatherer = Gatherer(store, PATIENCE)
+    tasks = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(5)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    tasks[3].cancel()
+    answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+    assert [isinstance(answer, Receipt) for answer in answers] == [False, True, True, False, True]
+    assert (await gatherer.put(a_job())).intake is Intake.NEW
