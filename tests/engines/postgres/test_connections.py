@@ -249,3 +249,8 @@ async def until_waiting(ask: Ask) -> None:
         return ask(WAITING)
 
     await eventually(look)
+
+
+def test_a_url_may_name_its_host_and_user_in_the_query() -> None:
+    params = Server("postgresql:///jobs?host=/run/postgresql&user=ops").params
+    assert (params["dbname"], params["host"], params["user"]) == ("jobs", "/run/postgresql", "ops")

@@ -16,7 +16,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -68,7 +68,9 @@ class Server:
         options = dict(parse_qsl(parts.query))
         self.prepares = options.pop("prepare", "on") != "off"
         try:
-            given = conninfo_to_dict(urlunsplit(parts._replace(query=urlencode(options, quote_via=quote))))
+            # Not urlunsplit, which drops the // of a URL without a host: a socket's folder is named in the query.
+            query = urlencode(options, quote_via=quote)
+            given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}?{query}")
         except psycopg.Error as error:
             said = str(error).strip().replace(parts.password or "\0", "***")
             raise SettingsError("url", f"is not understood: {said}") from None
