@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec import Struct
 from msgspec.structs import asdict
+
+from perdure.domain.transition import Transition
 
 _log = logging.getLogger("perdure")
 
@@ -97,6 +99,14 @@ class WorkersBuried(Event, frozen=True):
     because: str
 
 
+class ClockJumped(Event, frozen=True):
+    """The database's clock jumped; for one lease no worker is declared dead for its silence."""
+
+    sentence: ClassVar[str] = "the database's clock jumped"
+    level: ClassVar[str] = "warning"
+    seconds: float
+
+
 class JobsRescued(Event, frozen=True):
     """Jobs of dead workers came back."""
 
@@ -139,11 +149,17 @@ class JobDied(Event, frozen=True):
     reason: str
     error: str
 
+    @classmethod
+    def by(cls, move: Transition) -> Self:
+        """The death of a job by this move."""
+        claim = move.claim
+        return cls(claim.job_id, claim.kind, claim.attempt, move.reason.value, str(move.failure or ""))
+
 
 class UnknownKindSeen(Event, frozen=True):
-    """A job came for which this worker has no handler; it was put back."""
+    """A job came for which this worker has no handler; what becomes of it is a setting."""
 
-    sentence: ClassVar[str] = "no handler for this kind here, job deferred"
+    sentence: ClassVar[str] = "no handler for this kind here"
     level: ClassVar[str] = "warning"
     job_id: str
     kind: str

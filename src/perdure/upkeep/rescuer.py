@@ -25,11 +25,12 @@ from perdure.domain.outcome import Crashed, Failure
 from perdure.domain.states import JobState
 from perdure.domain.transition import Transition
 from perdure.errors import StoreUnavailable
-from perdure.events import Emitter, JobsRescued, RescueFailed, WorkersBuried
+from perdure.events import ClockJumped, Emitter, JobDied, JobsRescued, RescueFailed, WorkersBuried
 from perdure.lifecycle.identity import is_alive, this_host
 from perdure.lifecycle.loop import Loop
 from perdure.policy.decide import decide
 from perdure.storage.port import Store
+from perdure.upkeep.steadiness import Steadiness
 
 _PAGE: Final = 500
 _SPREAD: Final = 1.1  # a tick may come so much later than its interval says
@@ -69,6 +70,8 @@ class Rescuer(Loop[Rescued]):
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._next_sweep = 0.0
         self._was_away = False
+        self._steadiness = Steadiness(lease / 2)
+        self._trusted_from = 0.0
 
     async def tick(self) -> Rescued:
         """Bury who is dead, then bring back what the dead hold."""
@@ -87,14 +90,24 @@ class Rescuer(Loop[Rescued]):
         due = next_tick > self._next_sweep  # to wait for it would be too late
         if due:
             self._next_sweep = self._clock.monotonic() + self._sweep
-            silent = await self._store.bury_silent(self._lease)
-            if silent:
-                self.emitter.emit(WorkersBuried(tuple(worker.name for worker in silent), "lease ran out"))
-            buried += len(silent)
+            buried += await self._bury_silent()
         if not (buried or due):
             return Rescued()
         ready, dead, failed = await self._rescue_all()
         return Rescued(buried, ready, dead, failed)
+
+    async def _bury_silent(self) -> int:
+        """Bury whoever's lease ran out. After the clock has jumped everybody first gets the time to beat by it."""
+        jump = self._steadiness.jump(await self._store.now(), self._clock.monotonic())
+        if jump is not None:
+            self._trusted_from = self._clock.monotonic() + self._lease.total_seconds()
+            self.emitter.emit(ClockJumped(jump.total_seconds()))
+        if self._clock.monotonic() < self._trusted_from:
+            return 0
+        silent = await self._store.bury_silent(self._lease)
+        if silent:
+            self.emitter.emit(WorkersBuried(tuple(worker.name for worker in silent), "lease ran out"))
+        return len(silent)
 
     async def _rescue_all(self) -> tuple[int, int, int]:
         ready = dead = failed = 0
@@ -104,8 +117,11 @@ class Rescuer(Loop[Rescued]):
             transitions = [self._decide(orphan) for orphan in page]
             written = await self._write(transitions)
             self._store.ring({t.claim.queue for t in written if t.to is not JobState.DEAD})
-            ready += sum(transition.to is not JobState.DEAD for transition in written)
-            dead += sum(transition.to is JobState.DEAD for transition in written)
+            deaths = [transition for transition in written if transition.to is JobState.DEAD]
+            for death in deaths:
+                self.emitter.emit(JobDied.by(death))
+            ready += len(written) - len(deaths)
+            dead += len(deaths)
             failed += len(transitions) - len(written)
         if ready or dead:
             self.emitter.emit(JobsRescued(ready, dead))

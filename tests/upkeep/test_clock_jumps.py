@@ -1,0 +1,63 @@
+"""A clock that jumps costs nobody a lease."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from tests.support.jobs import claim_one, employ, enqueue, state_of
+
+from perdure.clock import ManualClock
+from perdure.domain.states import JobState
+from perdure.events import ClockJumped, Emitter, Event
+from perdure.storage.port import Store
+from perdure.upkeep.rescuer import Rescuer
+from perdure.upkeep.steadiness import Steadiness
+
+LEASE = timedelta(seconds=30)
+SWEEP = timedelta(seconds=5)
+HOUR = timedelta(hours=1)
+
+
+def jump(clock: ManualClock, by: timedelta) -> None:
+    """The date changes, the time that passes does not."""
+    clock._now += by
+
+
+async def test_a_jump_forward_buries_nobody_who_beats_on(store: Store, clock: ManualClock) -> None:
+    heard: list[Event] = []
+    emitter = Emitter()
+    emitter.subscribe(heard.append)
+    rescuer = Rescuer(store, emitter, clock, LEASE, SWEEP, lambda: None)
+    job_id = await enqueue(store)
+    worker = await employ(store)
+    await claim_one(store, worker)
+    await rescuer.tick()
+    jump(clock, HOUR)
+    for second in range(60):
+        clock.move(timedelta(seconds=1))
+        if second % 10 == 9:
+            assert await store.beat(worker)
+        await rescuer.tick()
+    assert await state_of(store, job_id) is JobState.RUNNING
+    assert [round(event.seconds) for event in heard if isinstance(event, ClockJumped)] == [3600]
+
+
+async def test_after_a_jump_the_dead_are_still_found(store: Store, clock: ManualClock) -> None:
+    rescuer = Rescuer(store, Emitter(), clock, LEASE, SWEEP, lambda: None)
+    job_id = await enqueue(store)
+    await claim_one(store, await employ(store))
+    await rescuer.tick()
+    jump(clock, -HOUR)
+    for _ in range(2 * 3600 // 10):
+        clock.move(timedelta(seconds=10))
+        await rescuer.tick()
+        if await state_of(store, job_id) is JobState.READY:
+            break
+    assert await state_of(store, job_id) is JobState.READY
+
+
+def test_time_that_simply_passes_is_no_jump() -> None:
+    steadiness = Steadiness(timedelta(seconds=15))
+    start = datetime.fromisoformat("2026-03-29T00:00:00+00:00")
+    assert [steadiness.jump(start + timedelta(seconds=s), float(s)) for s in (0, 1, 100, 100_000)] == [None] * 4
+    assert steadiness.jump(start, 100_001.0) == timedelta(seconds=-100_001)
