@@ -26,7 +26,7 @@ bench: $(READY)  ## the benchmarks, ours and the peers'
 	$(BIN)/python -m benchmarks
 
 proof: $(READY)  ## the long fault tests
-	$(BIN)/python -m pytest -m proof -o addopts="-q -p no:cacheprovider" tests
+	$(BIN)/python -m pytest -m proof tests
 
 lock: $(READY)  ## resolve the newest versions of all dependencies anew, with hashes
 	$(BIN)/python tools/lock.py

@@ -5,11 +5,22 @@ from typing import TYPE_CHECKING, Any
 from perdure.app import App
 from perdure.domain.job import Intake, JobView, OnConflict
 from perdure.domain.states import JobState
-from perdure.domain.verdicts import CancelJob, Finish, Pause, Pending, Permanent, Release, RetryAfter, Snooze
+from perdure.domain.verdicts import (
+    CancelJob,
+    Finish,
+    Pause,
+    Pending,
+    Permanent,
+    Release,
+    RetryAfter,
+    Snooze,
+    Verdict,
+)
 from perdure.errors import (
     ArgumentError,
     ConflictError,
     DuplicateJobError,
+    ForkError,
     JobNotSuccessful,
     NotFoundError,
     PayloadError,
@@ -21,12 +32,15 @@ from perdure.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from perdure.events import Event
 from perdure.handle import Handle
 from perdure.job import Call, Job
 from perdure.policy.backoff import Backoff
+from perdure.policy.decide import MissingHandler
 from perdure.policy.jitter import Jitter
 from perdure.policy.retry import Retry
 from perdure.policy.uniqueness import Unique
+from perdure.storage.records import JobFilter, Keep, Page
 from perdure.version import __version__
 from perdure.worker.context import Context, current_context
 from perdure.worker.settings import Queue, WorkerSettings
@@ -43,17 +57,23 @@ __all__ = [
     "ConflictError",
     "Context",
     "DuplicateJobError",
+    "Event",
     "Finish",
+    "ForkError",
     "Handle",
     "HttpTriage",
     "Intake",
     "Jitter",
     "Job",
+    "JobFilter",
     "JobNotSuccessful",
     "JobState",
     "JobView",
+    "Keep",
+    "MissingHandler",
     "NotFoundError",
     "OnConflict",
+    "Page",
     "Pause",
     "PayloadError",
     "Pending",
@@ -71,6 +91,7 @@ __all__ = [
     "StoreRefused",
     "StoreUnavailable",
     "Unique",
+    "Verdict",
     "WorkerSettings",
     "__version__",
     "current_context",

@@ -31,7 +31,7 @@ from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.portal import Portal
 from perdure.lifecycle.stores import Doorway, Stores
 from perdure.operate.desk import Desk
-from perdure.options import checked_name, checked_priority
+from perdure.options import checked_name, checked_names, checked_priority, refuse_misspelt
 from perdure.policy.retry import DEFAULT_RETRY, RetrySource
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
@@ -65,7 +65,8 @@ class App:
     `url` is `sqlite:///file.db` or `postgresql://…`; without one PERDURE_URL is used, or `perdure.db` in the working
     directory. `queues` names the queues that may be used; without it any name will do. `migrate` brings the schema up
     to date when the database is first opened. `enqueue_patience` is how long an enqueue waits for a database that
-    cannot be reached. `clock` replaces the database's clock: for tests.
+    cannot be reached. `worker` are the settings of this app's workers, where nothing else is said. `clock` replaces
+    the database's clock: for tests.
     """
 
     def __init__(
@@ -77,17 +78,21 @@ class App:
         payload_limit: int = _PAYLOAD_LIMIT,
         migrate: bool = True,
         enqueue_patience: Duration = "2s",
+        worker: WorkerSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.url = url or os.environ.get(_URL_VARIABLE) or DEFAULT_URL
-        self.queues = None if queues is None else frozenset(checked_name("queues", queue) for queue in queues)
+        self.queues = None if queues is None else checked_names("queues", queues)
         self.payload_limit = payload_limit
+        self.worker_settings = worker or WorkerSettings()
         self.kinds: Registry = {}
         self.events = Emitter()
         self._retry = retry
         self._clock = clock
         self._stores = Stores(
-            self._make_store, migrate=migrate, patience=parse_duration("enqueue_patience", enqueue_patience)
+            self._make_store,
+            migrate=migrate,
+            patience=parse_duration("enqueue_patience", enqueue_patience, error=SettingsError),
         )
         self._portal = Portal()
         self._is_diverted = False
@@ -123,9 +128,12 @@ class App:
         die under the job before it is dead. `isolate` runs each attempt in a process of its own; only there are
         `timeout` and `memory` (in bytes) enforced by killing.
         """
-        if handler:
-            return self._declare(*handler)
-        return lambda function: self._declare(function, **options)
+
+        def declare(function: Any) -> Job[Any, Any]:
+            refuse_misspelt(function, options, self._declare)
+            return self._declare(function, **options)
+
+        return declare(*handler) if handler else declare
 
     def _declare(
         self,
@@ -207,11 +215,27 @@ class App:
         return Desk(await self.store(), actor)
 
     async def worker(self, settings: WorkerSettings | None = None) -> Worker:
-        """A worker on the running loop, not started: `await worker.run()`, and `worker.stop()` from elsewhere."""
-        chosen = settings or WorkerSettings()
+        """A worker on the running loop, not started: `await worker.run()`, and `worker.stop()` from elsewhere.
+
+        Without `settings` it has those of the app.
+        """
+        chosen = settings or self.worker_settings
         for queue in chosen.queues:
             self.check_queue(queue.name)
         return Worker(await self.store(), self.kinds, chosen, self.events, self._clock or SystemClock())
+
+    async def migrate(self) -> list[str]:
+        """Create the tables, or bring them up to date, whatever `migrate=` said; the migrations that were applied."""
+        store = self._make_store()
+        await store.open()
+        try:
+            return await store.migrate()
+        finally:
+            await store.close()
+
+    def migrate_sync(self) -> list[str]:
+        """The same, for callers without an event loop."""
+        return self.run_sync(self.migrate())
 
     def keep_schema(self) -> None:
         """From now on only check the schema when the database is opened, whatever was said before."""
@@ -278,6 +302,10 @@ class App:
     async def view(self, job_id: JobId) -> JobView | None:
         """One job as it stands."""
         return await (await self.store()).job(job_id)
+
+    def run_sync(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run one of this app's coroutines to its end, for callers without an event loop."""
+        return self._portal.call(coroutine)
 
     async def _put_all(self, jobs: list[NewJob], connection: Any) -> list[Receipt]:
         if connection is not None:

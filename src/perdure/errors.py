@@ -11,7 +11,7 @@ PerdureError
 ├── StoreError             the database failed us
 │   ├── StoreUnavailable   it cannot be reached now; trying again later may work
 │   ├── StoreRefused       it is reachable and refuses: read-only, full, no rights, unsafe file system
-│   └── SchemaError        its schema is missing, damaged, or newer than this code
+│   └── SchemaError        its schema is missing, damaged, or too new for this code
 └── ForkError              a connection was carried over a fork
 """
 
@@ -86,7 +86,7 @@ class StoreRefused(StoreError):  # noqa: N818 - as above
 
 
 class SchemaError(StoreError):
-    """The schema is missing, damaged, or newer than this code."""
+    """The schema is missing, damaged, or too new for this code: two releases or more."""
 
 
 class ForkError(StoreError):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
 
 from perdure.domain.ids import JobId
 from perdure.domain.job import JobView, NewJob, Receipt
+
+R = TypeVar("R")
 
 
 class Gateway(Protocol):
@@ -21,6 +24,9 @@ class Gateway(Protocol):
 
     def put_sync(self, job: NewJob, connection: Any) -> Receipt:
         """The same, for callers without an event loop."""
+
+    def run_sync(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine to its end, for callers without an event loop."""
 
     async def view(self, job_id: JobId) -> JobView | None:
         """One job as it stands."""

@@ -53,6 +53,10 @@ class Handle(Generic[R_co]):
             raise NotFoundError(f"job {self.id} is no longer (or not yet) in the database")
         return view
 
+    def view_sync(self) -> JobView:
+        """The same, for callers without an event loop."""
+        return self._gateway.run_sync(self.view())
+
     async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
         """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""
         limit = None if timeout is None else parse_duration("timeout", timeout).total_seconds()
@@ -65,3 +69,7 @@ class Handle(Generic[R_co]):
             raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
         value: Any = None if view.result is None else self._kind.signature.decode_result(view.result)
         return cast("R_co", value)
+
+    def result_sync(self, timeout: Duration | None = None) -> R_co:
+        """The same, for callers without an event loop."""
+        return self._gateway.run_sync(self.result(timeout))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +13,7 @@ from msgspec import Struct
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import PRIORITIES
-from perdure.errors import ArgumentError, PayloadError
+from perdure.errors import ArgumentError, PayloadError, SettingsError
 from perdure.kinds.encoding import encode
 from perdure.policy.uniqueness import Unique
 
@@ -68,6 +70,26 @@ def checked_name(field: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME or not value.isprintable():
         raise ArgumentError(field, f"must be 1 to {_LONGEST_NAME} printable characters, got {value!r}")
     return value
+
+
+def checked_names(field: str, values: Iterable[str]) -> frozenset[str]:
+    """A set of names; one text by itself would be taken for its letters, and is refused."""
+    if isinstance(values, str):
+        raise SettingsError(field, f"must be a list of names, got {values!r}; write {field}=[{values!r}]")
+    return frozenset(checked_name(field, value) for value in values)
+
+
+def refuse_misspelt(handler: object, options: Mapping[str, Any], declare: Callable[..., Any]) -> None:
+    """Refuse, by name, options of a job that `declare` does not take, and what is no handler at all."""
+    if not callable(handler):
+        raise SettingsError("job", f"must be declared on a function, got {handler!r}; options need their names")
+    known = [*signature(declare).parameters][1:]
+    for option in options:
+        if option not in known:
+            name = options.get("name") or getattr(handler, "__name__", handler)
+            near = get_close_matches(option, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise SettingsError(f"option {option} of job {name}", f"is not known: {hint}")
 
 
 def checked_priority(value: int) -> int:

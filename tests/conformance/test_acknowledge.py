@@ -250,7 +250,7 @@ async def test_a_job_that_was_called_off_does_not_come_back(store: Store, state:
     await store.cancel(JobFilter(ids=(claim.job_id,)), "ops", "not needed", 1)
     await apply(store, ending_in(state, claim))
     view = await show(store, claim.job_id)
-    assert (view.state, view.due_at) == (JobState.CANCELLED, None)
+    assert (view.state, view.reason, view.due_at) == (JobState.CANCELLED, "cancelled: not needed", None)
     assert len(await store.attempts(claim.job_id)) == (1 if state is JobState.RETRYING else 0)
     [receipt] = await store.insert([a_job(unique=a_key())])
     assert receipt.intake is Intake.NEW

@@ -148,7 +148,7 @@ async def test_cancel_requests_reach_the_worker_that_holds_the_job(store: Store,
     await claim_one(store, theirs)
     assert await store.cancel_requests(mine) == []
     await (await other_store()).cancel(JobFilter(ids=(job_id,)), "ops", "wrong address", 10)
-    assert await store.cancel_requests(mine) == [CancelRequest(job_id, claim.token)]
+    assert await store.cancel_requests(mine) == [CancelRequest(job_id, claim.token, "wrong address")]
     assert await store.cancel_requests(theirs) == []
 
 
@@ -158,7 +158,7 @@ async def test_a_cancel_request_stands_until_the_job_has_moved(store: Store) -> 
     claim = await claim_one(store, worker_id)
     for _ in range(2):
         await store.cancel(JobFilter(ids=(job_id,)), "ops", "", 10)
-        assert await store.cancel_requests(worker_id) == [CancelRequest(job_id, claim.token)]
+        assert await store.cancel_requests(worker_id) == [CancelRequest(job_id, claim.token, None)]
     await apply(store, transition.cancelled(claim, None))
     assert await store.cancel_requests(worker_id) == []
     assert await state_of(store, job_id) is JobState.CANCELLED

@@ -24,8 +24,13 @@ PATIENCE: Final = 60.0  # seconds for any one step of the server, on a busy mach
 _SUPERUSER: Final = "postgres"
 _SETTINGS: Final = {"listen_addresses": "", "max_connections": "200", "shared_buffers": "64MB"}
 _FAST_AND_LOOSE: Final = {
-    **{"fsync": "off", "full_page_writes": "off", "max_wal_size": "2GB", "wal_level": "minimal"},
-    **{"max_wal_senders": "0", "autovacuum": "off", "jit": "off"},
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_wal_size": "2GB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+    "jit": "off",
 }
 
 

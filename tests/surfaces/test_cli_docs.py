@@ -67,7 +67,7 @@ def test_every_exit_code_has_its_row() -> None:
 
 
 async def test_the_desk_from_python(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    *_, code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     lines = f"async def example(app):\n{textwrap.indent(code, '    ')}"
     space: dict[str, Any] = {}
     exec(compile(lines, "cli.md", "exec"), space)  # noqa: S102 - the page's own example

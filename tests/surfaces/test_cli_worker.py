@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from tests.support.jobs import a_job, enqueue, show
 from tests.surfaces.conftest import Arrange, run_cli
 
@@ -84,6 +86,21 @@ def processes(tmp_path: Path, engine_url: str) -> Iterator[Processes]:
     started.end()
 
 
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The app within reach of this process; nothing of it, nor of its log, is left behind."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+    sys.modules.pop("shop", None)
+
+
 def until(url: str, done: Callable[[Store], Awaitable[bool]], process: subprocess.Popen[str]) -> None:
     """Look at the database until this holds, the process ends, or patience does."""
 
@@ -130,7 +147,7 @@ def test_c1_a_second_signal_hurries_and_costs_no_attempt(
     until(engine_url, stands(job_id, JobState.RUNNING), process)
     process.send_signal(signal.SIGINT)
     with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(0.5)
+        process.wait(1.5)  # sooner, a second signal would count as the first
     process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE) == Exit.OK
     view: JobView = arrange(lambda store: show(store, job_id))
@@ -192,6 +209,7 @@ def test_a_worker_is_replaced_after_so_many_jobs(processes: Processes, arrange: 
         (["--log-format", "xml"], "--log-format"),
     ],
 )
+@pytest.mark.usefixtures("shop")
 def test_bad_settings_are_refused_by_name(options: list[str], field: str) -> None:
     answer = run_cli("worker", "shop:app", *options, "--json")
     assert (answer.code, answer.error["field"]) == (Exit.USAGE, field)
@@ -201,3 +219,17 @@ def test_no_migrate_leaves_the_schema_alone(processes: Processes, engine_url: st
     process = processes.start("worker", "shop:app", "--no-migrate", "--json")
     assert process.wait(PATIENCE) == Exit.FAILED
     assert "perdure migrate" in json.loads(processes.log(process))["error"]
+
+
+def test_the_apps_own_settings_hold_where_no_option_speaks(
+    processes: Processes, tmp_path: Path, arrange: Arrange[Any], engine_url: str
+) -> None:
+    own = 'App(worker=WorkerSettings(name="own", queues="mail:2,reports", concurrency=7, missing_handler="dead"))'
+    (tmp_path / "own.py").write_text(f"from perdure import App, WorkerSettings\n\napp = {own}\n")
+    job_id = arrange(lambda store: enqueue(store, queue="reports", kind="unheard of"))
+    process = processes.start("worker", "own:app", "--concurrency", "5")
+    until(engine_url, stands(job_id, JobState.DEAD), process)
+    [worker] = arrange(lambda store: store.workers())
+    assert (worker.name, worker.queues, worker.concurrency) == ("own", ("mail", "reports"), 5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == Exit.OK

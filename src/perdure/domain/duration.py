@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
-from perdure.errors import ArgumentError
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from perdure.errors import ArgumentError, SettingsError
 
 Duration = timedelta | str | int | float
 
@@ -40,6 +44,13 @@ def parse_duration(field: str, value: Duration, *, error: type[ArgumentError] = 
     if span > LONGEST:
         raise error(field, f"must be at most {LONGEST.days}d, got {_shown(value)}; {_EXAMPLES}")
     return span
+
+
+def read_spans(owner: str, settings: Struct, fields: Iterable[str]) -> None:
+    """Make timedeltas of these fields of a struct that was just made, in whatever form they were given."""
+    for field in fields:
+        span = parse_duration(f"{owner}.{field}", getattr(settings, field), error=SettingsError)
+        force_setattr(settings, field, span)
 
 
 def format_duration(span: timedelta) -> str:

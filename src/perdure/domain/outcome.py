@@ -18,6 +18,9 @@ class Failure(Struct, frozen=True):
     message: str
     traceback: str | None = None
 
+    def __str__(self) -> str:
+        return f"{self.error_type}: {self.message}"
+
 
 class Done(Struct, frozen=True):
     """The handler returned. `result` is JSON, None when it returned None; warnings make it "done with warnings"."""

@@ -89,6 +89,6 @@ def cancelled(claim: Claim, note: str | None) -> Transition:
     return Transition(claim, JobState.CANCELLED, Reason.CANCELLED, claim.failures, claim.crashes, note=note)
 
 
-def called_off(move: Transition) -> Transition:
+def called_off(move: Transition, why: str | None = None) -> Transition:
     """The same attempt, failed or not, of a job that must not come back because somebody wants it called off."""
-    return replace(move, to=JobState.CANCELLED, reason=Reason.CANCELLED, wait=None)
+    return replace(move, to=JobState.CANCELLED, reason=Reason.CANCELLED, wait=None, note=why or move.note)

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from perdure.clock import Clock
+from perdure.engines.passwords import without_password
 from perdure.engines.sql_files import check_identifier
 from perdure.errors import SettingsError
 from perdure.storage.port import Store
@@ -20,7 +21,10 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
     Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`
     (PostgreSQL). `clock` replaces the database's own clock: for tests.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise SettingsError("url", f"is not understood: {_HELP}") from None  # its own words may hold the password
     options = dict(parse_qsl(parts.query))
     prefix = options.pop("prefix", "")
     if prefix:
@@ -30,8 +34,14 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
 
         driver = options.pop("driver", "apsw")
         _refuse_rest(options, "sqlite")
+        if ":memory:" in parts.path:
+            raise SettingsError(
+                "url",
+                "names :memory:, where no other connection would find the jobs: name a file; for tests there is "
+                "perdure.testing, which brings a temporary one",
+            )
         if parts.netloc or len(parts.path) <= 1:
-            raise SettingsError("url", f"{url!r} names no SQLite file: {_HELP}")
+            raise SettingsError("url", f"{without_password(url)!r} names no SQLite file: {_HELP}")
         return SqliteStore(parts.path[1:], driver=driver, prefix=prefix, clock=clock)
     if parts.scheme in {"postgresql", "postgres"}:
         try:

@@ -1,17 +1,29 @@
 """Numbered, checksummed, additive migrations: what is common to both engines.
 
-Each engine keeps `sql/migrations/NNNN_what.sql`. The `migration` table records what was applied, with a checksum of
-the file, so that a database changed by other hands, or made by newer code, is noticed before anything is written.
+Each engine keeps `sql/migrations/NNNN_what.sql`, whose first line says in which release it came: `-- release: 1`. The
+`migration` table records what was applied, with a checksum of the file, so that a database changed by other hands, or
+made by code that is too new, is noticed before anything is written.
+
+Two neighbouring releases may share one database (G10): migrations only add, so the code of one release works on what
+the next one has added, and takes no notice of it. Of what comes after that nothing is known, and it is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
 from importlib.resources import files
+from typing import Final
 
 from msgspec import Struct
 
 from perdure.errors import SchemaError
+
+RELEASE: Final = 1
+"""The release of this code; raised by one with each version that may bring migrations, whether it brings one or not."""
+
+_FIRST_LINE: Final = re.compile(r"-- release: ([0-9]+)\n")
 
 
 class Migration(Struct, frozen=True):
@@ -19,7 +31,16 @@ class Migration(Struct, frozen=True):
 
     number: int
     name: str
+    release: int
     sql: str
+    checksum: str
+
+
+class Applied(Struct, frozen=True):
+    """A step that a database has taken, as it is recorded there."""
+
+    number: int
+    release: int
     checksum: str
 
 
@@ -30,26 +51,39 @@ def load_migrations(package: str) -> list[Migration]:
         if file.name.endswith(".sql"):
             sql = file.read_text(encoding="utf-8")
             name = file.name.removesuffix(".sql")
-            found.append(Migration(int(name[:4]), name, sql, hashlib.sha256(sql.encode()).hexdigest()))
+            found.append(Migration(int(name[:4]), name, _release(name, sql), sql, _checksum(sql)))
     return sorted(found, key=lambda migration: migration.number)
 
 
-def pending(known: list[Migration], applied: dict[int, str]) -> list[Migration]:
-    """The migrations still to be applied, given the checksums of those that were; refuses what it cannot trust."""
-    newest = known[-1].number
-    beyond = max(applied, default=0)
-    if beyond > newest:
-        raise SchemaError(
-            f"the database is at schema {beyond}, this perdure knows only up to {newest}: upgrade perdure"
-        )
+def pending(known: list[Migration], applied: Iterable[Applied]) -> list[Migration]:
+    """The migrations still to be applied, given those that were; refuses what it cannot trust."""
+    checksums = {}
+    for step in applied:
+        if step.release > RELEASE + 1:
+            raise SchemaError(
+                f"the database is at release {step.release} (schema {step.number}), this perdure is release {RELEASE} "
+                f"and can share it with release {RELEASE + 1} at most: upgrade perdure"
+            )
+        checksums[step.number] = step.checksum
     for migration in known:
-        if applied.get(migration.number, migration.checksum) != migration.checksum:
+        if checksums.get(migration.number, migration.checksum) != migration.checksum:
             raise SchemaError(f"migration {migration.name} was applied in another form: restore the original schema")
-    return [migration for migration in known if migration.number not in applied]
+    return [migration for migration in known if migration.number not in checksums]
 
 
-def require_current(known: list[Migration], applied: dict[int, str]) -> None:
-    """Raise SchemaError unless every known migration is applied, and no other."""
+def require_current(known: list[Migration], applied: Iterable[Applied]) -> None:
+    """Raise SchemaError unless every known migration is applied, and none of a release that is too new."""
     if missing := pending(known, applied):
         names = ", ".join(migration.name for migration in missing)
         raise SchemaError(f"migrations are missing ({names}): run `perdure migrate`")
+
+
+def _release(name: str, sql: str) -> int:
+    found = _FIRST_LINE.match(sql)
+    if found is None:
+        raise SchemaError(f"migration {name} does not say its release in its first line: write `-- release: {RELEASE}`")
+    return int(found[1])
+
+
+def _checksum(sql: str) -> str:
+    return hashlib.sha256(sql.encode()).hexdigest()

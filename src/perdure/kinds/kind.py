@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.kinds.signature import Signature
-from perdure.policy.retry import Retry, RetrySource
+from perdure.policy.retry import RetrySource, read_policy
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
 
@@ -43,9 +43,14 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
 
     @property
     def attempts(self) -> int | None:
-        """How many attempts a job of this kind has in all, as its policy says now; None: no limit."""
-        retry = self.retry if isinstance(self.retry, Retry) else self.retry()
-        return retry.attempts
+        """How many attempts a job of this kind has in all, as its policy says now; None: no limit, or not readable.
+
+        For show only: what a failure means is decided by the policy itself, when it happens.
+        """
+        try:
+            return read_policy(self.retry).attempts
+        except Exception:  # noqa: BLE001 - a function of the user's own
+            return None
 
 
 def is_async(handler: Callable[..., Any]) -> bool:

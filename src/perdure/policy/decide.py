@@ -41,7 +41,7 @@ from perdure.domain.transition import (
 )
 from perdure.policy.failures import noted
 from perdure.policy.jitter import Randomness
-from perdure.policy.retry import DEFAULT_RETRY, Retry, RetrySource
+from perdure.policy.retry import DEFAULT_RETRY, Retry, RetrySource, read_policy
 
 _NOTHING: Final = timedelta(0)
 
@@ -124,13 +124,8 @@ def _policy(source: RetrySource | None, failure: Failure) -> tuple[Retry, Failur
     """Read the policy. One that cannot be read must not strand the job: the default holds, and the record says so."""
     if source is None:
         return DEFAULT_RETRY, failure
-    if isinstance(source, Retry):
-        return source, failure
     try:
-        policy = source()
-        if isinstance(policy, Retry):
-            return policy, failure
-        raise TypeError(f"not a Retry: {policy!r}")  # noqa: TRY301 - one way out for all that is unreadable
+        return read_policy(source), failure
     except Exception as broken:  # noqa: BLE001 - a function of the user's own
         return DEFAULT_RETRY, noted(failure, "its retry setting could not be read, so the default holds", broken)
 

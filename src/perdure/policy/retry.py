@@ -187,3 +187,11 @@ DEFAULT_RETRY: Final = Retry()
 
 RetrySource = Retry | Callable[[], Retry]
 """A policy, or what reads it from the settings each time that it is used (E6)."""
+
+
+def read_policy(source: RetrySource) -> Retry:
+    """The policy as it is now. A function of the user's own may raise anything; what is no Retry is a TypeError."""
+    policy: object = source if isinstance(source, Retry) else source()
+    if isinstance(policy, Retry):
+        return policy
+    raise TypeError(f"not a Retry: {policy!r}")

@@ -58,7 +58,8 @@ class ClaimStore(Protocol):
         Others change nothing and come back as stale. Together with the move go, in the same transaction: an attempt
         record for each failure, the result, and the unique key (taken back, kept for `dead_for`, or let go, as the
         new state says). A job that must take its key back while another holds it is PAUSED with KEY_HELD and looked
-        at again by `promote`. A job that somebody wants called off and that would come back is CANCELLED instead.
+        at again by `promote`. A job that somebody wants called off and that would come back is CANCELLED instead, with
+        the reason that was given for it.
         """
 
 
@@ -86,7 +87,8 @@ class Effects(Protocol):
     async def undo(self, *, forced: bool = False) -> None:
         """Roll back and let go of the connection; nothing happens if it is over. Raises nothing.
 
-        `forced`: its user may be in the middle of a statement, which is then interrupted.
+        `forced`: from outside, while the handler still uses the connection. A statement that is under way is
+        interrupted, nothing more can be written through it, and it is let go of once the handler has ended.
         """
 
 
@@ -114,7 +116,7 @@ class WorkerStore(Protocol):
         """Declare a worker gone that stops in good order; whatever it still holds is free to be rescued."""
 
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off."""
+        """The jobs held by this worker that somebody wants called off, and why."""
 
     async def workers(self) -> list[WorkerView]:
         """All workers not yet forgotten, the living first."""
@@ -174,7 +176,7 @@ class CommandStore(Protocol):
         """
 
     async def cancel(self, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
-        """Call off jobs that match: parked and ready ones at once; a running one is asked to stop."""
+        """Call off jobs that match: parked and ready ones at once; a running one is asked to stop. `why` is kept."""
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Make parked jobs that match ready at once."""
@@ -200,7 +202,10 @@ class SchemaStore(Protocol):
         """Bring the schema up to date, one process at a time; the names of the migrations applied now."""
 
     async def check_schema(self) -> None:
-        """Raise SchemaError if migrations are missing, were changed after the fact, or are newer than this code."""
+        """Raise SchemaError if migrations are missing, were changed after the fact, or are too new for this code.
+
+        Those of the next release are none of its business: neighbours may share a database (G10).
+        """
 
 
 class Store(

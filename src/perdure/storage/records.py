@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from perdure.domain.duration import Duration, read_spans
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import JobState
@@ -38,10 +40,11 @@ class Promoted(Struct, frozen=True):
 
 
 class CancelRequest(Struct, frozen=True):
-    """Somebody wants a running job called off."""
+    """Somebody wants a running job called off, and may have said why."""
 
     job_id: JobId
     token: int
+    why: str | None = None
 
 
 class Keep(Struct, frozen=True):
@@ -50,6 +53,18 @@ class Keep(Struct, frozen=True):
     succeeded: timedelta | None = timedelta(days=7)
     cancelled: timedelta | None = timedelta(days=30)
     dead: timedelta | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            succeeded: Duration | None = ...,
+            cancelled: Duration | None = ...,
+            dead: Duration | None = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        read_spans("keep", self, [field for field in self.__struct_fields__ if getattr(self, field) is not None])
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):

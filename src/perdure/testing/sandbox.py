@@ -43,7 +43,7 @@ class Sandbox:
 
     The clock stands still at `start` (now) until you `travel`. Jitter comes from `seed`. Handlers with `isolate=True`
     run in this process, unless `isolate` is given here too. `url` keeps the jobs in a database of your own choice,
-    `settings` are those of the worker that runs them.
+    `settings` are those of the worker that runs them (the app's own).
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Sandbox:
         self._inline, self._raising = inline, raising
         self._url = url
         self._seed, self._isolate = seed, isolate
-        self._settings = settings or WorkerSettings()
+        self._settings = settings or app.worker_settings
         self._portal = LendingPortal()
         self._stack = ExitStack()
         self._entered: tuple[Store, Drainer] | None = None

@@ -86,7 +86,10 @@ class Executor:
             kind = self._kinds.get(claim.kind)
             if kind is None:
                 self._emitter.emit(UnknownKindSeen(claim.job_id, claim.kind))
-                self._acknowledge(decide(claim, UnknownKind(), None, claim.claimed_at, self._random, self._limits))
+                move = decide(claim, UnknownKind(), None, claim.claimed_at, self._random, self._limits)
+                self._acknowledge(move)
+                if move.to is JobState.DEAD:
+                    self._emitter.emit(JobDied.by(move))
                 continue
             running = Running(claim, kind, StopFlag(), self._clock.monotonic())
             self.running.add(running)
@@ -101,15 +104,22 @@ class Executor:
                 limit = kind.timeout.total_seconds()
                 running.timer = self._loop.call_later(limit, self.stop, running, Stop.TIMED_OUT)
 
-    def stop(self, running: Running, why: Stop) -> None:
-        """Ask one attempt to stop; if it has not after the grace, its attempt is given up and recorded without it."""
+    def stop(self, running: Running, stop: Stop, why: str | None = None) -> None:
+        """Ask one attempt to stop; if it has not after the grace, its attempt is given up and recorded without it.
+
+        `why` is what whoever wants it called off has said.
+        """
         if running.stop is not None or running not in self.running:
             return
-        running.stop = why
-        running.flag.reason = why.value
+        running.stop = stop
+        running.why = why
+        running.flag.reason = stop.value
         if running.interrupt is not None:
             running.interrupt()
-        self._loop.call_later(self._grace, self._give_up, running)
+        if running.kind.mode is not Mode.THREAD and not running.begun:  # its task, cancelled now, will never begin
+            self._ended(running, running.outcome_when_stopped())
+        else:
+            self._loop.call_later(self._grace, self._give_up, running)
 
     def find(self, job_id: str, token: int) -> Running | None:
         """The attempt that runs under this claim."""
@@ -130,6 +140,7 @@ class Executor:
         await self._processes.close()
 
     async def _run_task(self, running: Running) -> None:
+        running.begun = True
         claim, kind = running.claim, running.kind
         try:
             args, kwargs = kind.signature.decode(claim.args)
@@ -154,6 +165,7 @@ class Executor:
         self._ended(running, outcome)
 
     async def _run_in_process(self, running: Running) -> None:
+        running.begun = True
         outcome: Outcome | None
         try:
             outcome = await self._processes.run(running)
@@ -246,10 +258,9 @@ class Executor:
         return decide(claim, outcome, running.kind.retry, now, self._random, self._limits)
 
     def _tell(self, transition: Transition, kind: Kind) -> None:
-        claim, failure = transition.claim, transition.failure
-        error = f"{failure.error_type}: {failure.message}" if failure else ""
         if transition.to is JobState.DEAD:
-            self._emitter.emit(JobDied(claim.job_id, kind.name, claim.attempt, transition.reason.value, error))
+            self._emitter.emit(JobDied.by(transition))
         else:
+            claim, error = transition.claim, str(transition.failure)
             wait = transition.wait.total_seconds() if transition.wait else 0.0
             self._emitter.emit(JobRetrying(claim.job_id, kind.name, claim.attempt, kind.attempts, wait, error))

@@ -43,6 +43,8 @@ class Fetcher:
         self._look = asyncio.Event()
         self._wants_room = False
         self._stopping = False
+        self._no_claim = asyncio.Event()  # none is under way
+        self._no_claim.set()
         self.worker_id: WorkerId | None = None
 
     def wake(self) -> None:
@@ -58,6 +60,10 @@ class Fetcher:
         """Claim nothing more."""
         self._stopping = True
         self._look.set()
+
+    async def settle(self) -> None:
+        """Wait until a claim that is under way has ended; what it brings is handed on as ever."""
+        await self._no_claim.wait()
 
     async def run(self) -> None:
         """Claim until stopped."""
@@ -82,7 +88,11 @@ class Fetcher:
             wanted = self._slots.wanted()
             if not wanted:
                 return
-            claims = await self._store.claim(self.worker_id, wanted)
+            self._no_claim.clear()
+            try:
+                claims = await self._store.claim(self.worker_id, wanted)
+            finally:
+                self._no_claim.set()
             if claims:
                 self._start(claims)
             self._slots.note_taken(wanted, Counter(claim.queue for claim in claims))

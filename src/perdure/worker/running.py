@@ -8,10 +8,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from perdure.domain.duration import format_duration
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Cancelled, Failed, Failure, Outcome, Released
 from perdure.kinds.kind import Kind
-from perdure.policy.failures import lineage
+from perdure.policy.failures import lineage, type_name
 from perdure.worker.context import Context, StopFlag
 
 
@@ -35,6 +36,8 @@ class Running(Struct, eq=False):
     force: Callable[[], object] | None = None
     timer: TimerHandle | None = None
     stop: Stop | None = None
+    why: str | None = None  # in the words of whoever wants it called off
+    begun: bool = False  # its task has taken its first step; without meaning for threads
     given_up: bool = False
     context: Context | None = None
 
@@ -42,11 +45,11 @@ class Running(Struct, eq=False):
         """What it means that the attempt was stopped; None: nothing, it is no longer ours."""
         match self.stop:
             case Stop.TIMED_OUT:
-                limit = self.kind.timeout
-                failure = Failure("TimeoutError", f"attempt exceeded its time limit of {limit}")
+                limit = format_duration(self.kind.timeout) if self.kind.timeout else ""
+                failure = Failure(type_name(TimeoutError), f"the attempt exceeded its time limit of {limit}")
                 return Failed(failure, timed_out=True, kinds=lineage(TimeoutError))
             case Stop.CANCELLED:
-                return Cancelled("cancelled while running")
+                return Cancelled(self.why or "cancelled while running")
             case Stop.CLOSING:
                 return Released()
             case _:

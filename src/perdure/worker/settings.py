@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from perdure.domain.duration import Duration, format_duration, read_spans
 from perdure.domain.job import DEFAULT_QUEUE
 from perdure.errors import SettingsError
 from perdure.policy.decide import MissingHandler
 from perdure.storage.records import Keep
+
+_NUMBERS: Final = ("concurrency", "threads", "isolated", "claim_batch", "ack_batch", "unacknowledged")
+_OPTIONAL_NUMBERS: Final = ("recycle_after_jobs", "recycle_above_mb")
+_SPANS: Final = ("heartbeat", "lease", "sweep", "poll", "grace", "stop_timeout", "unknown_kind_for")
+_NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll")
 
 
 class Queue(Struct, frozen=True):
@@ -21,7 +30,10 @@ class Queue(Struct, frozen=True):
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """A worker's settings, with the defaults that suit most."""
+    """A worker's settings, with the defaults that suit most.
+
+    Spans may be given as any duration ("30s"), and queues by name, with weight and limit as in `mail:3` or `reports@2`.
+    """
 
     queues: tuple[Queue, ...] = (Queue(DEFAULT_QUEUE),)
     name: str | None = None
@@ -43,46 +55,54 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     recycle_after_jobs: int | None = None
     recycle_above_mb: int | None = None
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            *,
+            queues: str | Iterable[Queue | str] = ...,
+            name: str | None = ...,
+            concurrency: int = ...,
+            threads: int = ...,
+            isolated: int = ...,
+            claim_batch: int = ...,
+            ack_batch: int = ...,
+            unacknowledged: int = ...,
+            heartbeat: Duration = ...,
+            lease: Duration = ...,
+            sweep: Duration = ...,
+            poll: Duration = ...,
+            grace: Duration = ...,
+            stop_timeout: Duration = ...,
+            missing_handler: MissingHandler | str = ...,
+            unknown_kind_for: Duration = ...,
+            keep: Keep = ...,
+            recycle_after_jobs: int | None = ...,
+            recycle_above_mb: int | None = ...,
+        ) -> None: ...
+
     @property
     def recycles(self) -> bool:
         """Whether the process is to be replaced by a fresh one from time to time, which takes a supervisor."""
         return self.recycle_after_jobs is not None or self.recycle_above_mb is not None
 
     def __post_init__(self) -> None:
-        for field in (
-            "concurrency",
-            "threads",
-            "isolated",
-            "claim_batch",
-            "ack_batch",
-            "unacknowledged",
-            "recycle_after_jobs",
-            "recycle_above_mb",
-        ):
-            number = getattr(self, field)
-            if number is not None and number < 1:
-                raise SettingsError(f"worker.{field}", f"must be at least 1, got {number}")
-        for field in ("heartbeat", "sweep", "poll", "lease"):
-            if getattr(self, field) <= timedelta(0):
-                raise SettingsError(f"worker.{field}", f"must be longer than 0, got {getattr(self, field)}")
+        force_setattr(self, "queues", _read_queues(self.queues))
+        force_setattr(self, "missing_handler", _read_missing_handler(self.missing_handler))
+        read_spans("worker", self, _SPANS)
+        for field in _NUMBERS:
+            _check_number(f"worker.{field}", getattr(self, field))
+        for field in _OPTIONAL_NUMBERS:
+            if getattr(self, field) is not None:
+                _check_number(f"worker.{field}", getattr(self, field))
+        _check_type("worker.name", self.name, (str, type(None)), "text")
+        _check_type("worker.keep", self.keep, Keep, 'a Keep, as in Keep(succeeded="7d")')
+        for field in _NEVER_ZERO:
+            if not getattr(self, field):
+                raise SettingsError(f"worker.{field}", "must be longer than 0")
         if self.lease < 2 * self.heartbeat:
-            raise SettingsError(
-                "worker.lease", f"must be at least twice worker.heartbeat ({self.heartbeat}), got {self.lease}"
-            )
-        _check_queues(self.queues)
-
-
-def _check_queues(queues: tuple[Queue, ...]) -> None:
-    if not queues:
-        raise SettingsError("worker.queues", "must name at least one queue")
-    names = [queue.name for queue in queues]
-    if len(set(names)) < len(names):
-        raise SettingsError("worker.queues", f"names a queue twice: {', '.join(names)}")
-    for queue in queues:
-        if queue.weight < 1:
-            raise SettingsError(f"weight of queue {queue.name}", f"must be at least 1, got {queue.weight}")
-        if queue.concurrency is not None and queue.concurrency < 1:
-            raise SettingsError(f"concurrency of queue {queue.name}", f"must be at least 1, got {queue.concurrency}")
+            heartbeat, lease = format_duration(self.heartbeat), format_duration(self.lease)
+            raise SettingsError("worker.lease", f"must be at least twice worker.heartbeat ({heartbeat}), got {lease}")
 
 
 def parse_queues(text: str) -> tuple[Queue, ...]:
@@ -98,3 +118,42 @@ def parse_queues(text: str) -> tuple[Queue, ...]:
         except ValueError:
             raise SettingsError("queues", f"has no number where one belongs in {piece!r}") from None
     return tuple(queues)
+
+
+def _read_queues(given: object) -> tuple[Queue, ...]:
+    pieces = [given] if isinstance(given, str | Queue) else list(given) if isinstance(given, Iterable) else []
+    queues: list[Queue] = []
+    for piece in pieces:
+        _check_type("worker.queues", piece, (str, Queue), "queues, or their names")
+        queues += [piece] if isinstance(piece, Queue) else parse_queues(str(piece))
+    if not queues:
+        raise SettingsError("worker.queues", f"must name at least one queue, got {given!r}")
+    names = [queue.name for queue in queues]
+    if len(set(names)) < len(names):
+        raise SettingsError("worker.queues", f"names a queue twice: {', '.join(names)}")
+    for queue in queues:
+        _check_type("worker.queues", queue.name, str, "queues, or their names")
+        _check_number(f"weight of queue {queue.name}", queue.weight)
+        if queue.concurrency is not None:
+            _check_number(f"concurrency of queue {queue.name}", queue.concurrency)
+    return tuple(queues)
+
+
+def _read_missing_handler(given: str) -> MissingHandler:
+    try:
+        return MissingHandler(given)
+    except ValueError:
+        words = ", ".join(MissingHandler)
+        raise SettingsError("worker.missing_handler", f"must be one of {words}, got {given!r}") from None
+
+
+def _check_number(field: str, number: object) -> None:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise SettingsError(field, f"must be a whole number, got {number!r}")
+    if number < 1:
+        raise SettingsError(field, f"must be at least 1, got {number}")
+
+
+def _check_type(field: str, value: object, wanted: type | tuple[type, ...], words: str) -> None:
+    if not isinstance(value, wanted):
+        raise SettingsError(field, f"must be {words}, got {value!r}")

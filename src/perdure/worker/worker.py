@@ -15,6 +15,7 @@ from typing import Any
 from perdure.clock import Clock
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
+from perdure.domain.transition import released
 from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import Emitter, WorkerClosed, WorkerLost, WorkerOpened, WorkerRecycled
@@ -79,6 +80,7 @@ class Worker:
         self.opened = asyncio.Event()
         self.recycled = False
         self._hurried = False
+        self._closing = False
 
     @property
     def running(self) -> int:
@@ -148,7 +150,11 @@ class Worker:
                 self._canceller.wake()
 
     def _start(self, claims: list[Claim]) -> None:
-        self._quarantine.start(claims)
+        if self._closing:  # they were on their way when the worker began to close
+            for claim in claims:
+                self._acknowledger.add(released(claim))
+        else:
+            self._quarantine.start(claims)
 
     def _is_running(self, claim: Claim) -> bool:
         return self._executor.find(claim.job_id, claim.token) is not None
@@ -166,7 +172,7 @@ class Worker:
     def _cancel(self, request: CancelRequest) -> None:
         running = self._executor.find(request.job_id, request.token)
         if running is not None:
-            self._executor.stop(running, Stop.CANCELLED)
+            self._executor.stop(running, Stop.CANCELLED, request.why)
 
     def _recycle(self, why: str) -> None:
         if not self._stop.is_set():
@@ -193,6 +199,7 @@ class Worker:
                 return
 
     async def _close(self) -> None:
+        self._closing = True
         self._fetcher.stop()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._quarantine.settle(), self._settings.stop_timeout.total_seconds())
@@ -205,8 +212,10 @@ class Worker:
             self._executor.stop(running, Stop.CLOSING)
         still = self._settings.grace.total_seconds() + 1
         await self._wait_until(lambda: not any(not running.given_up for running in self._executor.running), still)
+        with suppress(TimeoutError):  # to cut a claim off would leave jobs that nobody knows to hold
+            await asyncio.wait_for(self._fetcher.settle(), still)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._acknowledger.drain(), self._settings.stop_timeout.total_seconds())
+            await asyncio.wait_for(self._acknowledger.drain(), max(self._settings.stop_timeout.total_seconds(), still))
         for loop in self._loops:
             loop.stop()
         for task in self._tasks:

@@ -51,6 +51,7 @@ class PostgresAcknowledgements:
         return await self._write_rounds(_without_repeats(transitions), wire)
 
     async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+        moves = _in_order(moves)
         params: Params = {
             "ids": text_array([move.claim.job_id for move in moves]),
             "tokens": number_array([move.claim.token for move in moves]),
@@ -68,6 +69,7 @@ class PostgresAcknowledgements:
         )
 
     async def _write(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+        moves = _in_order(moves)
         failures = [move.failure for move in moves]
         keys = [_use_of_key(move) for move in moves]
         params: Params = {
@@ -96,6 +98,11 @@ class PostgresAcknowledgements:
             "now": self._clock.now() if self._clock else None,
         }
         return _read(moves, await wire.fetch(self._statements["acknowledge"], params))
+
+
+def _in_order(moves: Sequence[Transition]) -> list[Transition]:
+    """By id: two that acknowledge the same jobs then wait for each other in one order, and never in a circle."""
+    return sorted(moves, key=lambda move: move.claim.job_id)
 
 
 def _use_of_key(move: Transition) -> tuple[str | None, str | None, str | None]:

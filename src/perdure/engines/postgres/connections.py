@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from perdure.engines.passwords import strike
 from perdure.engines.postgres.arrays import UnstorableTextError
 from perdure.engines.postgres.faults import ROLLED_BACK, translate
 from perdure.engines.postgres.wire import Params, Wire
@@ -72,7 +73,7 @@ class Server:
             query = urlencode(options, quote_via=quote)
             given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}?{query}")
         except psycopg.Error as error:
-            said = str(error).strip().replace(parts.password or "\0", "***")
+            said = strike(str(error).strip(), parts.password, quoted=True)
             raise SettingsError("url", f"is not understood: {said}") from None
         self.params: dict[str, Any] = {**_DEFAULTS, **given}
         password = given.get("password")

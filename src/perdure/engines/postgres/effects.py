@@ -7,6 +7,8 @@ session. psycopg's blocking and async connections have the same methods, so one 
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -71,7 +73,8 @@ class OpenEffects:
         self._acknowledgements = acknowledgements
         self._guard: Any = _Guard(connection, blocking=blocking)
         self._blocking = blocking
-        self._ending = threading.Lock()
+        self._ending = threading.Lock()  # taken by whoever decides how it ends
+        self._left = False
 
     async def enter(self) -> None:
         """Begin the transaction."""
@@ -85,30 +88,24 @@ class OpenEffects:
 
     async def commit_with(self, transition: Transition) -> Acknowledged:
         """Write the acknowledgement and commit; a claim that was lost rolls everything back."""
-        if not self._ending.acquire(blocking=False):
-            raise ConflictError("the attempt was given up, and its transaction was rolled back")
         try:
             self._require_sound()
             answer = await self._acknowledgements.apply([transition], self)
             await self._leave(psycopg.Rollback() if answer.stale else None)
         except (psycopg.Error, OSError) as error:
             raise translate(error, self._server.secret) from error
-        except BaseException:
-            with suppress(Exception):
-                await self._leave(psycopg.Rollback())
-            raise
         finally:
-            await _either(self.connection.close())
+            await self._let_go()
         return answer
 
     async def undo(self, *, forced: bool = False) -> None:
-        """Roll back, unless it is over, and let go of the session; forced: whatever its user is doing with it."""
-        if self._ending.acquire(blocking=False):
-            with suppress(Exception):  # the session is closed in any case, and the server then rolls back
-                if forced and self.connection.info.transaction_status == TransactionStatus.ACTIVE:
-                    await _either(self.connection.cancel_safe(timeout=_CANCEL_WITHIN))
-                await self._leave(psycopg.Rollback())
-            await _either(self.connection.close())
+        """Roll back, unless it is over; forced: while its user still has the connection, which is left to it, dead."""
+        if not forced:
+            self._ending.acquire(blocking=False)
+            await self._let_go()
+        elif self._ending.acquire(blocking=False):
+            with suppress(Exception):
+                await self._break_off()
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement of the store's own, whatever row factory the handler has set."""
@@ -118,11 +115,27 @@ class OpenEffects:
         return rows
 
     def _require_sound(self) -> None:
+        if not self._ending.acquire(blocking=False):
+            raise ConflictError("the attempt was given up, and its transaction was rolled back")
         if trouble := _TROUBLE.get(self.connection.info.transaction_status):
             raise ConflictError(trouble)
 
     async def _leave(self, error: BaseException | None) -> None:
+        self._left = True
         await self._guard.__aexit__(type(error) if error else None, error, None)
+
+    async def _let_go(self) -> None:
+        if not self._left:
+            with suppress(Exception):  # the session is closed in any case, and the server then rolls back
+                await self._leave(psycopg.Rollback())
+        await _either(self.connection.close())
+
+    async def _break_off(self) -> None:
+        """End the session from outside: the server rolls back, and whoever still writes gets an error."""
+        if self.connection.info.transaction_status == TransactionStatus.ACTIVE:
+            await _either(self.connection.cancel_safe(timeout=_CANCEL_WITHIN))
+        with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
 
 
 class _Guard:

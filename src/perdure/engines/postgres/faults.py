@@ -11,6 +11,7 @@ from typing import Final
 import psycopg
 from psycopg import errors
 
+from perdure.engines.passwords import strike
 from perdure.engines.postgres.arrays import UnstorableTextError
 from perdure.errors import ArgumentError, PerdureError, SchemaError, StoreError, StoreRefused, StoreUnavailable
 
@@ -85,5 +86,4 @@ def _without_code(error: psycopg.Error, said: str) -> PerdureError:
 
 
 def _first_line(error: Exception, secret: str | None) -> str:
-    said = " ".join(str(error).split()) or type(error).__name__
-    return said.replace(secret, "***") if secret else said
+    return strike(" ".join(str(error).split()), secret) or type(error).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from perdure.engines.migrations import Migration, load_migrations, pending, require_current
+from perdure.engines.migrations import Applied, Migration, load_migrations, pending, require_current
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.wire import Wire
@@ -29,7 +29,7 @@ class PostgresSchema:
         return await self._pool.transaction(self._apply)
 
     async def check_schema(self) -> None:
-        """Raise SchemaError if migrations are missing, were changed after the fact, or are newer than this code."""
+        """Raise SchemaError if migrations are missing, were changed after the fact, or are too new for this code."""
         require_current(self._known, await self._pool.run(self._applied))
 
     async def schema_dump(self) -> list[str]:
@@ -39,9 +39,9 @@ class PostgresSchema:
         ours = f"{self._naming.schema}.{self._naming.prefix}"
         return sorted(line.replace(ours, "").replace(f" {self._naming.prefix}", " ") for (line,) in rows)
 
-    async def _applied(self, wire: Wire) -> dict[int, str]:
+    async def _applied(self, wire: Wire) -> list[Applied]:
         [[exists]] = await wire.fetch(self._statements["history_exists"])
-        return dict(await wire.fetch(self._statements["history"])) if exists else {}
+        return [Applied(*row) for row in await wire.fetch(self._statements["history"])] if exists else []
 
     async def _apply(self, wire: Wire) -> list[str]:
         await wire.fetch(self._statements["lock"], {"who": f"perdure migrate {self._naming.channel}"})
@@ -56,5 +56,10 @@ class PostgresSchema:
 
     async def _apply_one(self, migration: Migration, wire: Wire) -> None:
         await wire.script(fill_names(migration.sql, self._naming))
-        record = {"number": migration.number, "name": migration.name, "checksum": migration.checksum}
+        record = {
+            "number": migration.number,
+            "name": migration.name,
+            "release": migration.release,
+            "checksum": migration.checksum,
+        }
         await wire.fetch(self._statements["record"], record)

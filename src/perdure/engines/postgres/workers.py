@@ -51,7 +51,7 @@ class PostgresWorkers:
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
         """The jobs held by this worker that somebody wants called off."""
         rows = await self._pool.rows(self._statements["cancel_requests"], {"worker": worker_id})
-        return [CancelRequest(JobId(job_id), token) for job_id, token in rows]
+        return [CancelRequest(JobId(job_id), token, why) for job_id, token, why in rows]
 
     async def workers(self) -> list[WorkerView]:
         """All workers not yet forgotten, the living first."""

@@ -79,8 +79,11 @@ class AcknowledgementPart:
         if not back:
             return transitions
         ((document,),) = transaction.run(self._sql["called_off"], {"ids": to_document(back)})
-        off = set(from_document(document))
-        return [called_off(t) if t.claim.job_id in off and t.to not in FINAL else t for t in transitions]
+        why = dict(from_document(document))
+        return [
+            called_off(move, why[move.claim.job_id]) if move.claim.job_id in why and move.to not in FINAL else move
+            for move in transitions
+        ]
 
     def _settle_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
         moves = [

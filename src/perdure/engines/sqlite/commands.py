@@ -63,7 +63,8 @@ class CommandPart:
                 ids += self._cancel_waiting(transaction, selection.place, chosen, why)
             asked = [job.job_id for job in self._choose(transaction, running, limit - len(ids))]
             if asked:
-                transaction.change(self._sql["ask_to_stop"], {"ids": to_document(asked), "now": transaction.now})
+                request = {"ids": to_document(asked), "now": transaction.now, "why": why or None}
+                transaction.change(self._sql["ask_to_stop"], request)
             self._audit(transaction, ids + asked, actor, "cancel", why=why)
             return ids + asked
 

@@ -106,10 +106,7 @@ class ApswConnection:
 
     def close(self) -> None:
         """Let go of the file."""
-        try:
-            self._link.close()
-        except self._error as error:  # another thread is using it
-            raise self._failure(error) from error
+        self._link.close()
 
     def _failure(self, error: Exception) -> StoreError:
         return failure(getattr(error, "extendedresult", 1), str(error), self._path)

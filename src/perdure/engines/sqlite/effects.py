@@ -24,6 +24,7 @@ from perdure.storage.records import Acknowledged
 _TRIES: Final = 100
 _PAUSE: Final = 0.01
 _BEGIN: Final = "BEGIN IMMEDIATE"
+_GIVEN_UP: Final = "the attempt was given up, and its transaction was rolled back"
 _ENDED: Final = "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker"
 
 
@@ -71,7 +72,9 @@ class OpenEffects:
         self._acknowledgement = acknowledgement
         self._link = link
         self._release = release
-        self._ending = threading.Lock()
+        self._ending = threading.Lock()  # taken by whoever decides how it ends
+        self._closing = threading.Lock()
+        self._closed = False
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[Any]:
@@ -90,9 +93,9 @@ class OpenEffects:
 
     async def commit_with(self, transition: Transition) -> Acknowledged:
         """Write the acknowledgement and commit; a claim that was lost rolls everything back."""
-        if not self._ending.acquire(blocking=False):
-            raise ConflictError("the attempt was given up, and its transaction was rolled back")
         try:
+            if not self._ending.acquire(blocking=False):
+                raise ConflictError(_GIVEN_UP)
             if self._release is None:
                 return self._commit_with(transition)
             return await asyncio.to_thread(self._commit_with, transition)
@@ -100,18 +103,12 @@ class OpenEffects:
             self._let_go()
 
     async def undo(self, *, forced: bool = False) -> None:
-        """Roll back, unless it is over, and let go of the connection; forced: whatever its user is doing with it."""
-        if not self._ending.acquire(blocking=False):
-            return
+        """Roll back, unless it is over; forced: while its user still has the connection, which is left open."""
         if not forced:
+            self._ending.acquire(blocking=False)
             self._let_go()
-            return
-        over = threading.Event()
-        threading.Thread(target=self._interrupt_until, args=(over,), name="perdure-interrupt", daemon=True).start()
-        try:
-            self._let_go()
-        finally:
-            over.set()
+        elif self._ending.acquire(blocking=False):
+            self._disarm()
 
     def _commit_with(self, transition: Transition) -> Acknowledged:
         if not self._link.in_transaction:
@@ -122,20 +119,41 @@ class OpenEffects:
         return answer
 
     def _let_go(self) -> None:
-        try:
-            for _ in range(_TRIES):
-                with suppress(StoreError):  # another thread is in the middle of a statement that is being interrupted
+        """Close, in the thread of the handler: a connection that is closed under its user can take the process down."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                with suppress(StoreError):
                     if self._link.in_transaction:
                         self._link.run("ROLLBACK")
-                    self._link.close()
-                    return
-        finally:
-            if self._release is not None:
-                self._release()
+                self._link.close()
+        self._pass_turn()
+
+    def _disarm(self) -> None:
+        """Roll back from outside, and let the connection write nothing any more."""
+        with self._closing:
+            if not self._closed:
+                over = threading.Event()
+                interrupter = threading.Thread(target=self._interrupt_until, args=(over,), daemon=True)
+                interrupter.start()
+                for _ in range(_TRIES):
+                    with suppress(StoreError):  # its user is in the middle of a statement that is being interrupted
+                        self._link.run("PRAGMA query_only = ON")
+                        if self._link.in_transaction:
+                            self._link.run("ROLLBACK")
+                        break
+                over.set()
+                interrupter.join()
+        self._pass_turn()
 
     def _interrupt_until(self, over: threading.Event) -> None:
         while not over.wait(_PAUSE):
             self._link.interrupt()
+
+    def _pass_turn(self) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            release()
 
 
 class _closed_on_error:  # noqa: N801 - reads as what it does

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.engines.migrations import Migration, load_migrations, pending, require_current
+from perdure.engines.migrations import Applied, Migration, load_migrations, pending, require_current
 from perdure.engines.sql_files import fill_names
 from perdure.engines.sqlite.database import PACKAGE, Database
 from perdure.engines.sqlite.transaction import Transaction
@@ -23,7 +23,7 @@ class SchemaPart:
         return await self._database.write(self._migrate)
 
     async def check_schema(self) -> None:
-        """Raise SchemaError unless the schema is the one that this code knows."""
+        """Raise SchemaError if migrations are missing, were changed after the fact, or are too new for this code."""
         require_current(self._known, await self._database.read(self._applied))
 
     async def schema_dump(self) -> str:
@@ -47,13 +47,19 @@ class SchemaPart:
         for statement in sql.split(";\n"):
             if statement.strip():
                 transaction.run(statement)
-        record = {"number": migration.number, "name": migration.name, "checksum": migration.checksum}
-        transaction.run(self._sql["record"], record | {"now": transaction.now})
+        record = {
+            "number": migration.number,
+            "name": migration.name,
+            "release": migration.release,
+            "checksum": migration.checksum,
+            "now": transaction.now,
+        }
+        transaction.run(self._sql["record"], record)
 
-    def _applied(self, transaction: Transaction) -> dict[int, str]:
+    def _applied(self, transaction: Transaction) -> list[Applied]:
         if not transaction.run(self._sql["history_exists"], {"table": self._name("migration")}):
-            return {}
-        return dict(transaction.run(self._sql["history"]))
+            return []
+        return [Applied(*row) for row in transaction.run(self._sql["history"])]
 
     def _name(self, thing: str) -> str:
         return f"{self._database.prefix}{thing}"

@@ -52,7 +52,7 @@ class WorkerPart:
         """The jobs held by this worker that somebody wants called off."""
         params = {"worker_id": worker_id}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["cancel_requests"], params))
-        return [CancelRequest(job_id, token) for job_id, token in rows]
+        return [CancelRequest(*row) for row in rows]
 
     async def workers(self) -> list[WorkerView]:
         """All workers not yet forgotten, the living first."""

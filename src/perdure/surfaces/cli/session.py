@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from perdure.engines.connect import DEFAULT_URL, store_for
+from perdure.engines.passwords import without_password
 from perdure.errors import StoreRefused
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
@@ -56,9 +57,7 @@ def actor() -> str:
 
 def shown_url(url: str | None) -> str:
     """The URL without its password."""
-    whole = url or DEFAULT_URL
-    password = urlsplit(whole).password
-    return whole.replace(f":{password}@", ":***@", 1) if password else whole
+    return without_password(url or DEFAULT_URL)
 
 
 def _refuse_missing_file(url: str) -> None:

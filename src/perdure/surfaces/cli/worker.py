@@ -9,8 +9,9 @@ from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
-from perdure.domain.duration import parse_duration
+from perdure.domain.duration import format_duration, parse_duration
 from perdure.lifecycle.supervisor import is_supervised, supervise
 from perdure.surfaces.cli.loading import load_app
 from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
@@ -32,8 +33,22 @@ Queues = Annotated[
         rich_help_panel=_CAPACITY,
     ),
 ]
-Concurrency = Annotated[int, typer.Option(help="Jobs at once, of all kinds together.", rich_help_panel=_CAPACITY)]
-Threads = Annotated[int, typer.Option(help="Threads for handlers that are not async.", rich_help_panel=_CAPACITY)]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        help="Jobs at once, of all kinds together.",
+        show_default=str(_DEFAULTS.concurrency),
+        rich_help_panel=_CAPACITY,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads for handlers that are not async.",
+        show_default=str(_DEFAULTS.threads),
+        rich_help_panel=_CAPACITY,
+    ),
+]
 Processes = Annotated[int, typer.Option(min=1, help="Worker processes on this machine.", rich_help_panel=_CAPACITY)]
 RecycleAfter = Annotated[
     int | None,
@@ -44,14 +59,31 @@ RecycleAbove = Annotated[
     typer.Option("--recycle-above-mb", help="A fresh process when one needs more memory.", rich_help_panel=_CAPACITY),
 ]
 StopTimeout = Annotated[
-    str,
-    typer.Option(metavar="SPAN", help="How long running jobs may go on after SIGTERM.", rich_help_panel=_LEASES),
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="How long running jobs may go on after SIGTERM.",
+        show_default=format_duration(_DEFAULTS.stop_timeout),
+        rich_help_panel=_LEASES,
+    ),
 ]
 Lease = Annotated[
-    str, typer.Option(metavar="SPAN", help="Silence after which a worker counts as dead.", rich_help_panel=_LEASES)
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="Silence after which a worker counts as dead.",
+        show_default=format_duration(_DEFAULTS.lease),
+        rich_help_panel=_LEASES,
+    ),
 ]
 Heartbeat = Annotated[
-    str, typer.Option(metavar="SPAN", help="How often a worker shows it lives.", rich_help_panel=_LEASES)
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="How often a worker shows it lives.",
+        show_default=format_duration(_DEFAULTS.heartbeat),
+        rich_help_panel=_LEASES,
+    ),
 ]
 Name = Annotated[str | None, typer.Option(help="The worker's name.", show_default="host:pid", rich_help_panel=_LEASES)]
 NoMigrate = Annotated[
@@ -66,14 +98,14 @@ def worker(
     app: AppName,
     *,
     queues: Queues = None,
-    concurrency: Concurrency = _DEFAULTS.concurrency,
-    threads: Threads = _DEFAULTS.threads,
+    concurrency: Concurrency = None,
+    threads: Threads = None,
     processes: Processes = 1,
     recycle_after_jobs: RecycleAfter = None,
     recycle_above_mb: RecycleAbove = None,
-    stop_timeout: StopTimeout = "20s",
-    lease: Lease = "30s",
-    heartbeat: Heartbeat = "10s",
+    stop_timeout: StopTimeout = None,
+    lease: Lease = None,
+    heartbeat: Heartbeat = None,
     name: Name = None,
     no_migrate: NoMigrate = False,
     log_format: Format = LogFormat.CONSOLE,
@@ -83,21 +115,26 @@ def worker(
     """Run jobs until told to stop.
 
     SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries. Every worker also does
-    the upkeep: jobs that fall due, jobs of dead workers, old jobs.
+    the upkeep: jobs that fall due, jobs of dead workers, old jobs. Where no option speaks, the app's own settings hold.
     """
-    settings = WorkerSettings(
-        queues=_DEFAULTS.queues if queues is None else parse_queues(queues),
-        concurrency=concurrency,
-        threads=threads,
-        recycle_after_jobs=recycle_after_jobs,
-        recycle_above_mb=recycle_above_mb,
-        stop_timeout=parse_duration("--stop-timeout", stop_timeout),
-        lease=parse_duration("--lease", lease),
-        heartbeat=parse_duration("--heartbeat", heartbeat),
-        name=_own_name(name, processes),
-    )
+    said = {
+        "queues": None if queues is None else parse_queues(queues),
+        "concurrency": concurrency,
+        "threads": threads,
+        "recycle_after_jobs": recycle_after_jobs,
+        "recycle_above_mb": recycle_above_mb,
+        "stop_timeout": _span("--stop-timeout", stop_timeout),
+        "lease": _span("--lease", lease),
+        "heartbeat": _span("--heartbeat", heartbeat),
+    }
     set_up_logging(LogFormat.JSON if as_json else log_format, log_level)
     loaded = load_app(app)
+    own = loaded.worker_settings
+    settings = replace(
+        own,
+        **{field: value for field, value in said.items() if value is not None},
+        name=_own_name(name or own.name, processes),
+    )
     if no_migrate:
         loaded.keep_schema()
     if (processes > 1 or settings.recycles) and not is_supervised():
@@ -110,8 +147,8 @@ def up(
     app: AppName,
     *,
     queues: Queues = None,
-    concurrency: Concurrency = _DEFAULTS.concurrency,
-    threads: Threads = _DEFAULTS.threads,
+    concurrency: Concurrency = None,
+    threads: Threads = None,
     log_format: Format = LogFormat.CONSOLE,
     log_level: Level = LogLevel.INFO,
     as_json: JsonLog = False,
@@ -129,6 +166,10 @@ def up(
         log_level=log_level,
         as_json=as_json,
     )
+
+
+def _span(option: str, text: str | None) -> timedelta | None:
+    return None if text is None else parse_duration(option, text)
 
 
 def _own_name(name: str | None, processes: int) -> str | None:

@@ -21,7 +21,8 @@ SELECT CASE WHEN (SELECT count(*) FROM gone) < %(count)s::int THEN (SELECT array
 -- name: acknowledge
 -- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
 -- (as long as the dead do, or for good; never wait), or free. A job that somebody wants called off does not come back:
--- whatever would have brought it back cancels it, and `cancel_key_use` is what that means for its key.
+-- whatever would have brought it back cancels it, with the reason that was given for it, and `cancel_key_use` is what
+-- that means for its key.
 WITH input AS MATERIALIZED (
     SELECT i.*, sha256(convert_to(i.key, 'UTF8')) AS hold
     FROM unnest(
@@ -31,15 +32,16 @@ WITH input AS MATERIALIZED (
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
         %(knows_again)s::bool[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
-                            result, warnings, note, key, stated_key_use, cancel_key_use, kept_for, known_again, number)
+                            result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at,
+    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why,
               l.cancel_at IS NOT NULL AND i.stated NOT IN ('succeeded', 'dead', 'cancelled') AS called_off
 ), gone AS MATERIALIZED (
     SELECT l.*,
            CASE WHEN called_off THEN 'cancelled' ELSE stated END AS state,
            CASE WHEN called_off THEN 'cancelled' ELSE said END AS reason,
+           CASE WHEN called_off THEN coalesce(cancel_why, stated_note) ELSE stated_note END AS note,
            CASE WHEN called_off THEN cancel_key_use ELSE stated_key_use END AS key_use
     FROM let_go l
 ), held AS (

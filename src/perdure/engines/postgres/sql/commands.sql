@@ -38,7 +38,7 @@ WITH unready AS (
     DELETE FROM {parked} WHERE job_id = ANY (%(ids)s::uuid[])
     RETURNING job_id, queue, state, failures, crashes, since
 ), asked AS (
-    UPDATE {lease} SET cancel_at = coalesce(%(now)s::timestamptz, now())
+    UPDATE {lease} SET cancel_at = coalesce(%(now)s::timestamptz, now()), cancel_why = nullif(%(why)s::text, '')
     WHERE job_id = ANY (%(ids)s::uuid[]) AND cancel_at IS NULL RETURNING job_id, 'running' AS state
 ), stopped AS MATERIALIZED (
     SELECT * FROM unready UNION ALL SELECT * FROM unparked
@@ -65,7 +65,8 @@ SELECT job_id::text FROM touched ORDER BY job_id;
 -- name: run_now
 -- Parked jobs become ready; one that must hold its key and cannot get it is left alone.
 WITH chosen AS MATERIALIZED (
-    SELECT p.*, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+    SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since,
+           sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM {parked} p JOIN {job} j ON j.id = p.job_id
     WHERE p.job_id = ANY (%(ids)s::uuid[]) ORDER BY p.job_id FOR UPDATE OF p

@@ -2,7 +2,7 @@
 SELECT to_regclass('{migration}') IS NOT NULL;
 
 -- name: history
-SELECT number, checksum FROM {migration};
+SELECT number, release, checksum FROM {migration};
 
 -- name: lock
 SELECT pg_advisory_xact_lock(hashtextextended(%(who)s, 0));
@@ -14,12 +14,14 @@ SELECT to_regnamespace(%(schema)s) IS NOT NULL;
 CREATE TABLE IF NOT EXISTS {migration} (
     number integer PRIMARY KEY,
     name text NOT NULL,
+    release integer NOT NULL,
     checksum text NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 );
 
 -- name: record
-INSERT INTO {migration} (number, name, checksum) VALUES (%(number)s, %(name)s, %(checksum)s);
+INSERT INTO {migration} (number, name, release, checksum)
+VALUES (%(number)s, %(name)s, %(release)s, %(checksum)s);
 
 -- name: describe
 -- Every table, column, default, constraint and index of ours, one per line, without the schema's name and the prefix.

@@ -2,7 +2,8 @@
 -- Make due jobs ready, oldest due first. One that must hold its key and cannot get it stays parked for 30 seconds; of
 -- two that want the same key, the one that holds it already goes first.
 WITH due AS MATERIALIZED (
-    SELECT * FROM {parked} WHERE due_at <= coalesce(%(now)s::timestamptz, now())
+    SELECT job_id, queue, priority, failures, crashes, since, due_at
+    FROM {parked} WHERE due_at <= coalesce(%(now)s::timestamptz, now())
     ORDER BY due_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ), keyed AS MATERIALIZED (
     SELECT d.job_id, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -51,7 +52,7 @@ WITH dead AS MATERIALIZED (
 ), page AS MATERIALIZED (
     SELECT l.*, d.name, d.beat_at
     FROM dead d CROSS JOIN LATERAL (
-        SELECT * FROM {lease}
+        SELECT job_id, token, queue, failures, crashes, since, claimed_at, worker_id FROM {lease}
         WHERE worker_id > d.low AND worker_id < d.high AND job_id > %(after)s::uuid
         ORDER BY job_id LIMIT %(limit)s::int
     ) l

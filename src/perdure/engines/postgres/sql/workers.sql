@@ -16,7 +16,7 @@ UPDATE {worker} SET dead_at = coalesce(%(now)s::timestamptz, now())
 WHERE id = %(worker)s::bigint AND dead_at IS NULL;
 
 -- name: cancel_requests
-SELECT job_id::text, token FROM {lease} WHERE worker_id = %(worker)s::bigint AND cancel_at IS NOT NULL
+SELECT job_id::text, token, cancel_why FROM {lease} WHERE worker_id = %(worker)s::bigint AND cancel_at IS NOT NULL
 ORDER BY cancel_at, job_id;
 
 -- name: workers

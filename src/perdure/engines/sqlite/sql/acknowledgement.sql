@@ -79,7 +79,7 @@ WHERE
 DELETE FROM {lease} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: called_off
-SELECT CAST(json_group_array(lease.job_id) AS BLOB)
+SELECT CAST(json_group_array(json_array(lease.job_id, lease.cancel_why)) AS BLOB)
 FROM json_each(:ids) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value
 WHERE lease.cancel_at IS NOT NULL;

@@ -38,7 +38,7 @@ FROM json_each(:ids) AS row CROSS JOIN {parked} AS place ON place.job_id = row.v
 DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: ask_to_stop
-UPDATE {lease} SET cancel_at = :now WHERE job_id IN (SELECT value FROM json_each(:ids));
+UPDATE {lease} SET cancel_at = :now, cancel_why = :why WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: write_audit
 INSERT INTO {audit} (at, actor, action, job_id, details)

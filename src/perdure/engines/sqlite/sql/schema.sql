@@ -79,7 +79,8 @@ CREATE TABLE perdure_lease (
     crashes INTEGER NOT NULL,
     since INTEGER NOT NULL,
     claimed_at INTEGER NOT NULL,
-    cancel_at INTEGER
+    cancel_at INTEGER,
+    cancel_why TEXT
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_lease_cancel ON perdure_lease (worker_id) WHERE cancel_at IS NOT NULL;
@@ -87,6 +88,7 @@ CREATE INDEX perdure_lease_cancel ON perdure_lease (worker_id) WHERE cancel_at I
 CREATE TABLE perdure_migration (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
+    release INTEGER NOT NULL,
     checksum TEXT NOT NULL,
     applied_at INTEGER NOT NULL
 ) STRICT;

@@ -5,15 +5,17 @@ SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :table;
 CREATE TABLE IF NOT EXISTS {migration} (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
+    release INTEGER NOT NULL,
     checksum TEXT NOT NULL,
     applied_at INTEGER NOT NULL
 ) STRICT;
 
 -- name: history
-SELECT number, checksum FROM {migration} ORDER BY number;
+SELECT number, release, checksum FROM {migration} ORDER BY number;
 
 -- name: record
-INSERT INTO {migration} (number, name, checksum, applied_at) VALUES (:number, :name, :checksum, :now);
+INSERT INTO {migration} (number, name, release, checksum, applied_at)
+VALUES (:number, :name, :release, :checksum, :now);
 
 -- name: dump
 SELECT sql FROM sqlite_schema

@@ -10,7 +10,7 @@ UPDATE {worker} SET beat_at = :now WHERE id = :worker_id AND dead_at IS NULL;
 UPDATE {worker} SET dead_at = :now WHERE id = :worker_id AND dead_at IS NULL;
 
 -- name: cancel_requests
-SELECT job_id, token FROM {lease} WHERE worker_id = :worker_id AND cancel_at IS NOT NULL;
+SELECT job_id, token, cancel_why FROM {lease} WHERE worker_id = :worker_id AND cancel_at IS NOT NULL;
 
 -- name: workers
 SELECT

@@ -1,3 +1,4 @@
+-- release: 1
 -- The record of a job is written once and read by key. Where the job stands is told by exactly one row in one of four
 -- narrow tables, its place: ready, lease, parked or finished. Moving a job is deleting one row and inserting another.
 
@@ -52,7 +53,8 @@ CREATE TABLE {lease} (
     crashes integer NOT NULL,
     since timestamptz NOT NULL,
     claimed_at timestamptz NOT NULL,
-    cancel_at timestamptz
+    cancel_at timestamptz,
+    cancel_why text
 ) WITH (
     fillfactor = 90,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,

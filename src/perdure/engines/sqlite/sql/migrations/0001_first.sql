@@ -1,3 +1,4 @@
+-- release: 1
 -- Every time is an integer: microseconds since 1970 in UTC. A job has one record and stands in exactly one place:
 -- ready, lease, parked or finished.
 
@@ -43,7 +44,8 @@ CREATE TABLE {lease} (
     crashes INTEGER NOT NULL,
     since INTEGER NOT NULL,
     claimed_at INTEGER NOT NULL,
-    cancel_at INTEGER
+    cancel_at INTEGER,
+    cancel_why TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX {lease_cancel} ON {lease} (worker_id) WHERE cancel_at IS NOT NULL;
 

@@ -1,0 +1,221 @@
+"""G10: a database that the next release has migrated is worked on by this one, as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from tests.support.behind import query
+from tests.support.jobs import (
+    A_FAILURE,
+    DAY,
+    HOUR,
+    MINUTE,
+    a_job,
+    a_key,
+    apply,
+    claim_one,
+    claim_some,
+    employ,
+    enqueue,
+    only,
+    second_comer,
+    show,
+    start,
+    state_of,
+)
+
+from perdure.clock import ManualClock
+from perdure.domain import transition
+from perdure.domain.job import Intake, OnConflict
+from perdure.domain.states import JobState, Reason
+from perdure.engines.connect import store_for
+from perdure.engines.migrations import RELEASE
+from perdure.errors import SchemaError
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Keep, Page, Wanted
+
+
+def migrate_to(release: int, url: str) -> None:
+    """What a migration of another release may do: add tables, and columns to every table.
+
+    The columns have every name that some other table has, so that a statement of ours that leaves it open whose column
+    it means does not work any more.
+    """
+    tables = sorted(name for (name,) in query(url, _TABLES[_engine(url)]))
+    columns = {table: [name for (name,) in query(url, _COLUMNS[_engine(url)].format(table))] for table in tables}
+    every = sorted({name for names in columns.values() for name in names} | {"hold", "wanted", "worker", "added"})
+    for table in tables:
+        for name in every:
+            if name not in columns[table]:
+                query(url, f'ALTER TABLE {table} ADD COLUMN "{name}" text')
+    query(url, "CREATE TABLE {schedule} (id integer PRIMARY KEY, kind text)")
+    now = "0" if _engine(url) == "sqlite" else "now()"
+    query(
+        url,
+        "INSERT INTO {migration} (number, name, release, checksum, applied_at)"
+        f" VALUES (9999, '9999_more', {release}, 'of a file that we have never seen', {now})",
+    )
+
+
+_TABLES = {
+    "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'perdure_%'",
+    "postgresql": "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'",
+}
+_COLUMNS = {
+    "sqlite": "SELECT name FROM pragma_table_info('{}')",
+    "postgresql": "SELECT attname FROM pg_attribute WHERE attrelid = '{}'::regclass AND attnum > 0",
+}
+
+
+def _engine(url: str) -> str:
+    return url.partition(":")[0]
+
+
+@asynccontextmanager
+async def opened(url: str, clock: ManualClock) -> AsyncIterator[Store]:
+    """A process of this release that starts after the migration."""
+    store = store_for(url, clock)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def live(store: Store, clock: ManualClock) -> None:
+    """The whole life of jobs: in, run, failed, retried, dead, requeued, called off, rescued, looked at, forgotten."""
+    await check_intake(store)
+    await check_failures(store, clock)
+    await check_commands(store)
+    await check_rescue(store, clock)
+    await check_views(store)
+    await check_pruning(store, clock)
+
+
+async def check_intake(store: Store) -> None:
+    worker_id = await employ(store)
+    one = await enqueue(store, tags=("a", "b"), meta='{"x":1}')
+    many = await store.insert([a_job(queue="bulk") for _ in range(300)])
+    assert {receipt.intake for receipt in many} == {Intake.NEW}
+    [again] = await store.insert([a_job(id=one)])
+    assert again.intake is Intake.EXISTING
+    unique = await enqueue(store, unique=a_key())
+    assert await second_comer(store) == (unique, Intake.EXISTING)
+    assert await second_comer(store, OnConflict.REPLACE) == (unique, Intake.REPLACED)
+    claims = await store.claim(worker_id, [Wanted("default", 10), Wanted("bulk", 1_000)])
+    assert len(claims) == 302
+    assert claims[0].tags == ("a", "b")
+    await apply(store, *(transition.succeeded(claim, "1", ("so so",)) for claim in claims if claim.unique))
+    await apply(store, *(transition.succeeded(claim, None, ()) for claim in claims if not claim.unique))
+    assert await store.beat(worker_id)
+
+
+async def check_failures(store: Store, clock: ManualClock) -> None:
+    worker_id = await employ(store)
+    job_id = await enqueue(store, unique=a_key(dead_for=HOUR))
+    claim = await claim_one(store, worker_id)
+    await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE))
+    stale = await store.acknowledge([transition.succeeded(claim, None, ())])
+    assert stale.stale == (claim,)
+    assert (await store.promote(10)).next_due == clock.now() + MINUTE
+    clock.move(MINUTE)
+    assert (await store.promote(10)).by_queue == {"default": 1}
+    again = await claim_one(store, worker_id)
+    assert (again.failures, again.attempt) == (1, 2)
+    await apply(store, transition.died(again, Reason.EXHAUSTED, A_FAILURE))
+    assert [attempt.number for attempt in await store.attempts(job_id)] == [1, 2]
+    assert await second_comer(store) == (job_id, Intake.EXISTING)
+    puzzle = await start(store, kind="unheard of")
+    await apply(store, transition.paused(puzzle, Reason.UNKNOWN_KIND, MINUTE))
+    assert await store.run_now(only(puzzle.job_id), "ada", 10) == [puzzle.job_id]
+    assert (await claim_one(store, worker_id)).unknown_since == clock.now()
+    await store.retire(worker_id)
+
+
+async def check_commands(store: Store) -> None:
+    dead = JobFilter(states=frozenset({JobState.DEAD}), error="no such host")
+    [reborn] = await store.requeue(dead, "ada", 10)
+    view = await show(store, reborn)
+    assert (view.state, view.failures, view.last_error) == (JobState.READY, 0, None)
+    worker_id = await employ(store)
+    claim = await claim_one(store, worker_id)
+    assert claim.job_id == reborn
+    later = await enqueue(store, delay=HOUR)
+    ready = await enqueue(store)
+    which = JobFilter(ids=(reborn, later, ready))
+    assert sorted(await store.cancel(which, "ada", "not needed", 10)) == sorted([reborn, later, ready])
+    [request] = await store.cancel_requests(worker_id)
+    assert (request.job_id, request.why) == (reborn, "not needed")
+    await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE))
+    for job_id in (reborn, later, ready):
+        view = await show(store, job_id)
+        assert (view.state, view.reason) == (JobState.CANCELLED, "cancelled: not needed")
+    assert await store.purge(only(ready), "ada", 10) == [ready]
+
+
+async def check_rescue(store: Store, clock: ManualClock) -> None:
+    claim = await start(store)
+    clock.move(MINUTE)
+    assert await store.bury_silent(timedelta(seconds=30))
+    orphans = {orphan.claim.job_id: orphan for orphan in await store.orphans(100)}
+    assert orphans[claim.job_id].worker == "worker-1"
+    await apply(store, *(transition.crashed(orphan.claim, A_FAILURE) for orphan in orphans.values()))
+    assert await state_of(store, claim.job_id) is JobState.READY
+    back = await claim_some(store, await employ(store))
+    await apply(store, *(transition.succeeded(each, None, ()) for each in back))
+
+
+async def check_views(store: Store) -> None:
+    await enqueue(store, delay=HOUR)
+    await enqueue(store, queue="aside")
+    claim = await start(store)
+    for state in (JobState.SCHEDULED, JobState.READY, JobState.RUNNING, JobState.SUCCEEDED, JobState.CANCELLED):
+        which = JobFilter(states=frozenset({state}), kind="greet")
+        views = await store.jobs(which, Page(5))
+        assert views
+        assert {view.state for view in views} == {state}
+    counted = {count.state: count.jobs for count in await store.counts() if count.queue == "default"}
+    assert counted[JobState.RUNNING] == 1
+    assert {waiting.queue for waiting in await store.waiting()} == {"aside"}
+    assert any(worker.running == 1 for worker in await store.workers())
+    await store.diagnose()
+    await apply(store, transition.succeeded(claim, None, ()))
+    assert len(await store.cancel(JobFilter(), "ada", "", 10)) == 2
+
+
+async def check_pruning(store: Store, clock: ManualClock) -> None:
+    clock.move(100 * DAY)
+    while await store.prune(Keep(succeeded=DAY, cancelled=DAY, dead=DAY), 1_000):
+        pass
+    assert not await store.jobs(JobFilter(), Page())
+
+
+async def test_g10_a_process_of_this_release_goes_on_after_the_next_has_migrated(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    """Statements that it has prepared before are used again afterwards."""
+    await live(store, clock)
+    migrate_to(RELEASE + 1, engine_url)
+    await live(store, clock)
+
+
+async def test_g10_a_process_of_this_release_can_be_started_after_the_next_has_migrated(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    migrate_to(RELEASE + 1, engine_url)
+    async with opened(engine_url, clock) as late:
+        assert await late.migrate() == []
+        await late.check_schema()
+        await live(late, clock)
+
+
+async def test_g10_a_release_that_is_no_neighbour_is_refused(store: Store, engine_url: str) -> None:
+    migrate_to(RELEASE + 2, engine_url)
+    wrong = rf"release {RELEASE + 2} .*release {RELEASE} .*upgrade perdure"
+    with pytest.raises(SchemaError, match=wrong):
+        await store.check_schema()
+    with pytest.raises(SchemaError, match=wrong):
+        await store.migrate()

@@ -1,0 +1,60 @@
+"""What only this engine's acknowledgements have: row locks, which must be taken in one order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from tests.engines.postgres.conftest import Ask, eventually
+from tests.support.jobs import A_FAILURE, a_job, claim_some, employ, numbered_id
+
+from perdure.domain import transition
+from perdure.domain.job import Claim
+from perdure.domain.states import Reason
+from perdure.domain.transition import Transition
+from perdure.engines.postgres.store import PostgresStore
+
+WAITING = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+
+
+def done(claim: Claim) -> Transition:
+    return transition.succeeded(claim, None, ())
+
+
+def failed(claim: Claim) -> Transition:
+    return transition.retrying(claim, Reason.FAILED, A_FAILURE, timedelta(0))
+
+
+@pytest.mark.parametrize("end", [done, failed])
+async def test_two_that_acknowledge_the_same_claims_cannot_wait_for_each_other(
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, end: Callable[[Claim], Any]
+) -> None:
+    """While it waits for the first job of all, it holds none that somebody else might take before."""
+    jobs = [a_job(id=numbered_id(number)) for number in (1, 2, 3)]
+    await pg_store.insert(jobs)
+    claims = {claim.job_id: claim for claim in await claim_some(pg_store, await employ(pg_store))}
+    with psycopg.connect(postgres_url, options=f"-c search_path={schema}") as other:
+        other.execute("SELECT FROM lease WHERE job_id = %s FOR UPDATE", [jobs[0].id])
+        answer = asyncio.create_task(pg_store.acknowledge([end(claims[job.id]) for job in reversed(jobs)]))
+
+        async def waits() -> object:
+            return ask(WAITING, schema)
+
+        await eventually(waits)
+        free = ask("SELECT job_id::text FROM lease ORDER BY job_id FOR UPDATE SKIP LOCKED")
+        assert [job_id for (job_id,) in free] == [jobs[1].id, jobs[2].id]
+    assert (await asyncio.wait_for(answer, 10)).applied == 3
+
+
+async def test_those_that_are_stale_are_told_apart_in_any_order(pg_store: PostgresStore) -> None:
+    jobs = [a_job(id=numbered_id(number)) for number in (1, 2, 3)]
+    await pg_store.insert(jobs)
+    claims = {claim.job_id: claim for claim in await claim_some(pg_store, await employ(pg_store))}
+    first, second, third = (claims[job.id] for job in jobs)
+    await pg_store.acknowledge([done(second)])
+    answer = await pg_store.acknowledge([done(third), failed(second), done(first)])
+    assert (answer.applied, answer.stale) == (2, (second,))
