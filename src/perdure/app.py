@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
@@ -36,6 +36,7 @@ from perdure.policy.retry import DEFAULT_RETRY, RetrySource
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
 from perdure.storage.port import BorrowingStore, Store
+from perdure.storage.supply import Supply
 from perdure.worker.context import Context
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.worker import Worker
@@ -194,8 +195,8 @@ class App:
 
         `connection` makes them part of the caller's own transaction, as in `Job.using`.
         """
-        batch = list(calls)
-        receipts = await self._put_all([call.job for call in batch], connection)
+        batch: list[Call[R]] = []
+        receipts = await self._put_all(Supply(_jobs_of(calls, batch)), connection)
         return [Handle(self, call.kind, receipt) for call, receipt in zip(batch, receipts, strict=True)]
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]], *, connection: Any = None) -> list[Handle[R]]:
@@ -307,9 +308,9 @@ class App:
         """Run one of this app's coroutines to its end, for callers without an event loop."""
         return self._portal.call(coroutine)
 
-    async def _put_all(self, jobs: list[NewJob], connection: Any) -> list[Receipt]:
+    async def _put_all(self, jobs: Sequence[NewJob], connection: Any) -> list[Receipt]:
         if connection is not None:
-            return await self._unopened.through(connection).insert(jobs)
+            return await self._unopened.through(connection).insert(list(jobs))
         doorway: Doorway = await self._stores.here()
         return await doorway.gatherer.put_all(jobs)
 
@@ -319,3 +320,10 @@ class App:
 
     def _make_store(self) -> Store:
         return store_for(self.url, self._clock)
+
+
+def _jobs_of(calls: Iterable[Call[R]], batch: list[Call[R]]) -> Iterator[NewJob]:
+    """The jobs of calls, one by one; the calls themselves are kept in `batch`."""
+    for call in calls:
+        batch.append(call)
+        yield call.job

@@ -22,7 +22,7 @@ class Failure(Struct, frozen=True):
         return f"{self.error_type}: {self.message}"
 
 
-class Done(Struct, frozen=True):
+class Done(Struct, frozen=True, gc=False):
     """The handler returned. `result` is JSON, None when it returned None; warnings make it "done with warnings"."""
 
     result: str | None = None

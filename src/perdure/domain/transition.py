@@ -16,7 +16,7 @@ from perdure.domain.outcome import Failure
 from perdure.domain.states import JobState, Reason
 
 
-class Transition(Struct, frozen=True):
+class Transition(Struct, frozen=True, gc=False):
     """Where a claimed job goes next, and why.
 
     `wait` None on a parked state means: until somebody resumes it. `failure` not None makes an attempt record.

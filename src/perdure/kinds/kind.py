@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.kinds.signature import Signature
-from perdure.policy.retry import RetrySource, read_policy
+from perdure.policy.retry import Retry, RetrySource, read_policy
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
 
@@ -47,6 +47,8 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
 
         For show only: what a failure means is decided by the policy itself, when it happens.
         """
+        if type(self.retry) is Retry:
+            return self.retry.attempts
         try:
             return read_policy(self.retry).attempts
         except Exception:  # noqa: BLE001 - a function of the user's own

@@ -39,6 +39,7 @@ class Signature:
         self._known = frozenset(self.names)
         self._positional = tuple(p.name for p in self.parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY)
         self._keyword_only = self.names[len(self._positional) :]
+        self._plain = len(self.names) if len(self._positional) == len(self.names) else -1
         self._required = frozenset(p.name for p in self.parameters if p.default is inspect.Parameter.empty)
 
     @cached_property
@@ -64,6 +65,8 @@ class Signature:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name; a wrong number or name raises PayloadError as the call itself would."""
+        if not kwargs and len(args) == self._plain:
+            return dict(zip(self.names, args, strict=True))
         if len(args) > len(self._positional):
             raise PayloadError(
                 "arguments", f"of {self._handler.__qualname__}: takes {len(self._positional)}, got {len(args)}"

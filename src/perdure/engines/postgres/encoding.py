@@ -13,7 +13,7 @@ from perdure.errors import ArgumentError
 Texts = dict[str, str | None]
 
 _CHUNK: Final = 2_500
-_CHUNK_LETTERS: Final = 4_000_000
+CHUNK_LETTERS: Final = 4_000_000
 
 _Reader = Callable[[NewJob], str | None]
 
@@ -51,7 +51,7 @@ def in_chunks(jobs: Sequence[NewJob], size: int = _CHUNK) -> Iterator[Sequence[N
     start = weight = 0
     for end, job in enumerate(jobs):
         weight += len(job.args)
-        if end - start >= size or (weight > _CHUNK_LETTERS and end > start):
+        if end - start >= size or (weight > CHUNK_LETTERS and end > start):
             yield jobs[start:end]
             start, weight = end, len(job.args)
     if start < len(jobs):

@@ -23,6 +23,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import (
+    CHUNK_LETTERS,
     Texts,
     encode_full,
     encode_one,
@@ -35,9 +36,11 @@ from perdure.engines.postgres.encoding import (
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.wire import Wire
 from perdure.errors import DuplicateJobError, StoreUnavailable
+from perdure.storage.supply import Supply
 
 _PAUSES: Final = (0.01, 0.02, 0.04)
 _FULL_CHUNK: Final = 1_000
+_STREAMED: Final = 2_500
 
 Rows = Sequence[Sequence[Any]]
 
@@ -224,12 +227,12 @@ class PostgresIntake:
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store all these jobs in one transaction and answer in their order."""
+        if isinstance(jobs, Supply) and jobs.up_to(_STREAMED) == _STREAMED:
+            return await self._pool.transaction(lambda wire: self._insert_supply(wire, jobs))
         if not jobs:
             return []
         if not needs_transaction(jobs):
             return await self._pool.run(lambda wire: self._follow_plan(wire, jobs))
-        if all(map(is_plain, jobs)):
-            return await self._pool.transaction(lambda wire: self._insert_many(wire, jobs))
         return await self._pool.transaction(lambda wire: self._follow_plan(wire, jobs))
 
     def _now(self) -> datetime | None:
@@ -238,18 +241,25 @@ class PostgresIntake:
     async def _follow_plan(self, wire: Wire, jobs: Sequence[NewJob]) -> list[Receipt]:
         return await follow(plan_insert(self._statements, jobs, self._now()), wire.fetch, asyncio.sleep)
 
-    async def _insert_many(self, wire: Wire, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Encode the next chunk in a thread while the server works on this one."""
-        sql, now = self._statements["insert_plain"], self._now()
+    async def _insert_supply(self, wire: Wire, jobs: Supply) -> list[Receipt]:
+        """Make and encode the next jobs while the server works on these."""
         receipts: list[Receipt] = []
-        chunks = list(in_chunks(jobs))
-        params = encode_plain(chunks[0], now)
-        for position, chunk in enumerate(chunks):
-            writing = asyncio.create_task(wire.fetch(sql, params))
+        chunk, params = self._next_chunk(jobs, 0)
+        while chunk:
+            writing = asyncio.create_task(self._write_chunk(wire, chunk, params))
             try:
-                if position + 1 < len(chunks):
-                    params = await asyncio.to_thread(encode_plain, chunks[position + 1], now)
+                await asyncio.sleep(0)  # it is on its way
+                chunk, params = self._next_chunk(jobs, len(receipts) + len(chunk))
             finally:
-                rows = await writing
-            receipts += read_plain(chunk, rows)
+                receipts += await writing
         return receipts
+
+    def _next_chunk(self, jobs: Supply, start: int) -> tuple[list[NewJob], Texts | None]:
+        chunk = jobs[start : start + _STREAMED]
+        light = sum(len(job.args) for job in chunk) <= CHUNK_LETTERS
+        return chunk, encode_plain(chunk, self._now()) if chunk and light and all(map(is_plain, chunk)) else None
+
+    async def _write_chunk(self, wire: Wire, chunk: list[NewJob], params: Texts | None) -> list[Receipt]:
+        if params is None:
+            return await self._follow_plan(wire, chunk)
+        return read_plain(chunk, await wire.fetch(self._statements["insert_plain"], params))

@@ -1,0 +1,44 @@
+"""Jobs that are made while they are stored.
+
+Making a job (checking and encoding its arguments) takes about as long as storing it. Handed over as a supply, the next
+jobs are made while the database works on the last ones. Each is made once, however often it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import overload
+
+from perdure.domain.job import NewJob
+
+
+class Supply(Sequence[NewJob]):
+    """A sequence whose end is not known until somebody asks for it."""
+
+    def __init__(self, source: Iterable[NewJob]) -> None:
+        self._source = iter(source)
+        self._made: list[NewJob] = []
+
+    def up_to(self, end: int) -> int:
+        """Make jobs until there are `end` of them, if the source gives so many; how many there are."""
+        missing = end - len(self._made)
+        if missing > 0:
+            self._made.extend(islice(self._source, missing))
+        return len(self._made)
+
+    def __len__(self) -> int:
+        self._made.extend(self._source)
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, index: int) -> NewJob: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[NewJob]: ...
+    def __getitem__(self, index: int | slice) -> NewJob | list[NewJob]:
+        last = index if isinstance(index, int) else index.stop
+        if last is None or last < 0:
+            len(self)
+        else:
+            self.up_to(last + 1)
+        return self._made[index]
