@@ -19,6 +19,7 @@ from perdure.errors import StoreError, StoreUnavailable
 from perdure.storage.port import Store
 
 _PAUSE = 0.05
+_LONELY = 8  # after so many without company, others are waited for only every so often
 
 
 class Gatherer:
@@ -29,6 +30,7 @@ class Gatherer:
         self._patience = patience.total_seconds()
         self._waiting: list[tuple[NewJob, asyncio.Future[Receipt]]] = []
         self._busy = False
+        self._alone = 0  # how many in a row had no company
         self._task: asyncio.Task[None] | None = None
 
     async def put(self, job: NewJob) -> Receipt:
@@ -39,9 +41,12 @@ class Gatherer:
             return await future
         self._busy = True
         try:
-            await asyncio.sleep(0)  # whoever is about to enqueue as well joins in
+            if self._alone < _LONELY or not self._alone % _LONELY:
+                await asyncio.sleep(0)  # whoever is about to enqueue as well joins in
             if not self._waiting:
+                self._alone += 1
                 return (await self.put_all((job,)))[0]
+            self._alone = 0
             future = asyncio.get_running_loop().create_future()
             self._waiting.insert(0, (job, future))
         finally:
