@@ -13,7 +13,7 @@ from perdure.storage.records import CancelRequest
 
 
 class Canceller(Loop[int]):
-    """Looks every second, and whenever the worker is woken."""
+    """Looks every second."""
 
     name = "canceller"
     interval = timedelta(seconds=1)

@@ -147,7 +147,6 @@ class Worker:
             self._fetcher.wake()  # for what came between the first look and now
             async for _ in wakeups:
                 self._fetcher.wake()
-                self._canceller.wake()
 
     def _start(self, claims: list[Claim]) -> None:
         if self._closing:  # they were on their way when the worker began to close

@@ -82,12 +82,12 @@ class Database:
         """Do work in a transaction that may write; when the future is done, its effect is durable."""
         return _opened(self._writer).submit(work)
 
-    def write_now(self, work: Work[T]) -> T:
+    def write_now(self, work: Work[T], *, flushes: bool = True) -> T:
         """Do a small piece of work at once, here, if nothing is in the way; raises NotNow if nothing was done."""
         writer, express = self._writer, self._express
         if writer is None or express is None or not writer.is_settled():
             raise NotNow
-        result, rings = express.write(work)
+        result, rings = express.write(work, flushes=flushes)
         if rings:
             self.notify()
         return result

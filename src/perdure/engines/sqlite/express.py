@@ -52,17 +52,25 @@ class Express:
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._closed_until = 0.0
+        self._flushes = True
         self._pace = 0.0  # the recent average of seconds per write
         self._commits = 0
 
-    def write(self, work: Work[T]) -> tuple[T, bool]:
-        """Do the work and commit; its result, and whether it made jobs ready. Raises NotNow if it was not done."""
+    def write(self, work: Work[T], *, flushes: bool) -> tuple[T, bool]:
+        """Do the work and commit; its result, and whether it made jobs ready. Raises NotNow if it was not done.
+
+        Without a flush the commit survives the death of every process, but a power cut may undo it, and with it
+        nothing that was flushed before or is flushed after.
+        """
         connection = self._connection
         begun = time.monotonic()
         if connection is None or begun < self._closed_until:
             self._prepare()
             raise NotNow
         try:
+            if flushes is not self._flushes:
+                connection.run(f"PRAGMA synchronous = {'FULL' if flushes else 'NORMAL'}")
+                self._flushes = flushes
             connection.run("BEGIN IMMEDIATE")
         except StoreBusy:
             raise NotNow from None
@@ -104,6 +112,7 @@ class Express:
             return  # whatever is the matter, the usual way will tell
         connection.run("PRAGMA wal_autocheckpoint = 0")
         connection.run("PRAGMA cache_size = -4000")
+        self._flushes = True
         self._connection = connection
 
     def _roll_back(self, connection: Connection) -> None:
