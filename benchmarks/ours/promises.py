@@ -103,8 +103,8 @@ def _write_history(engine: Engine, database: str, history: int) -> None:
             f"""INSERT INTO perdure.job (id, kind, queue, priority, args, created_at, crash_limit)
                 SELECT gen_random_uuid(), 'old', 'default', 5, '{{}}', now(), 3 FROM generate_series(1, {history})""",
             """INSERT INTO perdure.finished
-                 (job_id, state, reason, started_at, finished_at, failures, crashes, since)
-               SELECT id, 'succeeded', 'done', now(), now(), 0, 0, now() FROM perdure.job WHERE kind = 'old'""",
+                 (job_id, queue, state, reason, started_at, finished_at, failures, crashes, since)
+               SELECT id, 'default', 'succeeded', 'done', now(), now(), 0, 0, now() FROM perdure.job WHERE kind = 'old'""",
         )
         settle(engine, database)
         return
@@ -113,12 +113,13 @@ def _write_history(engine: Engine, database: str, history: int) -> None:
     connection = apsw.Connection(database)
     connection.execute(
         f"""WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {history})
-            INSERT INTO perdure_job (id, kind, queue, priority, args, created_at, crash_limit)
-            SELECT lower(hex(randomblob(16))), 'old', 'default', 5, '{{}}', 0, 3 FROM n"""
+            INSERT INTO perdure_job (id, kind, queue, priority, args, created_at, crash_limit, turn)
+            SELECT lower(hex(randomblob(16))), 'old', 'default', 5, '{{}}', 0, 3, 0 FROM n"""
     )
     connection.execute(
-        """INSERT INTO perdure_finished (job_id, state, reason, started_at, finished_at, failures, crashes, since)
-           SELECT id, 'succeeded', 'done', 0, 0, 0, 0, 0 FROM perdure_job WHERE kind = 'old'"""
+        """INSERT INTO perdure_finished
+             (job_id, queue, state, reason, started_at, finished_at, failures, crashes, since)
+           SELECT id, 'default', 'succeeded', 'done', 0, 0, 0, 0, 0 FROM perdure_job WHERE kind = 'old'"""
     )
     connection.close()
 
