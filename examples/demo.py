@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from perdure import App, Backoff, Context, JobState, Permanent, Retry, Snooze, Unique, WorkerSettings
+from perdure import (
+    App,
+    Backoff,
+    Context,
+    JobFilter,
+    JobState,
+    Page,
+    Permanent,
+    Retry,
+    Snooze,
+    Unique,
+    WorkerSettings,
+)
 from perdure.domain.states import FINAL
 from perdure.events import Event, JobDied, JobRetrying, JobsRescued, WorkerClosed, WorkerOpened
-from perdure.storage.records import JobFilter, Page
 
 QUICK = Retry(attempts=3, backoff=Backoff.exponential("500ms", cap="2s"))
 URL = os.environ.get("PERDURE_DEMO_URL") or f"sqlite:///{tempfile.mkdtemp(prefix='perdure-demo-')}/demo.db"
@@ -151,4 +163,5 @@ if __name__ == "__main__":
     finally:
         REPAIRED.unlink(missing_ok=True)
     if picture := os.environ.get("PERDURE_DEMO_PICTURE"):
-        console.save_svg(picture, title="make demo")
+        drawing = console.export_svg(title="make demo")
+        Path(picture).write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL), encoding="utf-8")

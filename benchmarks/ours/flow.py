@@ -1,6 +1,6 @@
 """Full flow for over a minute, to see whether a worker keeps its pace while history and dead rows pile up.
 
-A producer keeps the queue between two marks, one worker empties it. What is compared is the number of jobs acknowledged
+A producer keeps the queue filled, one worker empties it. What is compared is the number of jobs acknowledged
 in the last 15 seconds against the first 15. On PostgreSQL also with a snapshot held open all the while (a backup, a
 long report), which stops vacuum.
 """
@@ -10,29 +10,32 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 from benchmarks.harness.contestant import Engine
 from benchmarks.harness.databases import new_database
 from benchmarks.ours.addresses import address
-from perdure import App
+from perdure import App, WorkerSettings
 
 WARM_UP = 3
 WINDOW = 15
 LENGTH = 75
-LOW, HIGH = 20_000, 60_000
+HIGH = 60_000  # jobs in the queue
+PIECE = 10_000
 
 
 def steadiness(engine: Engine, server: str, *, held_snapshot: bool = False, seconds: int = LENGTH) -> dict[str, float]:
     """The rates of the first and last window, and their ratio."""
-    with new_database(engine, server) as database:
+    with new_database(engine, server) as database, tempfile.NamedTemporaryFile(prefix="flow-") as progress:
         url = address(engine, database)
         asyncio.run(_prepare(url))
         hold = _held_snapshot(database) if held_snapshot else nullcontext()
-        with hold, _process("produce", url), _process("work", url) as worker:
-            counts = _counts_each_second(worker, seconds)
+        with hold, _process("produce", url, progress.name), _process("work", url, progress.name):
+            counts = _counts_each_second(Path(progress.name), seconds)
     first = (counts[WINDOW] - counts[0]) / WINDOW
     last = (counts[-1] - counts[-1 - WINDOW]) / WINDOW
     return {"first": first, "last": last, "ratio": last / first}
@@ -59,50 +62,56 @@ def _held_snapshot(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def _process(role: str, url: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "benchmarks.ours.flow", role, url]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def _process(role: str, url: str, progress: str) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.ours.flow", role, url, progress])
     try:
-        yield process
+        yield
     finally:
         process.kill()
         process.wait()
-        if process.stdout:
-            process.stdout.close()
 
 
-def _counts_each_second(worker: subprocess.Popen[str], seconds: int) -> list[int]:
-    assert worker.stdout is not None
-    lines = [int(worker.stdout.readline()) for _ in range(WARM_UP + seconds + 1)]
-    return lines[WARM_UP:]
+def _counts_each_second(progress: Path, seconds: int) -> list[int]:
+    while not _acknowledged(progress):
+        time.sleep(0.05)
+    begun = time.monotonic() + WARM_UP
+    counts = []
+    for second in range(seconds + 1):
+        time.sleep(max(begun + second - time.monotonic(), 0))
+        counts.append(_acknowledged(progress))
+    return counts
 
 
-async def _work(url: str) -> None:
-    from perdure import WorkerSettings  # noqa: PLC0415 - a role of this file
+def _acknowledged(progress: Path) -> int:
+    return int(progress.read_text() or 0)
 
+
+def _tell(progress: Path, acknowledged: int) -> None:
+    with progress.open("r+b") as file:  # written over in place: a reader never sees half of it
+        file.write(b"%012d" % acknowledged)
+
+
+async def _work(url: str, progress: Path) -> None:
     async with App(url) as app:
         app.job(_noop)
         worker = await app.worker(WorkerSettings(concurrency=1_000))
         running = asyncio.create_task(worker.run())
-        begun = time.monotonic()
-        second = 0
         while not running.done():
-            second += 1
-            await asyncio.sleep(begun + second - time.monotonic())
-            print(worker.acknowledged, flush=True)
+            await asyncio.sleep(0.05)
+            _tell(progress, worker.acknowledged)
 
 
-async def _produce(url: str) -> None:
+async def _produce(url: str, progress: Path) -> None:
+    produced = HIGH
     async with App(url) as app:
         noop = app.job(_noop)
-        store = await app.store()
         while True:
-            ready = sum(count.jobs for count in await store.counts(cap=HIGH) if count.state == "ready")
-            if ready < LOW:
-                await app.enqueue_many(noop.call(index) for index in range(LOW))
+            if produced - _acknowledged(progress) < HIGH - PIECE:
+                await app.enqueue_many(noop.call(index) for index in range(PIECE))
+                produced += PIECE
             else:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.01)
 
 
 if __name__ == "__main__":
-    asyncio.run({"work": _work, "produce": _produce}[sys.argv[1]](sys.argv[2]))
+    asyncio.run({"work": _work, "produce": _produce}[sys.argv[1]](sys.argv[2], Path(sys.argv[3])))

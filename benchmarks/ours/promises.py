@@ -104,7 +104,8 @@ def _write_history(engine: Engine, database: str, history: int) -> None:
                 SELECT gen_random_uuid(), 'old', 'default', 5, '{{}}', now(), 3 FROM generate_series(1, {history})""",
             """INSERT INTO perdure.finished
                  (job_id, queue, state, reason, started_at, finished_at, failures, crashes, since)
-               SELECT id, 'default', 'succeeded', 'done', now(), now(), 0, 0, now() FROM perdure.job WHERE kind = 'old'""",
+               SELECT id, 'default', 'succeeded', 'done', now(), now(), 0, 0, now()
+               FROM perdure.job WHERE kind = 'old'""",
         )
         settle(engine, database)
         return

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from perdure.clock import Clock, SystemClock
 from perdure.domain.duration import Duration, parse_duration
@@ -30,7 +30,6 @@ from perdure.kinds.signature import Signature
 from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.portal import Portal
 from perdure.lifecycle.stores import Doorway, Stores
-from perdure.operate.desk import Desk
 from perdure.options import checked_name, checked_names, checked_priority, refuse_misspelt
 from perdure.policy.retry import DEFAULT_RETRY, RetrySource
 from perdure.policy.triage import Triage
@@ -39,7 +38,10 @@ from perdure.storage.port import BorrowingStore, Store
 from perdure.storage.supply import Supply
 from perdure.worker.context import Context
 from perdure.worker.settings import WorkerSettings
-from perdure.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from perdure.operate.desk import Desk
+    from perdure.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -213,6 +215,8 @@ class App:
 
     async def desk(self, actor: str) -> Desk:
         """The operator's desk: views, and commands that the audit trail records under the name of `actor`."""
+        from perdure.operate.desk import Desk  # noqa: PLC0415 - who only enqueues needs none
+
         return Desk(await self.store(), actor)
 
     async def worker(self, settings: WorkerSettings | None = None) -> Worker:
@@ -220,6 +224,8 @@ class App:
 
         Without `settings` it has those of the app.
         """
+        from perdure.worker.worker import Worker  # noqa: PLC0415 - who only enqueues needs none
+
         chosen = settings or self.worker_settings
         for queue in chosen.queues:
             self.check_queue(queue.name)

@@ -7,12 +7,13 @@ PerdureError
 ├── DuplicateJobError      unique key held, and the caller asked for on_conflict="reject"
 ├── NotFoundError          no such job, kind or queue
 ├── ConflictError          the job is in a state in which this cannot be done
+├── JobNotSuccessful       a job whose result was awaited died or was cancelled
 ├── ProcessDied            the process of an isolated attempt ended before its handler had returned
-├── StoreError             the database failed us
-│   ├── StoreUnavailable   it cannot be reached now; trying again later may work
-│   ├── StoreRefused       it is reachable and refuses: read-only, full, no rights, unsafe file system
-│   └── SchemaError        its schema is missing, damaged, or too new for this code
-└── ForkError              a connection was carried over a fork
+└── StoreError             the database failed us
+    ├── StoreUnavailable   it cannot be reached now; trying again later may work
+    ├── StoreRefused       it is reachable and refuses: read-only, full, no rights, unsafe file system
+    ├── SchemaError        its schema is missing, damaged, or too new for this code
+    └── ForkError          it was opened before a fork, and used after it
 """
 
 from __future__ import annotations
@@ -90,4 +91,4 @@ class SchemaError(StoreError):
 
 
 class ForkError(StoreError):
-    """A store opened before a fork was used after it."""
+    """A store opened before a fork was used after it; for SQLite, also: its file was opened anew in the child."""

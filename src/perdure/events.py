@@ -174,13 +174,22 @@ class StaleWrites(Event, frozen=True):
 
 
 class RecordRefused(Event, frozen=True):
-    """The database refuses one acknowledgement again and again; the job comes back when this worker ends."""
+    """The database refuses what an acknowledgement holds; the job goes to the dead letters with the cause."""
 
     sentence: ClassVar[str] = "acknowledgement refused by the database"
     level: ClassVar[str] = "error"
     job_id: str
     kind: str
     error: str
+
+
+class RecordsLeft(Event, frozen=True):
+    """A worker closed before it could record the ends of these many attempts; those jobs come back."""
+
+    sentence: ClassVar[str] = "worker closed with attempts that could not be recorded"
+    level: ClassVar[str] = "error"
+    worker: str
+    attempts: int
 
 
 class StoreTrouble(Event, frozen=True):

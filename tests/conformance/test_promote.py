@@ -47,7 +47,7 @@ async def test_a_parked_job_becomes_ready_at_its_time_and_not_before(
     job_id = await job_in(state, store)
     due_at = clock.now() + HOUR
     clock.move(HOUR - INSTANT)
-    assert await store.promote(10) == Promoted({}, due_at)
+    assert await store.promote(10) == Promoted({}, due_at, INSTANT)
     assert await state_of(store, job_id) is state
     clock.move(INSTANT)
     assert await store.promote(10) == Promoted({"default": 1}, None)
@@ -69,7 +69,7 @@ async def test_oldest_due_first_up_to_the_limit(store: Store, clock: ManualClock
     ids = {minute: await enqueue(store, delay=minute * MINUTE, priority=minute) for minute in minutes}
     start_at = clock.now()
     clock.move(HOUR)
-    assert await store.promote(2) == Promoted({"default": 2}, start_at + 5 * MINUTE)
+    assert await store.promote(2) == Promoted({"default": 2}, start_at + 5 * MINUTE, 5 * MINUTE - HOUR)
     ready = await store.jobs(JobFilter(states=frozenset({JobState.READY})), Page())
     assert {view.id for view in ready} == {ids[1], ids[2]}
     assert (await store.promote(2)).total == 2
@@ -109,7 +109,7 @@ async def test_a_job_whose_key_is_held_by_another_stays_parked_for_30_seconds(st
     other = await start(store, unique=a_key())
     clock.move(MINUTE)
     promoted = await store.promote(10)
-    assert promoted == Promoted({}, clock.now() + HELD_FOR)
+    assert promoted == Promoted({}, clock.now() + HELD_FOR, HELD_FOR)
     view = await show(store, claim.job_id)
     assert view.state is JobState.PAUSED
     assert view.reason.startswith(Reason.KEY_HELD)

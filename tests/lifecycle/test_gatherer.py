@@ -11,7 +11,7 @@ import pytest
 from tests.support.jobs import a_job, a_key
 
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
-from perdure.errors import DuplicateJobError, StoreRefused, StoreUnavailable
+from perdure.errors import ArgumentError, DuplicateJobError, StoreRefused, StoreUnavailable
 from perdure.lifecycle.gatherer import Gatherer
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -79,6 +79,15 @@ async def test_a_batch_that_is_refused_is_stored_job_by_job(store: Store) -> Non
     gatherer = Gatherer(Counting(store, StoreRefused("one of them is poison")), PATIENCE)
     receipts = await asyncio.gather(*(gatherer.put(a_job()) for _ in range(5)))
     assert len(receipts) == await stored(store) == 5
+
+
+async def test_a_spoilt_job_is_refused_alone(store: Store) -> None:
+    """Whatever the caller did wrong with one job is none of the others' business."""
+    gatherer = Gatherer(store, PATIENCE)
+    jobs = [a_job(), a_job(kind="half \ud800"), a_job()]
+    answers = await asyncio.gather(*(gatherer.put(job) for job in jobs), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [Receipt, ArgumentError, Receipt]
+    assert await stored(store) == 2
 
 
 @pytest.mark.parametrize("after_commit", [False, True])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from perdure.lifecycle.identity import is_alive, this_process
@@ -20,6 +23,28 @@ def test_a_reused_pid_is_another_process() -> None:
 
 def test_nothing_is_claimed_about_other_hosts() -> None:
     assert is_alive(replace(this_process(), host="elsewhere", started=1))
+
+
+@pytest.mark.parametrize("refusal", [FileNotFoundError, PermissionError])
+@pytest.mark.parametrize(("answer", "alive"), [(None, True), (PermissionError, True), (ProcessLookupError, False)])
+def test_a_process_that_proc_hides_is_gone_only_if_the_kernel_says_so(
+    monkeypatch: pytest.MonkeyPatch, refusal: type[OSError], answer: type[OSError] | None, alive: bool
+) -> None:
+    """With `hidepid` the processes of other users are not to be seen in /proc."""
+    other = replace(this_process(), pid=4_000_000, started=1)
+
+    def hide(path: Path, **_: str) -> str:
+        raise refusal(path)
+
+    def kill(pid: int, signal: int) -> None:
+        assert (pid, signal) == (other.pid, 0)
+        if answer is not None:
+            raise answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", hide)
+        patch.setattr(os, "kill", kill)
+        assert is_alive(other) is alive
 
 
 def test_a_process_that_has_ended_is_gone_even_before_it_is_reaped() -> None:

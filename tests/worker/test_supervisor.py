@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support import charge
@@ -96,6 +98,25 @@ async def test_one_that_dies_is_replaced_and_its_cause_told(house: House, tmp_pa
     await noted_by(tmp_path, 3)
     [died] = [event for event in house.events if isinstance(event, WorkerProcessDied)]
     assert (died.pid, "SIGKILL" in died.cause) == (victim, True)
+    house.supervisor.stop()
+    assert await asyncio.wait_for(running, 30) == EXIT_OK
+
+
+async def test_one_that_cannot_be_started_now_is_met_with_patience(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, refusals = asyncio.create_subprocess_exec, [BlockingIOError(errno.EAGAIN, "no process to spare")]
+
+    async def sometimes(*command: str, **options: Any) -> Process:
+        if refusals:
+            raise refusals.pop()
+        return await start(*command, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", sometimes)
+    running = house.start("obey", processes=2)
+    await noted_by(tmp_path, 2)
+    [died] = [event for event in house.events if isinstance(event, WorkerProcessDied)]
+    assert "no process to spare" in died.cause
     house.supervisor.stop()
     assert await asyncio.wait_for(running, 30) == EXIT_OK
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from perdure.domain.job import NewJob, OnConflict, Receipt
-from perdure.errors import StoreError, StoreUnavailable
+from perdure.errors import PerdureError, StoreUnavailable
 from perdure.storage.port import Store
 
 _PAUSE = 0.05
@@ -98,7 +98,7 @@ class Gatherer:
                         future.set_result(receipt)
         except StoreUnavailable as error:
             _fail(together, error)
-        except StoreError:
+        except PerdureError:
             await self._one_by_one(together)
         except BaseException as error:
             _fail(batch, error)

@@ -33,22 +33,40 @@ def this_host() -> str:
 def this_process() -> ProcessIdentity:
     """The identity of the calling process."""
     pid = os.getpid()
-    return ProcessIdentity(this_host(), pid, _start_time(pid) or 0)
+    try:
+        started = _start_time(pid)
+    except OSError:
+        started = None
+    return ProcessIdentity(this_host(), pid, started or 0)
 
 
 def is_alive(process: ProcessIdentity) -> bool:
     """Whether this very process still exists; asked only of processes of this host. When in doubt, it does."""
     if process.host != this_host() or not Path("/proc/self/stat").exists():
         return True
-    return _start_time(process.pid) == process.started
+    try:
+        return _start_time(process.pid) == process.started
+    except OSError:
+        return _exists(process.pid)
+
+
+def _exists(pid: int) -> bool:
+    """Whether there is such a process at all, even one that /proc hides from us (`hidepid`)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and belongs to somebody else
+    return True
 
 
 def _start_time(pid: int) -> int | None:
-    """The start time of a process in kernel ticks since boot; None if there is no such process, or only its remains."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+    """The start time of a process in kernel ticks since boot; None if only its remains are left.
+
+    Raises OSError if there is nothing to read: no such process, or one that is hidden.
+    """
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     fields = stat.rpartition(")")[2].split()
     if fields[0] in {"Z", "X"}:
         return None

@@ -1,7 +1,8 @@
 """One open store per event loop, opened when first needed.
 
 A connection belongs to the loop that made it, and to the process that made it: a store opened before a fork is left
-alone in the child, which opens its own.
+alone in the child, which opens its own; where that cannot be done safely (SQLite), opening raises ForkError. The store
+of a loop that was closed without closing the store is let go of by whoever comes next.
 """
 
 from __future__ import annotations
@@ -50,16 +51,29 @@ class Stores:
         async with self._opening.setdefault(loop, asyncio.Lock()):
             doorway = self._open.get(loop)
             if doorway is None:
+                await self._let_go_of_forsaken()
                 store = self._make()
                 await open_checked(store, migrate=self.migrate)
                 doorway = self._open[loop] = Doorway(store, Gatherer(store, self._patience))
         return doorway
 
     async def close(self) -> None:
-        """Close the store of the running loop, if there is one."""
+        """Close the store of the running loop, if there is one, and those of loops that are closed."""
+        if self._pid != os.getpid():
+            self._after_fork()
         doorway = self._open.pop(asyncio.get_running_loop(), None)
         if doorway is not None:
             await doorway.store.close()
+        await self._let_go_of_forsaken()
+
+    async def _let_go_of_forsaken(self) -> None:
+        """Nobody can use the stores of closed loops any more, and each of them keeps its loop from being collected."""
+        for reference in self._open.keyrefs():
+            loop = reference()
+            if loop is not None and loop.is_closed():
+                doorway = self._open.pop(loop, None)
+                if doorway is not None:
+                    await asyncio.to_thread(doorway.store.abandon)
 
     def _after_fork(self) -> None:
         _LEFT_BEHIND.extend(self._open.values())

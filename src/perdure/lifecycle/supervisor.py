@@ -114,7 +114,11 @@ class Supervisor:
         patience = Patience()
         while not self._stopping.is_set():
             started = time.monotonic()
-            process = await self._start(place)
+            try:
+                process = await self._start(place)
+            except OSError as error:  # no process or memory to spare: the other workers go on
+                await self._rest(place, 0, f"could not be started: {error}", patience)
+                continue
             code = await self._until_ended(place, process)
             lived = time.monotonic() - started
             if self._stopping.is_set():
@@ -127,10 +131,13 @@ class Supervisor:
             else:
                 if lived >= _SETTLED:
                     patience.succeeded()
-                wait = patience.failed().total_seconds()
-                self._emitter.emit(WorkerProcessDied(place, process.pid, how_it_ended(code), wait))
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), wait)
+                await self._rest(place, process.pid, how_it_ended(code), patience)
+
+    async def _rest(self, place: int, pid: int, cause: str, patience: Patience) -> None:
+        wait = patience.failed().total_seconds()
+        self._emitter.emit(WorkerProcessDied(place, pid, cause, wait))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), wait)
 
     async def _start(self, place: int) -> Process:
         orders = {_VARIABLE: f"{os.getpid()}:{self._stop_within}"}

@@ -230,5 +230,8 @@ class Store(
     async def close(self) -> None:
         """Finish what was begun and let go of every connection and thread."""
 
+    def abandon(self) -> None:
+        """Let go of every connection and thread of a store whose event loop is closed; blocks meanwhile."""
+
     def sibling(self) -> Store:
         """Another store on the same database with connections of its own, not yet open: for another thread's loop."""

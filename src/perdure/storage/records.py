@@ -28,10 +28,14 @@ class Acknowledged(Struct, frozen=True):
 
 
 class Promoted(Struct, frozen=True):
-    """Parked jobs that became ready, counted by queue, and when the next one is due."""
+    """Parked jobs that became ready, counted by queue, and when the next one is due.
+
+    `next_in` is how long that is from now by the store's clock, which need not be that of this machine.
+    """
 
     by_queue: dict[str, int]
-    next_due: datetime | None
+    next_due: datetime | None = None
+    next_in: timedelta | None = None
 
     @property
     def total(self) -> int:

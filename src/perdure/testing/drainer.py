@@ -49,7 +49,7 @@ class Drainer:
         self._settings = settings
         self._isolate = isolate
         self._chance = random.Random(seed)  # noqa: S311 - jitter hides nothing
-        self._promoter = Promoter(store, app.events, clock, lambda: None)
+        self._promoter = Promoter(store, app.events, lambda: None)
         self._worker_id: WorkerId | None = None
 
     async def drain(

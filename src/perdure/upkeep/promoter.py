@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from perdure.clock import Clock
 from perdure.events import Emitter
 from perdure.lifecycle.loop import Loop
 from perdure.storage.port import Store
@@ -21,10 +20,9 @@ class Promoter(Loop[Promoted]):
     name = "promoter"
     interval = timedelta(seconds=1)
 
-    def __init__(self, store: Store, emitter: Emitter, clock: Clock, on_ready: Callable[[], None]) -> None:
+    def __init__(self, store: Store, emitter: Emitter, on_ready: Callable[[], None]) -> None:
         super().__init__(emitter)
         self._store = store
-        self._clock = clock
         self._on_ready = on_ready
 
     async def tick(self) -> Promoted:
@@ -39,6 +37,6 @@ class Promoter(Loop[Promoted]):
         """At once while there is a backlog, else until the next due time that is known."""
         if did.total >= _BATCH:
             return timedelta(0)
-        if did.next_due is None:
+        if did.next_in is None:
             return self.interval
-        return min(self.interval, max(did.next_due - self._clock.now(), _SHORTEST))
+        return min(self.interval, max(did.next_in, _SHORTEST))

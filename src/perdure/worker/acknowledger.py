@@ -4,7 +4,8 @@ Transitions collect while a flush is under way and go out together when it ends;
 out at the end of the same turn of the event loop. So nothing waits for a timer, a batch is as large as the load makes
 it, and a kill repeats only what ended while one flush took place. While the database is away, full or read-only the
 batch is kept and tried again until it is written: a finished job's acknowledgement is never dropped while the process
-lives.
+lives. A record that fails for a reason of its own holds up nobody: it is tried again after the others, or, if its
+content is to blame, the job goes to the dead letters with the cause in its place.
 
 A flush that failed midway may have been committed all the same. When it is tried again, claims that come back as stale
 are therefore counted as unsure, not as stale writes.
@@ -16,14 +17,17 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from perdure.domain.transition import Transition
+from perdure.domain.outcome import Failure
+from perdure.domain.states import Reason
+from perdure.domain.transition import Transition, died
 from perdure.errors import StoreRefused, StoreUnavailable
-from perdure.events import Emitter, RecordRefused, StaleWrites, StoreRecovered, StoreTrouble
+from perdure.events import Emitter, JobDied, RecordRefused, StaleWrites, StoreRecovered, StoreTrouble
+from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
 from perdure.storage.records import Acknowledged
 
-_TRIES: Final = 5
+_CONTENT: Final = (ValueError, TypeError, OverflowError)  # ArgumentError among them: trying again cannot help
 
 
 class Acknowledger:
@@ -67,14 +71,16 @@ class Acknowledger:
             while self._pending:
                 batch, self._pending = self._pending[: self._batch], self._pending[self._batch :]
                 self._in_flight = len(batch)
-                await self._write(batch)
+                again = await self._write(batch)
+                self._pending += again
                 self._in_flight = 0
                 self._on_room()
         finally:
             self._task = None
 
-    async def _write(self, batch: list[Transition]) -> None:
-        unsure = False
+    async def _write(self, batch: list[Transition], *, unsure: bool = False) -> list[Transition]:
+        """Record these; what comes back is to be tried again later."""
+        replaced = False
         while True:
             try:
                 answer = await self._store.acknowledge(batch)
@@ -84,17 +90,22 @@ class Acknowledger:
                 continue
             except Exception as error:  # noqa: BLE001 - one bad record must not take the others with it
                 if len(batch) > 1:
-                    for transition in batch:
-                        await self._write([transition])
-                    return
-                if self._patience.failures >= _TRIES:
-                    self._patience.succeeded()
-                    self._emitter.emit(RecordRefused(batch[0].claim.job_id, batch[0].claim.kind, str(error)))
-                    return
-                await self._be_patient(error)
+                    return [left for one in batch for left in await self._write([one], unsure=unsure)]
+                if replaced or not isinstance(error, _CONTENT):
+                    await self._be_patient(error)
+                    return batch
+                batch, replaced = [self._refused(batch[0], error)], True
                 continue
             self._settled(answer, unsure=unsure)
-            return
+            return []
+
+    def _refused(self, move: Transition, error: Exception) -> Transition:
+        claim, why = move.claim, f"{type(error).__name__}: {error}"
+        self._emitter.emit(RecordRefused(claim.job_id, claim.kind, why))
+        message = storable(f"the end of the attempt ({move.reason.value}) could not be recorded: {why}", MESSAGE_LIMIT)
+        instead = died(claim, Reason.PERMANENT, Failure("RecordRefused", message))
+        self._emitter.emit(JobDied.by(instead))
+        return instead
 
     async def _be_patient(self, error: Exception) -> None:
         wait = self._patience.failed().total_seconds()

@@ -7,6 +7,7 @@ from typing import Any, Final
 from perdure.domain.outcome import BadArguments, Done, Failed, Failure
 from perdure.errors import PayloadError
 from perdure.kinds.encoding import encode
+from perdure.policy.failures import failure_of, lineage
 
 NOTHING: Final = Done()
 _RESULT_LIMIT: Final = 1024 * 1024
@@ -30,6 +31,16 @@ def done(result: Any) -> Done:
 def bad_arguments(error: PayloadError) -> BadArguments:
     """The stored arguments do not fit the handler."""
     return BadArguments(Failure(type(error).__name__, str(error)))
+
+
+def unreadable(error: Exception) -> BadArguments | Failed:
+    """The stored arguments could not be read: they do not fit, or their types, somebody else's code, failed."""
+    return bad_arguments(error) if isinstance(error, PayloadError) else broken(error)
+
+
+def broken(error: BaseException) -> Failed:
+    """Something went wrong around the handler, for which no triage was made."""
+    return Failed(failure_of(error), kinds=lineage(type(error)))
 
 
 def cancelled_from_inside(error: BaseException) -> Failed:

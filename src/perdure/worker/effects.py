@@ -15,13 +15,13 @@ from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Final
 
-from perdure.domain.outcome import Done, Failed, Outcome
+from perdure.domain.outcome import Done, Outcome
 from perdure.domain.transition import Transition
 from perdure.errors import ConflictError
 from perdure.lifecycle.at_once import at_once
-from perdure.policy.failures import failure_of, lineage
 from perdure.storage.port import Effects, EffectStore
 from perdure.storage.records import Acknowledged
+from perdure.worker.attempt import broken
 
 _ABANDONING: Final[set[asyncio.Task[None]]] = set()
 
@@ -62,18 +62,19 @@ class AttemptEffects:
         if self._effects is None:
             return outcome
         if not isinstance(outcome, Done):
-            await self._effects.undo()
+            await self.undo()
             return outcome
         try:
             self.answer = await self._effects.commit_with(decide(outcome))
         except Exception as error:  # noqa: BLE001 - whatever it is, the attempt has not succeeded as far as we know
-            return Failed(failure_of(error), kinds=lineage(type(error)))
+            return broken(error)
         return None
 
     async def undo(self, *, forced: bool = False) -> None:
-        """Roll back, unless it is over."""
+        """Roll back, unless it is over. Never raises: what cannot be rolled back was not committed either."""
         if self._effects is not None:
-            await self._effects.undo(forced=forced)
+            with suppress(Exception):
+                await self._effects.undo(forced=forced)
 
     def abandon(self) -> None:
         """Roll back although the handler is still at it: it was given up, and must not hold locks any longer."""

@@ -16,17 +16,17 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Outcome, UnknownKind
-from perdure.domain.states import JobState
-from perdure.domain.transition import Transition
-from perdure.errors import PayloadError
-from perdure.events import Emitter, HandlerStuck, JobDied, JobRetrying, UnknownKindSeen
+from perdure.domain.states import JobState, Reason
+from perdure.domain.transition import Transition, paused
+from perdure.events import Emitter, HandlerStuck, JobDied, JobRetrying, LoopFailed, UnknownKindSeen
 from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
+from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.triage import classify
 from perdure.storage.port import EffectStore
 from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.attempt import NOTHING, bad_arguments, cancelled_from_inside, done
+from perdure.worker.attempt import NOTHING, AttemptInterrupted, broken, cancelled_from_inside, done, unreadable
 from perdure.worker.context import CURRENT, Context, StopFlag
 from perdure.worker.effects import to_the_end
 from perdure.worker.processes import ProcessCrew
@@ -36,6 +36,7 @@ from perdure.worker.slots import Slots
 from perdure.worker.threads import ThreadCrew
 
 _TIME_TO_DIE: Final = 0.5
+_NOT_STARTED: Final = timedelta(seconds=1)  # before one that could not be started is tried again
 
 
 class Executor:
@@ -68,7 +69,6 @@ class Executor:
         self._processes = ProcessCrew(settings.isolated, self._grace)
         self.running: set[Running] = set()
         self.finished = 0
-        self.released = 0
 
     @property
     def thread_backlog(self) -> int:
@@ -81,28 +81,19 @@ class Executor:
         return self._processes.waiting
 
     def start(self, claims: Iterable[Claim]) -> None:
-        """Run these claims, each where its kind belongs."""
+        """Run these claims, each where its kind belongs; one that cannot be started goes back at no cost."""
         for claim in claims:
             kind = self._kinds.get(claim.kind)
             if kind is None:
-                self._emitter.emit(UnknownKindSeen(claim.job_id, claim.kind))
-                move = decide(claim, UnknownKind(), None, claim.claimed_at, self._random, self._limits)
-                self._acknowledge(move)
-                if move.to is JobState.DEAD:
-                    self._emitter.emit(JobDied.by(move))
+                self._refuse(claim)
                 continue
             running = Running(claim, kind, StopFlag(), self._clock.monotonic())
             self.running.add(running)
             self._slots.take(claim.queue)
-            if kind.mode is Mode.THREAD:
-                self._threads.submit(running)
-            else:
-                run = self._run_task if kind.mode is Mode.TASK else self._run_in_process
-                task = self._loop.create_task(run(running))
-                running.interrupt = task.cancel  # also what keeps the task from being collected
-            if kind.timeout is not None and kind.mode is not Mode.PROCESS:
-                limit = kind.timeout.total_seconds()
-                running.timer = self._loop.call_later(limit, self.stop, running, Stop.TIMED_OUT)
+            try:
+                self._begin(running)
+            except Exception as error:  # noqa: BLE001 - the other claims are still to be started
+                self._take_back(running, error)
 
     def stop(self, running: Running, stop: Stop, why: str | None = None) -> None:
         """Ask one attempt to stop; if it has not after the grace, its attempt is given up and recorded without it.
@@ -139,17 +130,49 @@ class Executor:
         self._threads.close()
         await self._processes.close()
 
+    def _begin(self, running: Running) -> None:
+        kind = running.kind
+        if kind.mode is Mode.THREAD:
+            self._threads.submit(running)
+            return
+        run = self._run_task if kind.mode is Mode.TASK else self._run_in_process
+        task = self._loop.create_task(run(running))
+        running.interrupt = task.cancel  # also what keeps the task from being collected
+        if kind.timeout is not None and kind.mode is Mode.TASK:
+            self._limit(running, kind.timeout)
+
+    def _limit(self, running: Running, timeout: timedelta) -> None:
+        if running in self.running:
+            running.timer = self._loop.call_later(timeout.total_seconds(), self.stop, running, Stop.TIMED_OUT)
+
+    def _refuse(self, claim: Claim) -> None:
+        self._emitter.emit(UnknownKindSeen(claim.job_id, claim.kind))
+        move = decide(claim, UnknownKind(), None, claim.claimed_at, self._random, self._limits)
+        self._acknowledge(move)
+        if move.to is JobState.DEAD:
+            self._emitter.emit(JobDied.by(move))
+
+    def _take_back(self, running: Running, error: Exception) -> None:
+        running.stop = Stop.LOST  # a thread that finds it leaves it alone
+        running.given_up = True
+        self.running.discard(running)
+        self._slots.release(running.claim.queue)
+        why = f"could not be started: {type(error).__name__}: {error}"
+        self._emitter.emit(LoopFailed("executor", f"job {running.claim.job_id} {why}"))
+        self._acknowledge(paused(running.claim, Reason.RELEASED, _NOT_STARTED, storable(why, MESSAGE_LIMIT)))
+
     async def _run_task(self, running: Running) -> None:
         running.begun = True
         claim, kind = running.claim, running.kind
-        try:
-            args, kwargs = kind.signature.decode(claim.args)
-        except PayloadError as error:
-            self._ended(running, bad_arguments(error))
-            return
         context = running.context = Context(claim, running.flag, self._effects)
         CURRENT.set(context)
+        pressed: KeyboardInterrupt | None = None
         outcome: Outcome | None
+        try:
+            args, kwargs = kind.signature.decode(claim.args)
+        except Exception as error:  # noqa: BLE001 - the types of a job's arguments are somebody else's code
+            self._ended(running, unreadable(error))
+            return
         try:
             if kind.signature.takes_context:
                 result = await kind.handler(context, *args, **kwargs)
@@ -158,11 +181,14 @@ class Executor:
             outcome = NOTHING if result is None else done(result)
         except asyncio.CancelledError as error:
             outcome = self._when_cancelled(running, error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             outcome = classify(error, kind.triage, now=self._clock.now())
+            pressed = error if isinstance(error, KeyboardInterrupt) else None
         if context.effects is not None:
             outcome = await to_the_end(context.effects.settle(outcome, lambda done: self._decide(running, done)))
         self._ended(running, outcome)
+        if pressed is not None:
+            raise pressed
 
     async def _run_in_process(self, running: Running) -> None:
         running.begun = True
@@ -171,11 +197,15 @@ class Executor:
             outcome = await self._processes.run(running)
         except asyncio.CancelledError as error:
             outcome = self._when_cancelled(running, error)
+        except Exception as error:  # noqa: BLE001 - the attempt must end
+            outcome = broken(error)
         self._ended(running, outcome)
 
     def _run_in_thread(self, running: Running) -> Outcome | None:
         if running.stop is not None:
             return running.outcome_when_stopped()
+        if running.kind.timeout is not None:  # from now on: the time spent waiting for a thread is not the handler's
+            self._loop.call_soon_threadsafe(self._limit, running, running.kind.timeout)
         context = running.context = Context(running.claim, running.flag, self._effects, blocking=True)
         outcome: Outcome | None
         try:
@@ -192,8 +222,8 @@ class Executor:
         kind = running.kind
         try:
             args, kwargs = kind.signature.decode(running.claim.args)
-        except PayloadError as error:
-            return bad_arguments(error)
+        except Exception as error:  # noqa: BLE001 - the types of a job's arguments are somebody else's code
+            return unreadable(error)
         CURRENT.set(context)
         try:
             if kind.signature.takes_context:
@@ -201,7 +231,9 @@ class Executor:
             else:
                 result = kind.handler(*args, **kwargs)
             return NOTHING if result is None else done(result)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+        except (AttemptInterrupted, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             return classify(error, kind.triage, now=self._clock.now())
 
     def _when_cancelled(self, running: Running, error: BaseException) -> Outcome | None:
@@ -229,13 +261,13 @@ class Executor:
             return
         running.given_up = True
         self._slots.release(running.claim.queue)
-        self._threads.give_up(running)
         because = running.stop.value if running.stop else ""
         self._emitter.emit(HandlerStuck(running.claim.job_id, running.kind.name, because))
         self._record(running, running.outcome_when_stopped())
         if running.context is not None and running.context.effects is not None:
             running.context.effects.abandon()
         self._on_free()
+        self._threads.give_up(running)
 
     def _record(self, running: Running, outcome: Outcome | None) -> None:
         if running.context is not None and running.context.effects is not None:

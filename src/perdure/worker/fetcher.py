@@ -31,6 +31,7 @@ class Fetcher:
         emitter: Emitter,
         poll: float,
         start: Callable[[list[Claim]], None],
+        give_back: Callable[[list[Claim]], None],
         has_room: Callable[[], bool],
     ) -> None:
         self._store = store
@@ -38,6 +39,7 @@ class Fetcher:
         self._emitter = emitter
         self._poll = poll
         self._start = start
+        self._give_back = give_back
         self._has_room = has_room
         self._patience = Patience()
         self._look = asyncio.Event()
@@ -84,15 +86,18 @@ class Fetcher:
     async def _fill(self) -> None:
         """Claim until there is no room, or the queues that have room are empty."""
         self._slots.look_again()
-        while not self._stopping and self.worker_id is not None and self._has_room():
+        while not self._stopping and (worker_id := self.worker_id) is not None and self._has_room():
             wanted = self._slots.wanted()
             if not wanted:
                 return
             self._no_claim.clear()
             try:
-                claims = await self._store.claim(self.worker_id, wanted)
+                claims = await self._store.claim(worker_id, wanted)
             finally:
                 self._no_claim.set()
+            if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more
+                self._give_back(claims)
+                return
             if claims:
                 self._start(claims)
             self._slots.note_taken(wanted, Counter(claim.queue for claim in claims))

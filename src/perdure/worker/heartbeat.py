@@ -2,7 +2,8 @@
 
 The thread has its own event loop and its own connection, so that a handler that blocks the worker's loop does not cost
 the worker its lease. When the store says that the worker was declared dead, the worker is told at once; while the store
-cannot be reached the thread keeps trying every second.
+cannot be reached, whatever the reason, the thread keeps trying every second. A beat that gets no answer within `limit`
+is tried again on a fresh connection, while there is still time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from functools import partial
 from typing import Final
 
 from perdure.domain.ids import WorkerId
-from perdure.errors import StoreError
 from perdure.events import Emitter, StoreTrouble
 from perdure.storage.port import Store
 
@@ -26,11 +26,18 @@ class Heartbeat:
     """Beats for one worker id until stopped, or until that id is lost."""
 
     def __init__(
-        self, store: Store, worker_id: WorkerId, interval: float, emitter: Emitter, on_lost: Callable[[], None]
+        self,
+        store: Store,
+        worker_id: WorkerId,
+        interval: float,
+        limit: float,
+        emitter: Emitter,
+        on_lost: Callable[[], None],
     ) -> None:
         self._store = store
         self._worker_id = worker_id
         self._interval = interval
+        self._limit = limit
         self._emitter = emitter
         self._on_lost = on_lost
         self._owner = asyncio.get_running_loop()
@@ -53,7 +60,14 @@ class Heartbeat:
         await asyncio.to_thread(self._thread.join, 5.0)
 
     def _run(self) -> None:
-        asyncio.run(self._beat_until_stopped())
+        try:
+            asyncio.run(self._beat_until_stopped())
+        except Exception as error:  # noqa: BLE001 - without a beat the worker must not go on
+            self._tell_trouble(error, _RETRY)
+            self._stopped.wait(_RETRY)
+        finally:
+            if not self._stopped.is_set():
+                self._tell_owner(self._on_lost)
 
     async def _beat_until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -63,11 +77,10 @@ class Heartbeat:
                 wait = self._interval
                 try:
                     if not await self._beat():
-                        self._tell_owner(self._on_lost)
                         return
-                except StoreError as error:
+                except Exception as error:  # noqa: BLE001 - as long as nobody says otherwise, the worker lives
                     wait = min(_RETRY, self._interval)
-                    self._tell_owner(partial(self._emitter.emit, StoreTrouble("heartbeat", str(error), wait)))
+                    self._tell_trouble(error, wait)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), wait)
         finally:
@@ -77,9 +90,14 @@ class Heartbeat:
         if not self._opened:
             await self._store.open()
             self._opened = True
-        return await self._store.beat(self._worker_id)
+        async with asyncio.timeout(self._limit):
+            return await self._store.beat(self._worker_id)
 
     _opened = False
+
+    def _tell_trouble(self, error: Exception, wait: float) -> None:
+        trouble = StoreTrouble("heartbeat", f"{type(error).__name__}: {error}", wait)
+        self._tell_owner(partial(self._emitter.emit, trouble))
 
     def _tell_owner(self, what: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the worker's loop has ended

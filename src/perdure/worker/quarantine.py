@@ -16,7 +16,6 @@ from typing import Final
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import paused
-from perdure.errors import StoreError
 from perdure.events import Emitter, StoreTrouble
 from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
@@ -63,6 +62,12 @@ class Quarantine:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def close(self) -> None:
+        """Leave what is not settled to those who rescue."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def _admit(self, suspects: list[Claim]) -> None:
         async with self._turn:
             chosen = [] if self._is_taken() else suspects[:1]
@@ -82,7 +87,7 @@ class Quarantine:
         while moves:
             try:
                 await self._store.acknowledge(moves)
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - nobody else knows of these claims
                 wait = patience.failed().total_seconds()
                 self._emitter.emit(StoreTrouble("quarantine", str(error), wait))
                 await asyncio.sleep(wait)

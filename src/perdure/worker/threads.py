@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 from perdure.domain.outcome import Outcome
-from perdure.worker.attempt import AttemptInterrupted
+from perdure.worker.attempt import AttemptInterrupted, broken
 from perdure.worker.running import Running
 
 Execute = Callable[[Running], Outcome | None]
@@ -76,33 +76,47 @@ class ThreadCrew:
         ident = threading.get_ident()
         with self._lock:
             self._threads.setdefault(ident, None)
+        while (running := self._inbox.get()) is not None:
+            outcome, replaced = self._attempt(ident, running)
+            self._ended.append((running, outcome))
+            if not self._told:
+                self._told = True
+                self._loop.call_soon_threadsafe(self._deliver)
+            if replaced:
+                return
+        with self._lock:
+            self._threads.pop(ident, None)
+
+    def _attempt(self, ident: int, running: Running) -> tuple[Outcome | None, bool]:
+        """Execute an attempt in this thread, whatever its handler raises; its outcome, and whether it was given up.
+
+        When it returns, no interrupt is on its way to this thread any more.
+        """
+        outcome: Outcome | None = None
+        ended = False
         while True:
             try:
-                if not self._work_once(ident):
-                    return
-            except AttemptInterrupted:  # arrived after its attempt had ended
-                continue
+                if not ended:
+                    with self._lock:
+                        self._threads[ident] = running
+                    outcome = self._execute(running)
+                    ended = True
+                return outcome, self._let_go(ident)
+            except AttemptInterrupted:  # one that arrives after the end changes nothing
+                if not ended:
+                    outcome = running.outcome_when_stopped()
+                    ended = True
+            except BaseException as error:  # noqa: BLE001 - the attempt must end, and the thread must not
+                outcome = broken(error)
+                ended = True
 
-    def _work_once(self, ident: int) -> bool:
-        running = self._inbox.get()
-        with self._lock:
-            if ident not in self._threads or running is None:
-                self._threads.pop(ident, None)
-                return False
-            self._threads[ident] = running
-        try:
-            outcome = self._execute(running)
-        except AttemptInterrupted:
-            outcome = running.outcome_when_stopped()
+    def _let_go(self, ident: int) -> bool:
         with self._lock:
             replaced = ident not in self._threads
             if not replaced:
                 self._threads[ident] = None
-        self._ended.append((running, outcome))
-        if not self._told:
-            self._told = True
-            self._loop.call_soon_threadsafe(self._deliver)
-        return not replaced
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), None)
+        return replaced
 
     def _deliver(self) -> None:
         self._told = False

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from perdure.clock import Clock
 from perdure.domain.ids import WorkerId
@@ -18,10 +18,20 @@ from perdure.domain.job import Claim
 from perdure.domain.transition import released
 from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
-from perdure.events import Emitter, WorkerClosed, WorkerLost, WorkerOpened, WorkerRecycled
+from perdure.events import (
+    Emitter,
+    RecordsLeft,
+    StoreRecovered,
+    StoreTrouble,
+    WorkerClosed,
+    WorkerLost,
+    WorkerOpened,
+    WorkerRecycled,
+)
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.identity import this_process
 from perdure.lifecycle.loop import Loop
+from perdure.policy.patience import Patience
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest
 from perdure.upkeep.promoter import Promoter
@@ -38,6 +48,9 @@ from perdure.worker.recycler import Recycler
 from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.slots import Slots
+
+_SHORTEST_LIMIT: Final = 1.0
+_RETRY: Final = 1.0
 
 
 class Worker:
@@ -62,10 +75,10 @@ class Worker:
         self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed)
         self._executor = Executor(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed)
         poll = settings.poll.total_seconds()
-        self._fetcher = Fetcher(store, self._slots, emitter, poll, self._start, self._has_room)
+        self._fetcher = Fetcher(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room)
         self._canceller = Canceller(store, emitter, self._cancel)
-        promoter = Promoter(store, emitter, clock, self._fetcher.wake)
-        self._quarantine = Quarantine(store, emitter, self._executor.start, self._is_running, promoter.wake)
+        promoter = Promoter(store, emitter, self._fetcher.wake)
+        self._quarantine = Quarantine(store, emitter, self._start_now, self._is_running, promoter.wake)
         self._loops: list[Loop[Any]] = [
             promoter,
             Rescuer(store, emitter, clock, settings.lease, settings.sweep, self._fetcher.wake),
@@ -137,23 +150,45 @@ class Worker:
     async def _enter(self) -> None:
         """Register under a new id, and beat for it."""
         worker_id = await self._store.register(self._self)
-        self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
         beat = self._settings.heartbeat.total_seconds()
-        self._heartbeat = Heartbeat(self._store.sibling(), worker_id, beat, self._emitter, self._lost)
-        self._heartbeat.start()
+        limit = max(self._settings.lease.total_seconds() / 6, _SHORTEST_LIMIT)  # so that there is time for another try
+        heartbeat = Heartbeat(self._store.sibling(), worker_id, beat, limit, self._emitter, self._lost)
+        heartbeat.start()
+        self._heartbeat = heartbeat
+        self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
 
     async def _listen(self) -> None:
-        async with self._store.wakeups() as wakeups:
-            self._fetcher.wake()  # for what came between the first look and now
-            async for _ in wakeups:
-                self._fetcher.wake()
+        patience = Patience()
+        while not self._closing:
+            try:
+                async with self._store.wakeups() as wakeups:
+                    if failures := patience.succeeded():
+                        self._emitter.emit(StoreRecovered("listen", failures))
+                    self._fetcher.wake()  # for what came between the last look and now
+                    async for _ in wakeups:
+                        self._fetcher.wake()
+            except Exception as error:  # noqa: BLE001 - without ears the worker is slow, and must not stay so
+                wait = patience.failed().total_seconds()
+                self._emitter.emit(StoreTrouble("listen", f"{type(error).__name__}: {error}", wait))
+                await asyncio.sleep(wait)
+            else:
+                return
 
     def _start(self, claims: list[Claim]) -> None:
         if self._closing:  # they were on their way when the worker began to close
-            for claim in claims:
-                self._acknowledger.add(released(claim))
+            self._give_back(claims)
         else:
             self._quarantine.start(claims)
+
+    def _start_now(self, claims: Sequence[Claim]) -> None:
+        if self._closing:  # they were in quarantine when the worker began to close
+            self._give_back(claims)
+        else:
+            self._executor.start(claims)
+
+    def _give_back(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            self._acknowledger.add(released(claim))
 
     def _is_running(self, claim: Claim) -> bool:
         return self._executor.find(claim.job_id, claim.token) is not None
@@ -191,8 +226,9 @@ class Worker:
         while not self._stop.is_set():
             try:
                 await self._enter()
-            except StoreError:
-                await asyncio.sleep(1)
+            except Exception as error:  # noqa: BLE001 - without an id the worker would idle for ever
+                self._emitter.emit(StoreTrouble("register", f"{type(error).__name__}: {error}", _RETRY))
+                await asyncio.sleep(_RETRY)
             else:
                 self._fetcher.wake()
                 return
@@ -200,8 +236,6 @@ class Worker:
     async def _close(self) -> None:
         self._closing = True
         self._fetcher.stop()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._quarantine.settle(), self._settings.stop_timeout.total_seconds())
         self._executor.announce_closing()
         await self._wait_until(
             lambda: self._hurried or not self._executor.running, self._settings.stop_timeout.total_seconds()
@@ -214,7 +248,12 @@ class Worker:
         with suppress(TimeoutError):  # to cut a claim off would leave jobs that nobody knows to hold
             await asyncio.wait_for(self._fetcher.settle(), still)
         with suppress(TimeoutError):
+            await asyncio.wait_for(self._quarantine.settle(), still)
+        await self._quarantine.close()
+        try:
             await asyncio.wait_for(self._acknowledger.drain(), max(self._settings.stop_timeout.total_seconds(), still))
+        except TimeoutError:
+            self._emitter.emit(RecordsLeft(self.name, self._acknowledger.backlog))
         for loop in self._loops:
             loop.stop()
         for task in self._tasks:

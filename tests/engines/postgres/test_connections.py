@@ -43,6 +43,18 @@ async def test_connections_cut_while_idle_cost_nobody_an_error(pg_store: Postgre
         assert len(await pg_store.jobs(JobFilter(), Page())) > 0
 
 
+async def test_a_connection_whose_statements_the_server_forgot_is_not_used_again(pg_store: PostgresStore) -> None:
+    """As behind a pooler that lends another session, or after somebody's DEALLOCATE ALL."""
+    worker_id = await employ(pg_store)
+    assert await pg_store.beat(worker_id)
+    for pool in pg_store._pools:
+        for wire in pool._idle:
+            await wire.script("DEALLOCATE ALL")
+    with pytest.raises(StoreError, match="prepared statement"):
+        await pg_store.beat(worker_id)
+    assert await pg_store.beat(worker_id)
+
+
 async def test_a_connection_cut_under_a_statement_is_unavailable_and_then_mended(
     pg_store: PostgresStore, schema: str, ask: Ask
 ) -> None:

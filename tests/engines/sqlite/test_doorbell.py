@@ -10,8 +10,10 @@ import pytest
 from tests.support.jobs import a_job, claim_one, claim_some, employ, enqueue
 
 from perdure.domain import transition
-from perdure.engines.sqlite import inotify
+from perdure.engines.sqlite import inotify, signals
+from perdure.engines.sqlite.drivers import Connection
 from perdure.engines.sqlite.store import SqliteStore
+from perdure.errors import StoreUnavailable
 from perdure.storage.records import JobFilter
 
 SOON = 10.0
@@ -90,6 +92,30 @@ async def test_commits_that_leave_nothing_to_do_wake_nobody(sqlite: SqliteStore,
         await other.beat(worker_id)
         assert await is_quiet(items, sqlite, other)
     await other.close()
+
+
+async def test_a_listener_that_could_not_begin_leaves_nothing_behind(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Connection] = []
+    connect = sqlite._database.connect_to_look
+
+    def connect_to_look() -> Connection:
+        opened.append(connect())
+        return opened[-1]
+
+    def refuse(*_: object) -> None:
+        raise StoreUnavailable("not now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite._database, "connect_to_look", connect_to_look)
+        patch.setattr(signals, "Doorbell", refuse)
+        with pytest.raises(StoreUnavailable):
+            async with sqlite.wakeups():
+                pass
+    assert sqlite._database._listeners == []
+    with pytest.raises(apsw.ConnectionClosedError):
+        opened[0].raw.in_transaction  # noqa: B018 - even a look at it is refused
 
 
 async def test_a_store_hears_its_own_work(sqlite: SqliteStore) -> None:

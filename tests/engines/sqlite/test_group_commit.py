@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import threading
 import warnings
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from tests.support.jobs import a_job, a_key, enqueue
 
 from perdure.domain.job import Intake, OnConflict
-from perdure.engines.sqlite import patience
+from perdure.engines.sqlite import log, patience, writer
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ArgumentError, DuplicateJobError, ForkError, StoreUnavailable
@@ -21,9 +22,9 @@ from perdure.storage.records import JobFilter, Page
 
 
 def commits(store: SqliteStore) -> int:
-    writer = store._database._writer
-    assert writer is not None
-    return writer._commits
+    lane = store._database._writer
+    assert lane is not None
+    return lane._commits
 
 
 async def with_the_writer_busy(store: SqliteStore, path: str, *work: Any) -> list[Any]:
@@ -137,6 +138,53 @@ async def test_a_broken_connection_is_opened_anew(sqlite: SqliteStore) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the one from above
         await sqlite._database.write(break_it)
     await enqueue(sqlite)
+
+
+async def test_what_was_committed_is_told_even_if_a_neighbour_breaks_the_connection(
+    sqlite: SqliteStore, path: str
+) -> None:
+    """A refused operation sends all into transactions of their own; there the second one cannot even be rolled back."""
+    runs = 0
+
+    async def break_it() -> None:
+        def work(transaction: Transaction) -> None:
+            nonlocal runs
+            runs += 1
+            if runs > 1:
+                getattr(transaction.run, "__self__").close()  # noqa: B009 - the connection behind the method
+            raise ValueError
+
+        await sqlite._database.write(work)
+
+    good, bad = await with_the_writer_busy(sqlite, path, sqlite.insert([a_job()]), break_it())
+    assert good[0].intake is Intake.NEW
+    assert isinstance(bad, ValueError)
+    assert len(await sqlite.jobs(JobFilter(), Page())) == 1
+
+
+async def test_trouble_with_the_log_does_not_end_the_writer(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> None:
+        raise OSError("the log is gone")
+
+    monkeypatch.setattr(log, "touch", fail)
+    await enqueue(sqlite)
+    await asyncio.wait_for(enqueue(sqlite), 10)
+
+
+async def test_trouble_while_idle_does_not_end_the_writer(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Event()
+
+    def fail(_: str) -> int:
+        tried.set()
+        raise OSError("the log is gone")
+
+    monkeypatch.setattr(writer, "_IDLE_AFTER", 0.001)
+    monkeypatch.setattr(log, "size", fail)
+    await enqueue(sqlite)
+    assert await asyncio.to_thread(tried.wait, 10)
+    await asyncio.wait_for(enqueue(sqlite), 10)
 
 
 async def test_a_closed_store_says_so(path: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -143,6 +144,17 @@ class Pool:
             wire.drop()
         for _ in range(self._size):
             self._turns.release()
+
+    def abandon(self) -> None:
+        """Let go of the connections once the event loop is closed, and nothing is under way."""
+        if self._pid != os.getpid():
+            return
+        self._closed = True
+        idle, self._idle = self._idle, []
+        for wire in idle:
+            with suppress(RuntimeError):  # from the closed loop, which no longer watches it anyway
+                wire.drop()
+            wire.drop()
 
     async def _run_once(self, work: Callable[[Wire], Awaitable[T]]) -> T:
         if self._pid != os.getpid():

@@ -71,6 +71,11 @@ class PostgresStore:
         for pool in self._pools:
             await pool.close()
 
+    def abandon(self) -> None:
+        """Let go of every connection once the event loop is closed."""
+        for pool in self._pools:
+            pool.abandon()
+
     def sibling(self) -> PostgresStore:
         """Another store on the same database with connections of its own, not yet open."""
         return PostgresStore(self._url, schema=self.naming.schema, prefix=self.naming.prefix, clock=self._clock)

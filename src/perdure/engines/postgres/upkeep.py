@@ -32,8 +32,8 @@ class PostgresUpkeep:
 
         async def work(wire: Wire) -> Promoted:
             by_queue = dict(await wire.fetch(self._statements["promote"], params))
-            due = await wire.fetch(self._statements["next_due"])
-            return Promoted(by_queue, due[0][0] if due else None)
+            due = await wire.fetch(self._statements["next_due"], params)
+            return Promoted(by_queue, *due[0]) if due else Promoted(by_queue)
 
         return await self._pool.run(work)
 

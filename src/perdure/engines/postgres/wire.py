@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
 from psycopg.adapt import Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -55,6 +55,7 @@ class Wire:
         self._poll.register(self._socket, select.POLLIN)
         self._loop.add_reader(self._socket, self._on_readable)
         self._lost = False
+        self._forgotten = False  # the server does not know what was prepared here
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement with `%(name)s` parameters and fetch what it answers."""
@@ -92,7 +93,7 @@ class Wire:
         """Whether the server is still there, as far as can be told without asking it, and idle (or as given)."""
         if self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
             self._on_readable()
-        if self._lost or self._pgconn.status != ConnStatus.OK:
+        if self._lost or self._forgotten or self._pgconn.status != ConnStatus.OK:
             return False
         return self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
 
@@ -127,7 +128,9 @@ class Wire:
         if first is None:
             raise psycopg.OperationalError(_LOST)
         if first.status not in _FINE:
-            raise error_from_result(first, encoding="utf-8")
+            error = error_from_result(first, encoding="utf-8")
+            self._forgotten = self._forgotten or isinstance(error, InvalidSqlStatementName)
+            raise error
         return first
 
     async def _answered(self) -> None:

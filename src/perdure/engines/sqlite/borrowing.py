@@ -15,6 +15,7 @@ from perdure.domain.job import NewJob, Receipt
 from perdure.engines.borrowed.atomically import atomically
 from perdure.engines.borrowed.connection import Borrowed, BorrowedSqlite
 from perdure.engines.borrowed.recognise import Guest
+from perdure.engines.sqlite import files
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.failures import is_about_schema
 from perdure.engines.sqlite.insertion import plan_insert
@@ -56,6 +57,7 @@ class BorrowingPart:
             raise ArgumentError(
                 "connection", f"leads to {file or 'a database in memory'}, and this app's jobs are in {path}"
             )
+        files.refuse_fork(path)
         return borrowed
 
     async def insert(self, borrowed: BorrowedSqlite, jobs: Sequence[NewJob]) -> list[Receipt]:

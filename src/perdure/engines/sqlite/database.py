@@ -62,12 +62,19 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was begun and let go of the file."""
-        if self._file is not None and self._writer and self._reader and self._express:
+        if self._is_ours_to_close() and self._writer and self._reader and self._express:
             await self._express.close()
             await self._reader.close()
             await self._writer.close()
-            files.leave(self._file)
-            self._file = None
+            self._leave()
+
+    def abandon(self) -> None:
+        """The same without the event loop, which is closed; blocks until the threads have ended."""
+        if self._is_ours_to_close() and self._writer and self._reader and self._express:
+            self._express.abandon()
+            self._reader.abandon()
+            self._writer.abandon()
+            self._leave()
 
     @property
     def log(self) -> str:
@@ -102,6 +109,8 @@ class Database:
 
     def connect(self) -> Connection:
         """A connection that may write, set up for durable commits."""
+        if self._file is not None:
+            self._file.refuse_fork(self.path)
         link = connect(self.driver, self.path)
         try:
             patiently(lambda: _set_up(link, self.path))
@@ -134,6 +143,14 @@ class Database:
         """A connection that is inside BEGIN, as the parts of the store see it."""
         assert self._file is not None  # noqa: S101 - lanes only live while the file is open
         return Transaction(connection, self._file, self.now())
+
+    def _is_ours_to_close(self) -> bool:
+        return self._file is not None and not self._file.is_of_a_parent()
+
+    def _leave(self) -> None:
+        if self._file is not None:
+            files.leave(self._file)
+            self._file = None
 
 
 @lru_cache

@@ -106,7 +106,7 @@ class ApswConnection:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._link.close()
+        self._link.close(force=True)  # also if a handler has left a cursor in the middle of its statements
 
     def _failure(self, error: Exception) -> StoreError:
         return failure(getattr(error, "extendedresult", 1), str(error), self._path)

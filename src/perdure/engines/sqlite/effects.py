@@ -123,10 +123,11 @@ class OpenEffects:
         with self._closing:
             if not self._closed:
                 self._closed = True
-                with suppress(StoreError):
+                with suppress(Exception):  # its user may have left it in any state; closing rolls back as well
                     if self._link.in_transaction:
                         self._link.run("ROLLBACK")
-                self._link.close()
+                with suppress(Exception):
+                    self._link.close()
         self._pass_turn()
 
     def _disarm(self) -> None:
@@ -137,7 +138,7 @@ class OpenEffects:
                 interrupter = threading.Thread(target=self._interrupt_until, args=(over,), daemon=True)
                 interrupter.start()
                 for _ in range(_TRIES):
-                    with suppress(StoreError):  # its user is in the middle of a statement that is being interrupted
+                    with suppress(Exception):  # its user is in the middle of a statement that is being interrupted
                         self._link.run("PRAGMA query_only = ON")
                         if self._link.in_transaction:
                             self._link.run("ROLLBACK")
@@ -148,7 +149,8 @@ class OpenEffects:
 
     def _interrupt_until(self, over: threading.Event) -> None:
         while not over.wait(_PAUSE):
-            self._link.interrupt()
+            with suppress(Exception):  # its user may have closed it
+                self._link.interrupt()
 
     def _pass_turn(self) -> None:
         release, self._release = self._release, None

@@ -97,6 +97,10 @@ class Express:
         """Let go of the connection."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
+        self.abandon()
+
+    def abandon(self) -> None:
+        """The same once the event loop is closed, and nothing of it can be under way."""
         self._give_up()
         self._asked = 0
 

@@ -2,8 +2,9 @@
 
 SQLite's locks are POSIX locks, and those belong to the process: two SQLite libraries in one process do not see each
 other's locks, and closing a descriptor in one drops the locks of the other. So one process opens one file through one
-library only, and this module keeps the book. Over a network file system the locks, and the memory that WAL shares
-between processes, do not work: such a file is refused.
+library only, and this module keeps the book. For the same reason a process that was forked while its parent had the
+file open cannot use it: its library believes in locks that only the parent has. Over a network file system the locks,
+and the memory that WAL shares between processes, do not work: such a file is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from perdure.errors import StoreRefused
+from perdure.errors import ForkError, StoreRefused
 
 _NETWORKED: Final = frozenset(
     [
@@ -55,8 +56,22 @@ class OpenFile:
     def __init__(self, identity: tuple[int, int], driver: str) -> None:
         self.identity = identity
         self.driver = driver
+        self.pid = os.getpid()
         self.holders = 0
         self.last_turn = 0
+
+    def is_of_a_parent(self) -> bool:
+        """Whether it was opened before this process was forked, and is not ours to use or to close."""
+        return self.pid != os.getpid()
+
+    def refuse_fork(self, real: str) -> None:
+        """Raise ForkError if a parent of this process had the file open when it forked."""
+        if self.is_of_a_parent():
+            raise ForkError(
+                f"{real}: this process was forked while its parent had the file open, and SQLite's locks do not "
+                "survive that: close the app before forking (app.close_sync(), or await app.close()), or open it only "
+                "in the children"
+            )
 
 
 _book: dict[tuple[int, int], OpenFile] = {}
@@ -112,11 +127,11 @@ def file_system_of(real: str, mounts: Path = _MOUNTS) -> tuple[str, str]:
 
 
 def enter(real: str, driver: str) -> OpenFile:
-    """Note that a store of this process opens the file; refuse if the other library holds it."""
-    found = os.stat(real)  # noqa: PTH116 - as above
-    identity = (found.st_dev, found.st_ino)
+    """Note that a store of this process opens the file; refuse if the other library holds it, or a parent did."""
+    identity = _identity(real)
     with _lock:
         entry = _book.get(identity) or OpenFile(identity, driver)
+        entry.refuse_fork(real)
         if entry.driver != driver:
             raise StoreRefused(
                 f"{real}: this process has the file open through {entry.driver}; a second SQLite library ({driver}) "
@@ -133,3 +148,16 @@ def leave(entry: OpenFile) -> None:
         entry.holders -= 1
         if not entry.holders:
             del _book[entry.identity]
+
+
+def refuse_fork(path: str) -> None:
+    """Raise ForkError if a parent of this process had the file open when it forked."""
+    with _lock:
+        entry = _book.get(_identity(path))
+    if entry is not None:
+        entry.refuse_fork(path)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)  # noqa: PTH116 - as above
+    return found.st_dev, found.st_ino

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from perdure.engines.sqlite.drivers import Connection
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.errors import ForkError, StoreError, StoreUnavailable
+from perdure.errors import ForkError, StoreUnavailable
 
 T = TypeVar("T")
 Work = Callable[[Transaction], T]
@@ -28,9 +28,10 @@ _LARGEST_BATCH: Final = 500
 class Operation(ABC):
     """Work to be done, and what came of it."""
 
-    __slots__ = ("error", "result")
+    __slots__ = ("done", "error", "result")
 
     def __init__(self) -> None:
+        self.done = False  # committed: no later trouble of its batch concerns it
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -103,6 +104,13 @@ class Lane(ABC):
             await self._ended
             thread.join()
 
+    def abandon(self) -> None:
+        """The same once the event loop is closed; blocks until the thread has ended."""
+        if self._thread and self._pid == os.getpid():
+            thread, self._thread = self._thread, None
+            self._queue.put(None)
+            thread.join()
+
     def submit(self, work: Work[T]) -> asyncio.Future[T]:
         """Hand work to the thread; the future brings its result, or its error."""
         future: asyncio.Future[T] = self._loop.create_future()
@@ -150,8 +158,7 @@ class Lane(ABC):
                 connection = self._work(connection, batch)
                 self._tell(self._deliver, batch)
                 connection = self._tidy(connection)
-            if connection is not None:
-                connection.close()
+            _give_up(connection)
         self._tell(settle, self._ended, None, None)
 
     def _work(self, connection: Connection | None, batch: list[Operation]) -> Connection | None:
@@ -161,7 +168,8 @@ class Lane(ABC):
             self.perform(connection, batch)
         except Exception as error:  # noqa: BLE001 - handed to whoever asked
             for operation in batch:
-                operation.error = operation.error or error
+                if not operation.done:
+                    operation.error = operation.error or error
             _give_up(connection)
             return None
         return connection
@@ -170,7 +178,7 @@ class Lane(ABC):
         try:
             if connection is not None:
                 self.afterwards(connection)
-        except StoreError:
+        except Exception:  # noqa: BLE001 - nobody waits for it, and the thread goes on
             _give_up(connection)
             return None
         return connection
@@ -181,7 +189,8 @@ class Lane(ABC):
             first = self._queue.get(timeout=self.rest())
         except queue.Empty:
             if connection is not None:
-                self.idle(connection)
+                with suppress(Exception):  # nobody waits for it; a broken connection shows at the next batch
+                    self.idle(connection)
             first = self._queue.get()
         if first is None:
             return []

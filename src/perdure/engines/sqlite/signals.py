@@ -42,13 +42,15 @@ class SignalPart:
         """Listen: each item means "look now"; items that pile up are one."""
         event = asyncio.Event()
         connection = await asyncio.to_thread(self._database.connect_to_look)
-        self._database.listen(event.set)
-        doorbell = Doorbell(self._database, connection, event)
         try:
-            yield Wakeups(event)
+            doorbell = Doorbell(self._database, connection, event)
+            self._database.listen(event.set)
+            try:
+                yield Wakeups(event)
+            finally:
+                doorbell.close()
+                self._database.unlisten(event.set)
         finally:
-            doorbell.close()
-            self._database.unlisten(event.set)
             connection.close()
 
 

@@ -87,6 +87,10 @@ class SqliteStore:
         """Finish what was handed in, then let go of the file and end the threads."""
         await self._database.close()
 
+    def abandon(self) -> None:
+        """The same once the event loop is closed; blocks meanwhile."""
+        self._database.abandon()
+
     def sibling(self) -> SqliteStore:
         """Another store on the same file with connections of its own, not yet open."""
         path, driver, prefix, clock = self._settings

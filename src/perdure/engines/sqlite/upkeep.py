@@ -10,7 +10,7 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
 from perdure.domain.states import JobState, Reason
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import after, from_micros, maybe_moment, span
+from perdure.engines.sqlite.instants import after, from_micros, span
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.transaction import Transaction
@@ -30,8 +30,9 @@ class UpkeepPart:
     async def promote(self, limit: int) -> Promoted:
         """Make parked jobs ready whose time has come, oldest due first."""
         next_due = await self._database.read(self._next_due)
-        if next_due is None or next_due > self._database.now():
-            return Promoted({}, maybe_moment(next_due))
+        now = self._database.now()
+        if next_due is None or next_due > now:
+            return _promoted({}, next_due, now)
         return await self._database.write(lambda transaction: self._promote(transaction, limit))
 
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
@@ -88,7 +89,7 @@ class UpkeepPart:
         free = [row for row in due if row[0] not in denied]
         if free:
             self.make_ready(transaction, [row[0] for row in free], Reason.DUE)
-        return Promoted(dict(Counter(row[1] for row in free)), maybe_moment(self._next_due(transaction)))
+        return _promoted(dict(Counter(row[1] for row in free)), self._next_due(transaction), transaction.now)
 
     def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
         pruned = 0
@@ -108,6 +109,12 @@ class UpkeepPart:
                     pruned += len(ids)
         transaction.change(self._sql["forget_workers"], {"before": transaction.now - span(_WORKERS_KEPT)})
         return pruned
+
+
+def _promoted(by_queue: dict[str, int], next_due: int | None, now: int) -> Promoted:
+    if next_due is None:
+        return Promoted(by_queue)
+    return Promoted(by_queue, from_micros(next_due), timedelta(microseconds=next_due - now))
 
 
 def _orphan(row: list[Any], now: int) -> Orphan:

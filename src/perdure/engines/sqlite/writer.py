@@ -93,6 +93,8 @@ class Writer(Lane):
             _refuse(batch, error)
             _roll_back(connection)
             return True
+        for operation in batch:
+            operation.done = True
         self._dirty = True
         if transaction.rings:
             self._rings = self._touches = True

@@ -38,7 +38,8 @@ WITH due AS MATERIALIZED (
 SELECT queue, count(*) FROM due WHERE job_id NOT IN (SELECT job_id FROM unlucky) GROUP BY queue;
 
 -- name: next_due
-SELECT due_at FROM {parked} WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
+SELECT due_at, due_at - coalesce(%(now)s::timestamptz, now())
+FROM {parked} WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
 
 -- name: orphans
 -- The leases of the dead, and of workers that nobody knows any more: those whose numbers fall between the known ones.

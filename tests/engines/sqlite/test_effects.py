@@ -1,0 +1,64 @@
+"""However a handler leaves its connection, its transaction ends, and the next one has its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from tests.support.jobs import start, state_of
+
+from perdure.domain import transition
+from perdure.domain.states import JobState
+from perdure.engines.sqlite.store import SqliteStore
+
+SOON = 10.0
+SEVERAL = {"apsw": "SELECT 1; SELECT 2", "sqlite3": "SELECT 1 UNION SELECT 2"}  # sqlite3 takes one statement at a time
+
+
+@pytest.fixture(params=["apsw", "sqlite3"])
+async def store(request: pytest.FixtureRequest, path: str) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path, driver=request.param)
+    await store.open()
+    await store.migrate()
+    yield store
+    await store.close()
+
+
+def leave_a_cursor_open(connection: Any) -> Any:
+    return connection.cursor().execute(SEVERAL[type(connection).__module__])
+
+
+def close_it(connection: Any) -> None:
+    connection.close()
+
+
+async def takes_its_turn(store: SqliteStore) -> None:
+    """Another handler gets the lock, and lets go of it."""
+    following = await asyncio.wait_for(store.begin_effects(), SOON)
+    await following.undo()
+
+
+async def test_g5_a_cursor_left_open_does_not_keep_the_job_from_its_end(store: SqliteStore) -> None:
+    claim = await start(store)
+    effects = await store.begin_effects()
+    async with effects.block() as connection:
+        cursor = leave_a_cursor_open(connection)
+    answer = await effects.commit_with(transition.succeeded(claim, None, ()))
+    assert (answer.applied, cursor is None) == (1, False)
+    assert await state_of(store, claim.job_id) is JobState.SUCCEEDED
+    await takes_its_turn(store)
+
+
+@pytest.mark.parametrize("leave", [leave_a_cursor_open, close_it])
+@pytest.mark.parametrize("forced", [False, True])
+async def test_undoing_raises_nothing_and_passes_the_turn(
+    store: SqliteStore, leave: Callable[[Any], Any], forced: bool
+) -> None:
+    effects = await store.begin_effects()
+    left = leave(effects.connection)
+    await effects.undo(forced=forced)
+    await takes_its_turn(store)
+    await effects.undo()
+    del left

@@ -1,0 +1,68 @@
+"""An executor with nothing around it but a ledger: what a worker's parts do, without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, cast
+
+from perdure import App, WorkerSettings
+from perdure.clock import SystemClock
+from perdure.domain.ids import JobId, new_job_id
+from perdure.domain.job import Claim
+from perdure.domain.transition import Transition
+from perdure.events import Emitter, Event
+from perdure.policy.patience import Patience
+from perdure.storage.port import Store
+from perdure.storage.records import Acknowledged
+from perdure.worker.acknowledger import Acknowledger
+from perdure.worker.executor import Executor
+from perdure.worker.settings import Queue
+from perdure.worker.slots import Slots
+
+
+def a_claim(kind: str, **changes: Any) -> Claim:
+    """A claim on a job without arguments."""
+    now = SystemClock().now()
+    plain: dict[str, Any] = {"args": "{}", "failures": 0, "crashes": 0, "crash_limit": 3, "since": now}
+    return Claim(new_job_id(), 1, kind, "default", **(plain | {"claimed_at": now} | changes))
+
+
+class Ledger:
+    """A store that takes acknowledgements alone; `refuse` may raise for any of them."""
+
+    def __init__(self, refuse: Callable[[Sequence[Transition]], None] = lambda _: None) -> None:
+        self._refuse = refuse
+        self.written: dict[JobId, Transition] = {}
+
+    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+        self._refuse(transitions)
+        self.written |= {move.claim.job_id: move for move in transitions}
+        return Acknowledged(len(transitions))
+
+    @property
+    def store(self) -> Store:
+        """The ledger, for who wants a whole store."""
+        return cast("Store", self)
+
+
+class Bench:
+    """An executor, its slots and its acknowledger, which is patient but does not wait."""
+
+    def __init__(self, app: App, ledger: Ledger, **settings: Any) -> None:
+        emitter = Emitter()
+        self.events: list[Event] = []
+        emitter.subscribe(self.events.append)
+        self.slots = Slots((Queue("default"),), 10, 10)
+        self.acknowledger = Acknowledger(ledger.store, emitter, 10, lambda: None)
+        self.acknowledger._patience = Patience(tolerated=0, longest=timedelta(0))
+        self.executor = Executor(
+            app.kinds,
+            self.slots,
+            WorkerSettings(**settings),
+            SystemClock(),
+            emitter,
+            ledger.store,
+            self.acknowledger,
+            lambda: None,
+        )
