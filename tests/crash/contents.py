@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from tests.support.behind import query
 
@@ -71,6 +72,12 @@ def unfinished(url: str) -> int:
     """How many jobs are not final yet."""
     [(jobs,)] = query(url, f"SELECT {' + '.join(f'(SELECT count(*) FROM {{{place}}})' for place in PLACES[:3])}")
     return int(jobs)
+
+
+def left_over(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    """What stands between the storm and its end: unfinished jobs by place, and the workers."""
+    places = {place: query(url, f"SELECT * FROM {{{place}}} LIMIT 5") for place in PLACES[:3]}
+    return places | {"worker": query(url, "SELECT id, name, pid, beat_at, dead_at FROM {worker} ORDER BY id")}
 
 
 def _token_in(result: str | None) -> int | None:

@@ -15,7 +15,7 @@ from random import Random
 
 from tests.crash.checker import Report, check
 from tests.crash.conftest import House
-from tests.crash.contents import read_contents, unfinished
+from tests.crash.contents import left_over, read_contents, unfinished
 from tests.crash.fleet import Fleet, Member, is_writable
 from tests.crash.leases import LeaseSampler
 from tests.support.behind import query
@@ -27,7 +27,7 @@ _LONGEST_SLEEP = 8.0
 _TO_COME_ROUND = 2.0  # seconds in which a worker that was woken writes what it has
 _PAUSE = (0.1, 0.7)
 _TRIES = 50
-_CALM = 60.0
+_CALM: Final = 60.0
 
 
 class Storm:
@@ -65,7 +65,10 @@ class Storm:
         self._fleet.wait(self._wake_sleepers)
         self._fleet.opened(*(member for member, _ in self._crew))
         self._end_all("producer")
-        self._fleet.wait(lambda: unfinished(self._house.url) == 0, _CALM)
+        try:
+            self._fleet.wait(lambda: unfinished(self._house.url) == 0, _CALM)
+        except AssertionError as error:
+            raise AssertionError(f"left over: {left_over(self._house.url)}\n{error}") from None
         self._end_all("worker")
 
     def _shuffled_deck(self) -> list[Callable[[], None]]:

@@ -23,7 +23,8 @@ def test_g2_g3_nothing_is_lost_and_nothing_is_done_under_a_lost_lease(
     told = "\n".join(f"  {name}: {count}" for name, count in sorted(faults.items()))
     tell(f"{house.engine}, a storm of {seconds:g} s (PERDURE_CRASH_SEED={SEED})\n{told}\n{report.table()}")
     assert report.findings == (), report.told()
-    assert report.figures["stale writes tried"] > 0
+    if seconds > SHORT:  # in a short storm a matter of luck; `test_fence` makes one surely
+        assert report.figures["stale writes tried"] > 0
     assert report.figures["jobs started more than once"] > 0
     assert report.figures["enqueues acknowledged"] > 20 * seconds
     assert report.figures["pictures of the leases"] > seconds

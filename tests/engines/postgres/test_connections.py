@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,7 @@ from perdure.domain.job import Intake
 from perdure.engines.postgres.connections import Server
 from perdure.engines.postgres.faults import translate
 from perdure.engines.postgres.store import PostgresStore
+from perdure.engines.postgres.wire import Wire
 from perdure.errors import ArgumentError, ForkError, SettingsError, StoreError, StoreRefused, StoreUnavailable
 from perdure.storage.records import JobFilter, Page
 
@@ -266,3 +268,24 @@ async def until_waiting(ask: Ask) -> None:
 def test_a_url_may_name_its_host_and_user_in_the_query() -> None:
     params = Server("postgresql:///jobs?host=/run/postgresql&user=ops").params
     assert (params["dbname"], params["host"], params["user"]) == ("jobs", "/run/postgresql", "ops")
+
+
+async def test_a_lost_session_leaves_the_one_with_its_socket_number_alone(postgres_url: str) -> None:
+    """The library closes a lost socket, and the system gives its number to the next session that is opened."""
+    server = Server(postgres_url)
+    lost = Wire(await server.connect(), prepare=True)
+    [[pid]] = await lost.fetch("SELECT pg_backend_pid()")
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        async with asyncio.timeout(30):
+            while not lost._lost:  # noqa: ASYNC110 - it has no event to wait for
+                await asyncio.sleep(0.01)
+        living = Wire(await server.connect(), prepare=True)
+        assert living._socket == lost._socket
+        asking = asyncio.ensure_future(living.fetch("SELECT 42"))
+        await asyncio.sleep(0)
+        select.select([living._socket], [], [], 30)  # the answer is there, and nobody has looked yet
+        assert not lost.is_sound()
+        lost.drop()
+        assert await asyncio.wait_for(asking, 30) == [(42,)]
+        living.drop()

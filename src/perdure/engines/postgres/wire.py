@@ -91,7 +91,7 @@ class Wire:
 
     def is_sound(self, *status: TransactionStatus) -> bool:
         """Whether the server is still there, as far as can be told without asking it, and idle (or as given)."""
-        if self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
+        if not self._lost and self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
             self._on_readable()
         if self._lost or self._forgotten or self._pgconn.status != ConnStatus.OK:
             return False
@@ -172,6 +172,8 @@ class Wire:
         self._loop.remove_writer(self._socket)
 
     def _lose(self, error: psycopg.OperationalError) -> None:
+        if self._lost:  # its socket is closed, and the number may by now be that of another session
+            return
         self._lost = True
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
