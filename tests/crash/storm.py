@@ -27,7 +27,7 @@ _LONGEST_SLEEP = 8.0
 _TO_COME_ROUND = 2.0  # seconds in which a worker that was woken writes what it has
 _PAUSE = (0.1, 0.7)
 _TRIES = 50
-_CALM: Final = 60.0
+_CALM = 60.0
 
 
 class Storm:
