@@ -3,11 +3,17 @@
 PerdureError
 ├── ArgumentError          a value handed in by the caller is wrong; `field` names it
 │   ├── PayloadError       the arguments of a job do not fit its handler, cannot be encoded, or are too large
+│   │   └── StepError      a step's result cannot be kept, or what is kept no longer fits the handler; never retried
 │   └── SettingsError      a setting is wrong or contradicts another
 ├── DuplicateJobError      unique key held, and the caller asked for on_conflict="reject"
 ├── NotFoundError          no such job, kind or queue
 ├── ConflictError          the job is in a state in which this cannot be done
 ├── JobNotSuccessful       a job whose result was awaited died or was cancelled
+├── ChildrenFailed         too many children of a job died or were cancelled; `failed` says which
+│   └── ChildrenTimeout    they were not there in time; `unfinished` says which
+├── EventTimeout           an event that a job waited for did not come in time; never retried unless it is caught
+├── PollTimeout            what a job polled for was not ready in time
+├── StillRunning           what was to be over in time is not; `names` says what
 ├── ProcessDied            the process of an isolated attempt ended before its handler had returned
 └── StoreError             the database failed us
     ├── StoreUnavailable   it cannot be reached now; trying again later may work
@@ -17,6 +23,10 @@ PerdureError
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+_TOLD = 3  # children by name in one message
 
 
 class PerdureError(Exception):
@@ -33,6 +43,14 @@ class ArgumentError(PerdureError, ValueError):
 
 class PayloadError(ArgumentError):
     """The arguments of a job do not fit its handler, cannot be encoded, or are too large."""
+
+
+class StepError(PayloadError):
+    """What a step returned cannot be kept, or what is kept no longer fits the handler: trying again cannot mend it."""
+
+    def __init__(self, step: str, problem: str) -> None:
+        super().__init__(f"step {step}", problem)
+        self.step = step
 
 
 class SettingsError(ArgumentError):
@@ -62,8 +80,81 @@ class JobNotSuccessful(PerdureError):  # noqa: N818 - reads as what is the matte
         self.why = why
 
 
+class FailedChild(NamedTuple):
+    """A child that died or was cancelled. `number` is its place among the calls, counting from 0."""
+
+    number: int
+    job_id: str
+    state: str
+    error: str | None
+
+
+class ChildrenFailed(PerdureError):  # noqa: N818 - reads as what is the matter
+    """Too many children of a job died or were cancelled.
+
+    `results` are those of the children in the order of the calls, None where there is none.
+    """
+
+    def __init__(self, family: str, failed: tuple[FailedChild, ...], results: tuple[Any, ...]) -> None:
+        super().__init__(f"{len(failed)} of {len(results)} children of {family} failed{_told(failed)}")
+        self.family = family
+        self.failed = failed
+        self.results = results
+
+
+class ChildrenTimeout(ChildrenFailed):
+    """The children of a job were not there in time. `unfinished` are the numbers of those that are not final."""
+
+    def __init__(
+        self,
+        family: str,
+        failed: tuple[FailedChild, ...],
+        results: tuple[Any, ...],
+        unfinished: tuple[int, ...],
+        within: float,
+    ) -> None:
+        super().__init__(family, failed, results)
+        late = f"{len(unfinished)} of {len(results)} children of {family} are not finished after {within:g} s"
+        self.args = (f"{late}{f', {len(failed)} failed' if failed else ''}{_told(failed)}",)
+        self.unfinished = unfinished
+        self.within = within
+
+
+def _told(failed: tuple[FailedChild, ...]) -> str:
+    told = "; ".join(f"job {c.job_id} is {c.state}{f': {c.error}' if c.error else ''}" for c in failed[:_TOLD])
+    more = f"; and {len(failed) - _TOLD} more" if len(failed) > _TOLD else ""
+    return f": {told}{more}" if told else ""
+
+
 class ConflictError(PerdureError):
     """The job is in a state in which this cannot be done."""
+
+
+class EventTimeout(PerdureError):  # noqa: N818 - reads as what happened
+    """An event that a job waited for did not come in time. That is kept: it is raised again in every later attempt."""
+
+    def __init__(self, event: str, waited: str) -> None:
+        super().__init__(f"event {event!r} did not come within {waited}")
+        self.event = event
+
+
+class PollTimeout(PerdureError):  # noqa: N818 - reads as what happened
+    """What a job polled for was not ready in time; `polls` counts all looks, `last` is what the last one said."""
+
+    def __init__(self, step: str, polls: int, last: str) -> None:
+        super().__init__(f"{step} is still pending after {polls} polls: {last}")
+        self.step = step
+        self.polls = polls
+        self.last = last
+
+
+class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
+    """What was to be over in time is not; `names` says what still runs."""
+
+    def __init__(self, names: tuple[str, ...], within: float) -> None:
+        super().__init__(f"still running after {within:g} s: {', '.join(names)}")
+        self.names = names
+        self.within = within
 
 
 class ProcessDied(PerdureError):  # noqa: N818 - reads as what happened

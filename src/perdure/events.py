@@ -236,6 +236,266 @@ class JobsPruned(Event, frozen=True):
     jobs: int
 
 
+class LoopSkipped(Event, frozen=True):
+    """A tick came due while the one before still ran."""
+
+    sentence: ClassVar[str] = "still running, skipping tick"
+    level: ClassVar[str] = "warning"
+    loop: str
+    running_for: float
+    skipped: int  # in all, since the loop began
+
+
+class LoopOverran(Event, frozen=True):
+    """A tick exceeded its limit and was told to stop."""
+
+    sentence: ClassVar[str] = "tick exceeded its limit"
+    level: ClassVar[str] = "error"
+    loop: str
+    limit: float
+    stopped: bool  # whether it obeyed
+
+
+class LeadTaken(Event, frozen=True):
+    """This process leads now: it does for the fleet what need not be done twice."""
+
+    sentence: ClassVar[str] = "leading"
+    name: str
+    holder: str
+    term: int
+
+
+class LeadLost(Event, frozen=True):
+    """This process leads no more."""
+
+    sentence: ClassVar[str] = "not leading any more"
+    name: str
+    holder: str
+    term: int
+    because: str
+
+
+class WorkerOpening(Event, frozen=True):
+    """A worker takes up work step by step; `limit` jobs may run at once by now."""
+
+    sentence: ClassVar[str] = "✿ worker opening"
+    worker: str
+    queue: str  # empty: all of them together
+    limit: int
+    of: int
+
+
+class OrphansReturning(Event, frozen=True):
+    """Jobs of dead workers come back one by one, those with a checkpoint first."""
+
+    sentence: ClassVar[str] = "✿ orphans return step by step"
+    queue: str
+    jobs: int
+    with_checkpoint: int
+    over: float  # seconds until the last one is back
+
+
+class OrphansWaiting(Event, frozen=True):
+    """More jobs of dead workers wait until those that are on their way are back."""
+
+    sentence: ClassVar[str] = "✿ more orphans wait for the next round"
+    queue: str
+    next_round_in: float
+
+
+class WorkerQuiet(Event, frozen=True):
+    """A worker claims nothing more, and lets run what runs."""
+
+    sentence: ClassVar[str] = "worker is quiet: it claims nothing more"
+    worker: str
+    because: str
+    running: int
+
+
+class WorkerLoud(Event, frozen=True):
+    """A worker that was quiet claims again."""
+
+    sentence: ClassVar[str] = "worker claims again"
+    worker: str
+    because: str
+
+
+class WorkerClosing(Event, frozen=True):
+    """A worker begins to close."""
+
+    sentence: ClassVar[str] = "❀ worker closing"
+    worker: str
+    running: int
+    within: float
+
+
+class NameShared(Event, frozen=True):
+    """Another living worker has the same name. Nothing is at risk, but people will mix them up."""
+
+    sentence: ClassVar[str] = "another living worker has this name"
+    level: ClassVar[str] = "warning"
+    worker: str
+    others: tuple[str, ...]  # host and pid of each
+
+
+class ScheduleFired(Event, frozen=True):
+    """A nominal time of a schedule has made its job."""
+
+    sentence: ClassVar[str] = "schedule fired"
+    schedule: str
+    nominal: str
+    job_id: str
+    late: float
+    cause: str
+
+
+class ScheduleMissed(Event, frozen=True):
+    """Nobody was there at nominal times of a schedule, and they are too old now or stand behind a later one."""
+
+    sentence: ClassVar[str] = "nominal times missed"
+    level: ClassVar[str] = "warning"
+    schedule: str
+    missed: int
+    first: str
+    last: str
+
+
+class ScheduleOverlapped(Event, frozen=True):
+    """A nominal time was let go because the schedule's last job is not finished."""
+
+    sentence: ClassVar[str] = "nominal time let go, the last job is not finished"
+    level: ClassVar[str] = "warning"
+    schedule: str
+    nominal: str
+
+
+class ScheduleBroken(Event, frozen=True):
+    """A stored schedule cannot be read; it does not fire until somebody mends it."""
+
+    sentence: ClassVar[str] = "schedule cannot be read"
+    level: ClassVar[str] = "error"
+    schedule: str
+    error: str
+
+
+class EventLoopBlocked(Event, frozen=True):
+    """Something blocks the event loop; `stack` is where it is."""
+
+    sentence: ClassVar[str] = "event loop blocked"
+    level: ClassVar[str] = "warning"
+    seconds: float
+    stack: str
+
+
+class StoreSlow(Event, frozen=True):
+    """A call to the store takes too long; `stack` is what it waits for."""
+
+    sentence: ClassVar[str] = "database call takes long"
+    level: ClassVar[str] = "warning"
+    what: str
+    seconds: float
+    stack: str
+
+
+class HeartbeatStuck(Event, frozen=True):
+    """The worker has not shown for too long that it lives; its lease is in danger."""
+
+    sentence: ClassVar[str] = "heartbeat is stuck"
+    level: ClassVar[str] = "error"
+    seconds: float
+    stack: str
+
+
+class BackupMade(Event, frozen=True):
+    """A copy of the database was made and found sound."""
+
+    sentence: ClassVar[str] = "backup made"
+    path: str
+    bytes: int
+    jobs: int
+    seconds: float
+
+
+class FamilySpawned(Event, frozen=True):
+    """A job has spawned children."""
+
+    sentence: ClassVar[str] = "children spawned"
+    job_id: str
+    kind: str
+    family: str
+    children: int
+
+
+class FamilySettled(Event, frozen=True):
+    """A job has nothing more to wait for from its children."""
+
+    sentence: ClassVar[str] = "children settled"
+    job_id: str
+    kind: str
+    family: str
+    children: int
+    succeeded: int
+    failed: int
+    because: str
+
+
+class FamilyRecovered(Event, frozen=True):
+    """A job came back while it waited for its children: it waits on, or spawns them anew (C5)."""
+
+    sentence: ClassVar[str] = "parent came back while it waited for its children"
+    job_id: str
+    kind: str
+    family: str
+    decision: str  # stays in aggregate, or back to ingest
+    because: str
+
+
+class FamilyRefused(Event, frozen=True):
+    """A job that has lost its claim wanted to spawn children; none was stored."""
+
+    sentence: ClassVar[str] = "children not spawned"
+    level: ClassVar[str] = "warning"
+    job_id: str
+    kind: str
+    family: str
+    because: str
+
+
+class BreakerOpened(Event, frozen=True):
+    """An outside system is left alone: too many jobs have failed at it, or a trial has."""
+
+    sentence: ClassVar[str] = "breaker open"
+    level: ClassVar[str] = "warning"
+    breaker: str
+    until: str | None
+    because: str
+
+
+class BreakerHalfOpen(Event, frozen=True):
+    """A few jobs try whether an outside system is back."""
+
+    sentence: ClassVar[str] = "breaker half open"
+    breaker: str
+
+
+class BreakerClosed(Event, frozen=True):
+    """An outside system is called again, slowly at first."""
+
+    sentence: ClassVar[str] = "breaker closed"
+    breaker: str
+    because: str
+
+
+class GateNearlyFull(Event, frozen=True):
+    """Four fifths of what a rate or a budget allows are used; told at most once a minute of each (E8)."""
+
+    sentence: ClassVar[str] = "gate nearly full"
+    level: ClassVar[str] = "warning"
+    gate: str
+    used: float
+    limit: float
+
+
 Listener = Callable[[Event], None]
 
 

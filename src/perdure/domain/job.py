@@ -95,6 +95,9 @@ class Claim(Struct, frozen=True, gc=False):
     tags: tuple[str, ...] = ()
     meta: str | None = None
     unknown_since: datetime | None = None
+    cursor: str | None = None  # JSON: how far an earlier attempt came, as it said itself
+    parent: JobId | None = None  # the job that spawned this one
+    is_parent: bool = False  # it has spawned jobs in an earlier attempt
 
     @property
     def attempt(self) -> int:
@@ -153,3 +156,6 @@ class JobView(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     unique_key: str | None
     last_error: str | None
+    cursor: str | None = None
+    parent: JobId | None = None
+    awaits: str | None = None  # of a waiting one: event:NAME or family:KEY

@@ -65,6 +65,27 @@ class Snoozed(Struct, frozen=True):
     after: timedelta
 
 
+class Parked(Struct, frozen=True):
+    """The handler waits for something and needs no worker meanwhile: the time, an event, or its children.
+
+    `reason` is the word of `Reason` for it; `after` None: there is no time at which it comes back by itself.
+    """
+
+    reason: str
+    after: timedelta | None = None
+    event: str | None = None
+    family: str | None = None
+    note: str | None = None
+
+
+class Gated(Struct, frozen=True):
+    """A gate holds the job back before it ran, at no cost; `reason` is the word of `Reason` for it."""
+
+    reason: str
+    note: str
+    after: timedelta | None = None
+
+
 class Released(Struct, frozen=True):
     """The worker gives the job back untouched, at no cost: it is closing, or it was asked to."""
 
@@ -101,6 +122,8 @@ Outcome = (
     | BadArguments
     | StillPending
     | Snoozed
+    | Parked
+    | Gated
     | Released
     | UnknownKind
     | Paused

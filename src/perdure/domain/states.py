@@ -43,10 +43,22 @@ class Reason(StrEnum):
     CRASH_LIMIT = "crash limit reached"
     SNOOZED = "snoozed"
     STILL_PENDING = "still pending"
+    SLEEPING = "sleeping"
+    STEP_FAILED = "step failed"
+    AWAITING_EVENT = "waiting for an event"
+    AWAITING_CHILDREN = "waiting for children"
+    EVENT_CAME = "event came"
+    CHILDREN_SETTLED = "children settled"
     RELEASED = "released"
     UNKNOWN_KIND = "no handler for this kind"
     KEY_HELD = "unique key held by another job"
     PAUSED = "paused"
+    RATE_LIMITED = "rate limited"
+    BUDGET_EXCEEDED = "budget exceeded"
+    CONCURRENCY_REACHED = "concurrency limit reached"
+    BREAKER_OPEN = "circuit breaker open"
+    ON_HOLD = "on hold"
+    RESUMED = "resumed"
     CANCELLED = "cancelled"
     REQUEUED = "requeued"
     RUN_NOW = "run now"
@@ -55,6 +67,9 @@ class Reason(StrEnum):
 FINAL: Final = frozenset({JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED})
 PARKED: Final = frozenset({JobState.SCHEDULED, JobState.RETRYING, JobState.WAITING, JobState.PAUSED})
 ACTIVE: Final = frozenset(JobState) - FINAL
+GATED: Final = frozenset(
+    {Reason.RATE_LIMITED, Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REACHED, Reason.BREAKER_OPEN, Reason.ON_HOLD}
+)
 
 _S = JobState
 _R = Reason
@@ -64,14 +79,18 @@ MOVES: Final[dict[tuple[JobState | None, JobState], frozenset[Reason]]] = {
     (None, _S.SCHEDULED): frozenset({_R.ENQUEUED}),
     (_S.SCHEDULED, _S.READY): frozenset({_R.DUE, _R.RUN_NOW}),
     (_S.RETRYING, _S.READY): frozenset({_R.DUE, _R.RUN_NOW}),
-    (_S.WAITING, _S.READY): frozenset({_R.DUE, _R.RUN_NOW}),
-    (_S.PAUSED, _S.READY): frozenset({_R.DUE, _R.RUN_NOW}),
+    (_S.WAITING, _S.READY): frozenset({_R.DUE, _R.RUN_NOW, _R.EVENT_CAME, _R.CHILDREN_SETTLED}),
+    (_S.PAUSED, _S.READY): frozenset({_R.DUE, _R.RUN_NOW, _R.RESUMED}),
     (_S.READY, _S.RUNNING): frozenset({_R.CLAIMED}),
     (_S.RUNNING, _S.SUCCEEDED): frozenset({_R.DONE, _R.DONE_WITH_WARNINGS}),
-    (_S.RUNNING, _S.READY): frozenset({_R.FAILED, _R.TIMED_OUT, _R.CRASHED, _R.RELEASED}),
+    (_S.RUNNING, _S.READY): frozenset(
+        {_R.FAILED, _R.TIMED_OUT, _R.CRASHED, _R.RELEASED, _R.EVENT_CAME, _R.CHILDREN_SETTLED}
+    ),
     (_S.RUNNING, _S.RETRYING): frozenset({_R.FAILED, _R.TIMED_OUT, _R.CRASHED}),
-    (_S.RUNNING, _S.WAITING): frozenset({_R.SNOOZED, _R.STILL_PENDING}),
-    (_S.RUNNING, _S.PAUSED): frozenset({_R.PAUSED, _R.UNKNOWN_KIND, _R.RELEASED, _R.KEY_HELD}),
+    (_S.RUNNING, _S.WAITING): frozenset(
+        {_R.SNOOZED, _R.STILL_PENDING, _R.SLEEPING, _R.STEP_FAILED, _R.AWAITING_EVENT, _R.AWAITING_CHILDREN}
+    ),
+    (_S.RUNNING, _S.PAUSED): frozenset({_R.PAUSED, _R.UNKNOWN_KIND, _R.RELEASED, _R.KEY_HELD}) | GATED,
     (_S.RUNNING, _S.DEAD): frozenset(
         {_R.EXHAUSTED, _R.OUT_OF_TIME, _R.PERMANENT, _R.BAD_ARGUMENTS, _R.CRASH_LIMIT, _R.UNKNOWN_KIND}
     ),

@@ -11,6 +11,7 @@ from datetime import timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from perdure.domain.flow import Awaits
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
 from perdure.domain.states import JobState, Reason
@@ -33,6 +34,8 @@ class Transition(Struct, frozen=True, gc=False):
     result: str | None = None
     warnings: tuple[str, ...] = ()
     note: str | None = None
+    awaits: Awaits | None = None  # what a waiting job waits for besides the time
+    is_parent: bool = False  # the attempt has spawned children
 
 
 def succeeded(claim: Claim, result: str | None, warnings: tuple[str, ...]) -> Transition:
@@ -69,6 +72,13 @@ def crashed_for_good(claim: Claim, failure: Failure) -> Transition:
     return Transition(claim, JobState.DEAD, Reason.CRASH_LIMIT, claim.failures, claim.crashes + 1, failure=failure)
 
 
+def returning(crash: Transition, wait: timedelta) -> Transition:
+    """The same crash, of a job that is ready again only after `wait`: orphans may come back one by one (C2)."""
+    if wait <= timedelta(0):
+        return crash
+    return replace(crash, to=JobState.RETRYING, wait=wait)
+
+
 def waiting(claim: Claim, reason: Reason, wait: timedelta) -> Transition:
     """The job parks by its own wish and comes back after `wait`, at no cost."""
     return Transition(claim, JobState.WAITING, reason, claim.failures, claim.crashes, wait=wait)
@@ -77,6 +87,18 @@ def waiting(claim: Claim, reason: Reason, wait: timedelta) -> Transition:
 def paused(claim: Claim, reason: Reason, wait: timedelta | None, note: str | None = None) -> Transition:
     """The job is held back at no cost, for `wait` or until resumed."""
     return Transition(claim, JobState.PAUSED, reason, claim.failures, claim.crashes, wait=wait, note=note)
+
+
+def parked(claim: Claim, reason: Reason, wait: timedelta | None, awaits: Awaits | None, note: str | None) -> Transition:
+    """The job waits, at no cost: until `wait` is over or what it `awaits` is there, which may be at once."""
+    return Transition(
+        claim, JobState.WAITING, reason, claim.failures, claim.crashes, wait=wait, note=note, awaits=awaits
+    )
+
+
+def arrived(move: Transition, reason: Reason) -> Transition:
+    """The same move of a job that is ready at once, because what it would wait for is there already."""
+    return replace(move, to=JobState.READY, reason=reason, wait=None, awaits=None)
 
 
 def released(claim: Claim) -> Transition:

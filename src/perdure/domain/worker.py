@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -18,6 +19,15 @@ class ProcessIdentity(Struct, frozen=True):
     host: str
     pid: int
     started: int
+
+
+class Phase(StrEnum):
+    """What a worker is about."""
+
+    OPENING = "opening"  # taking up work step by step
+    OPEN = "open"
+    QUIET = "quiet"  # claims nothing, lets the rest run
+    CLOSING = "closing"
 
 
 class NewWorker(Struct, frozen=True, kw_only=True):
@@ -43,3 +53,5 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     beat_at: datetime
     dead_at: datetime | None
     running: int
+    phase: Phase = Phase.OPEN
+    quiet_at: datetime | None = None  # when somebody asked it to be quiet

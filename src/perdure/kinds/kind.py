@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.kinds.signature import Signature
+from perdure.policy.gates import Breaker, Budget, Gate
 from perdure.policy.retry import Retry, RetrySource, read_policy
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
@@ -40,6 +41,18 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     timeout: timedelta | None = None
     memory: int | None = None  # bytes; processes of their own only
     crash_limit: int = DEFAULT_CRASH_LIMIT
+    gates: tuple[Gate, ...] = ()
+    breaker: Breaker | None = None
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether a job of this kind has to ask before it runs."""
+        return bool(self.gates) or self.breaker is not None
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """What jobs of this kind may spend from, by name."""
+        return {gate.name: gate for gate in self.gates if isinstance(gate, Budget)}
 
     @property
     def attempts(self) -> int | None:

@@ -21,14 +21,15 @@ _REFUSED: Final = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_
 
 
 class Signature:
-    """The parameters of one handler, without its context."""
+    """The parameters of one handler, without its context. `but` is one that is left out, as if it did not exist."""
 
-    def __init__(self, handler: Callable[..., Any], context_type: type) -> None:
+    def __init__(self, handler: Callable[..., Any], context_type: type, but: str | None = None) -> None:
         self._handler = handler
         self._context_type = context_type
         parameters = list(inspect.signature(handler).parameters.values())
         self.takes_context = bool(parameters) and _is_context(parameters[0], context_type)
-        self.parameters: Final = parameters[1:] if self.takes_context else parameters
+        own = parameters[1:] if self.takes_context else parameters
+        self.parameters: Final = [parameter for parameter in own if parameter.name != but]
         self.names: Final = tuple(parameter.name for parameter in self.parameters)
         for parameter in self.parameters:
             if parameter.kind in _REFUSED:
@@ -41,6 +42,10 @@ class Signature:
         self._keyword_only = self.names[len(self._positional) :]
         self._plain = len(self.names) if len(self._positional) == len(self.names) else -1
         self._required = frozenset(p.name for p in self.parameters if p.default is inspect.Parameter.empty)
+
+    def without(self, name: str) -> Signature:
+        """The same without one parameter, whose argument will come later."""
+        return Signature(self._handler, self._context_type, name)
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Any]:
@@ -145,7 +150,8 @@ def _constant(value: Any) -> Callable[[], Any]:
 def _is_context(parameter: inspect.Parameter, context_type: type) -> bool:
     annotation = parameter.annotation
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return annotation is context_type or named.rpartition(".")[2] == context_type.__name__ or parameter.name == "ctx"
+    names = {context_type.__name__, f"Sync{context_type.__name__}"}
+    return annotation is context_type or named.rpartition(".")[2] in names or parameter.name == "ctx"
 
 
 def _place(error: Exception) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.duration import format_duration
+from perdure.domain.flow import Awaits
 from perdure.domain.job import Claim
 from perdure.domain.outcome import (
     BadArguments,
@@ -17,7 +18,9 @@ from perdure.domain.outcome import (
     Done,
     Failed,
     Failure,
+    Gated,
     Outcome,
+    Parked,
     Paused,
     Permanent,
     Released,
@@ -32,6 +35,7 @@ from perdure.domain.transition import (
     crashed,
     crashed_for_good,
     died,
+    parked,
     paused,
     released,
     retrying,
@@ -65,7 +69,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS: Final = Limits()
 
 
-def decide(  # noqa: C901, PLR0911 - one case for each outcome, and no other place to look
+def decide(  # noqa: C901, PLR0911, PLR0912 - one case for each outcome, and no other place to look
     claim: Claim,
     outcome: Outcome,
     retry: RetrySource | None,
@@ -91,6 +95,12 @@ def decide(  # noqa: C901, PLR0911 - one case for each outcome, and no other pla
             return waiting(claim, Reason.STILL_PENDING, max(outcome.after, _NOTHING))
         case Snoozed():
             return waiting(claim, Reason.SNOOZED, max(outcome.after, _NOTHING))
+        case Parked():
+            awaits = Awaits(outcome.event, outcome.family) if outcome.event or outcome.family else None
+            wait = None if outcome.after is None else max(outcome.after, _NOTHING)
+            return parked(claim, Reason(outcome.reason), wait, awaits, outcome.note)
+        case Gated():
+            return paused(claim, Reason(outcome.reason), outcome.after, outcome.note)
         case Released():
             if outcome.after is None or outcome.after <= _NOTHING:
                 return released(claim)

@@ -10,10 +10,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from perdure.domain.duration import Duration, parse_duration
-from perdure.errors import SettingsError
+from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.states import Reason
+from perdure.errors import ArgumentError, SettingsError
 from perdure.policy.backoff import Backoff
-from perdure.policy.failures import type_name
+from perdure.policy.failures import lineage, type_name
 from perdure.policy.jitter import Jitter, Randomness
 
 ErrorTypes = type[BaseException] | tuple[type[BaseException], ...]
@@ -24,11 +25,15 @@ DEFAULT_JITTER: Final = Jitter.ratio(0.1)
 
 
 class Planned(Struct, frozen=True):
-    """One attempt of a preview: its number, and when it begins at the earliest and at the latest."""
+    """One attempt of a preview: its number, and when it begins at the earliest and at the latest.
+
+    `then` is why the job is dead if this attempt fails too; None: it is tried again.
+    """
 
     attempt: int
     earliest: timedelta
     latest: timedelta
+    then: Reason | None = None
 
 
 def wait_after(
@@ -114,16 +119,55 @@ class Retry:
             return wait_after(failures_before, self.backoff, self.jitter, random, left)
         return _clipped(asked, left)
 
-    def preview(self, most: int = 20) -> list[Planned]:
-        """When each attempt would begin if all failed at once, counted from the first; at most so many."""
-        plan = [Planned(1, timedelta(0), timedelta(0))]
-        while len(plan) < most and not self.is_last(len(plan) - 1) and plan[-1].earliest != self.within:
-            shortest, longest = self.jitter.bounds(self.backoff.wait(len(plan) - 1))
-            earliest, latest = plan[-1].earliest + shortest, plan[-1].latest + longest
-            if self.within is not None:
-                earliest, latest = min(earliest, self.within), min(latest, self.within)
-            plan.append(Planned(len(plan) + 1, earliest, latest))
+    def preview(
+        self,
+        most: int = 20,
+        *,
+        failures: int = 0,
+        elapsed: timedelta | None = None,
+        error: type[BaseException] | None = None,
+    ) -> list[Planned]:
+        """When each attempt would begin if all failed at once, counted from the first; at most so many.
+
+        After `failures` the next attempt begins so long `elapsed` after the first was due, or, where that is not told,
+        as if those before it had failed at once too. With an `error` its own rule is followed.
+        """
+        if most < 1:
+            raise ArgumentError("most", f"must be at least 1, got {most}")
+        if failures < 0:
+            raise ArgumentError("failures", f"must not be negative, got {failures}")
+        rule = self if error is None else self.for_error(lineage(error))
+        if rule is not None and rule is not self:
+            return rule.preview(most, failures=failures, elapsed=elapsed)
+        earliest, latest = self._begins(failures, elapsed)
+        plan = list[Planned]()
+        while len(plan) < most:
+            then = Reason.PERMANENT if rule is None else self._end_after(failures, earliest)
+            plan.append(Planned(failures + 1, earliest, latest, then))
+            if then is not None:
+                break
+            earliest, latest = self._next(failures, earliest, latest)
+            failures += 1
         return plan
+
+    def _begins(self, failures: int, elapsed: timedelta | None) -> tuple[timedelta, timedelta]:
+        if elapsed is not None:
+            return elapsed, elapsed
+        earliest = latest = timedelta(0)
+        for before in range(failures):
+            earliest, latest = self._next(before, earliest, latest)
+        return earliest, latest
+
+    def _next(self, failures_before: int, earliest: timedelta, latest: timedelta) -> tuple[timedelta, timedelta]:
+        shortest, longest = self.jitter.bounds(self.backoff.wait(failures_before))
+        limit = LONGEST if self.within is None else self.within
+        return min(earliest + shortest, limit), min(latest + longest, limit)
+
+    def _end_after(self, failures_before: int, begins: timedelta) -> Reason | None:
+        """Why an attempt that begins then, after so many failures, is surely the last."""
+        if self.is_last(failures_before):
+            return Reason.EXHAUSTED
+        return Reason.OUT_OF_TIME if self.within is not None and begins >= self.within else None
 
     def _named_rules(self) -> dict[str, Retry | None]:
         rules: dict[str, Retry | None] = {}

@@ -13,6 +13,7 @@ from typing import Final
 from perdure.domain import outcome, verdicts
 from perdure.domain.outcome import Outcome
 from perdure.domain.verdicts import Verdict
+from perdure.errors import EventTimeout, StepError
 from perdure.policy.failures import MESSAGE_LIMIT, failure_of, lineage, noted, storable
 
 Triage = Callable[[BaseException], Verdict | None]
@@ -33,7 +34,7 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
     sole = _sole(error)
     failure = failure_of(sole, error)
     try:
-        verdict = sole if isinstance(sole, Verdict) or triage is None else _judged(sole, triage)
+        verdict = judged(sole, triage)
     except Exception as broken:  # noqa: BLE001 - whatever the user's triage does, the error is recorded
         return outcome.Failed(
             noted(failure, "its triage failed", broken), timed_out=timed_out, kinds=lineage(type(sole))
@@ -62,14 +63,25 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
             return outcome.Failed(failure, None, timed_out, lineage(type(sole)))
 
 
+def judged(error: BaseException, triage: Triage | None) -> Verdict | None:
+    """The verdict that an exception is, or that a triage passes on it; None: nobody has an opinion.
+
+    Of some of our own errors we know that trying again cannot mend them. A triage may raise anything.
+    """
+    sole = _sole(error)
+    if isinstance(sole, Verdict):
+        return sole
+    if isinstance(sole, StepError):
+        return verdicts.Permanent(str(sole))
+    verdict: object = None if triage is None else triage(sole)
+    if verdict is None:
+        return verdicts.Permanent(str(sole)) if isinstance(sole, EventTimeout) else None
+    if isinstance(verdict, Verdict):
+        return verdict
+    raise TypeError(f"a triage returns a verdict or None, not {verdict!r}")
+
+
 def _sole(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
-
-
-def _judged(error: BaseException, triage: Triage) -> Verdict | None:
-    verdict: object = triage(error)
-    if verdict is None or isinstance(verdict, Verdict):
-        return verdict
-    raise TypeError(f"a triage returns a verdict or None, not {verdict!r}")

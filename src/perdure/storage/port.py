@@ -10,9 +10,12 @@ from typing import Any, Protocol
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
 from perdure.domain.transition import Transition
-from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.storage.diagnosis import DiagnosisStore
+from perdure.storage.flows import FlowStore
+from perdure.storage.gates import GateStore
 from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
+from perdure.storage.timing import BackupStore, LeaderStore, ScheduleStore
 
 
 class IntakeStore(Protocol):
@@ -60,7 +63,15 @@ class ClaimStore(Protocol):
         new state says). A job that must take its key back while another holds it is PAUSED with KEY_HELD and looked
         at again by `promote`. A job that somebody wants called off and that would come back is CANCELLED instead, with
         the reason that was given for it.
+
+        A WAITING transition that awaits an event or a family makes the job READY at once if that is there already
+        (EVENT_CAME, CHILDREN_SETTLED); whoever brings it later wakes the job. A child's end is counted in its family,
+        once, and wakes the parent that waits for it if the family is settled by it. A parent's end cancels children
+        that are not final, down to their own, where the family says so: "parent job completed" (or died, cancelled).
         """
+
+    async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
+        """Keep how far the job has come, for its next attempt; False: the claim is lost, and nothing was written."""
 
 
 class Effects(Protocol):
@@ -115,8 +126,14 @@ class WorkerStore(Protocol):
     async def retire(self, worker_id: WorkerId) -> None:
         """Declare a worker gone that stops in good order; whatever it still holds is free to be rescued."""
 
+    async def report(self, worker_id: WorkerId, phase: Phase) -> None:
+        """Show what the worker is about."""
+
+    async def wants_quiet(self, worker_id: WorkerId) -> bool:
+        """Whether somebody has asked this worker to claim nothing more for now."""
+
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off, and why."""
+        """The jobs held by this worker that somebody wants called off, and why; also those already taken from it."""
 
     async def workers(self) -> list[WorkerView]:
         """All workers not yet forgotten, the living first."""
@@ -140,10 +157,17 @@ class UpkeepStore(Protocol):
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id, beyond `after`."""
 
-    async def prune(self, keep: Keep, limit: int) -> int:
-        """Delete at most `limit` finished jobs, with attempts and all, kept long enough; forget workers dead for a day.
+    async def last_return(self, queue: str) -> datetime | None:
+        """When the last of the queue's jobs comes back that a dead worker held and that return one by one.
 
-        Jobs that are not final are never touched.
+        Those are parked as RETRYING, with the reason CRASHED. None: there are none.
+        """
+
+    async def prune(self, keep: Keep, limit: int) -> int:
+        """Delete at most `limit` finished jobs, with attempts and all, kept long enough.
+
+        Workers dead for a day are forgotten too, and records of nominal times that are older than 90 days. Jobs that
+        are not final are never touched.
         """
 
 
@@ -162,6 +186,9 @@ class InsightStore(Protocol):
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """The attempts of a job that did not succeed, oldest first, over all its lives."""
 
+    async def key_holder(self, key: str) -> JobId | None:
+        """The job that holds a unique key now; None: it is free."""
+
     async def counts(self, cap: int = 10_000) -> list[Count]:
         """How many jobs stand where, at most `cap` counted for each queue and state."""
 
@@ -176,10 +203,25 @@ class CommandStore(Protocol):
         """
 
     async def cancel(self, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
-        """Call off jobs that match: parked and ready ones at once; a running one is asked to stop. `why` is kept."""
+        """Call off jobs that match: parked and ready ones at once; a running one is asked to stop. `why` is kept.
+
+        Children that are not final are cancelled with their parent, where their family says so.
+        """
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Make parked jobs that match ready at once."""
+
+    async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
+        """Give parked jobs that match, and that would come back by themselves, another time to do so."""
+
+    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
+        """Ask living workers to claim nothing more, or to claim again; those that are alive come back."""
+
+    async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """Forget jobs that match, whatever their state; an attempt under way loses its claim.
+
+        Children that are not final are cancelled: "parent job deleted". Finished children stay.
+        """
 
     async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Delete finished jobs that match, with their attempts."""
@@ -220,6 +262,11 @@ class Store(
     SignalStore,
     SchemaStore,
     DiagnosisStore,
+    ScheduleStore,
+    LeaderStore,
+    BackupStore,
+    FlowStore,
+    GateStore,
     Protocol,
 ):
     """An engine: everything above on one object, bound to the event loop that opened it."""

@@ -1,0 +1,26 @@
+"""A person's answer that a job waits for."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from perdure.domain.ids import JobId
+
+
+class Approval(Struct, frozen=True):
+    """What somebody has said, and who it was."""
+
+    approved: bool
+    by: str
+    note: str | None = None
+
+
+def approval_event(job_id: JobId, name: str) -> str:
+    """The event by which a job learns the answer to its question of this name."""
+    return f"approval:{job_id}:{name}"
+
+
+def approval_asked(job_id: JobId, event: str) -> str | None:
+    """The name of the question that a job asks by this event; None: it is an event of another sort."""
+    opening = approval_event(job_id, "")
+    return event.removeprefix(opening) if event.startswith(opening) else None

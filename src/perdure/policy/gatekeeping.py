@@ -1,0 +1,212 @@
+"""Who may run now, and who must wait for what: the one decision behind all gates (C11, G8).
+
+A batch is decided in its order, each request as if those before it were already written. A request passes all of its
+gates or none: while one holds it nothing of it is consumed, except its place in a rate's line. The gates are asked in
+this order: the breaker, which costs nothing to ask; rates; budgets; and concurrency last, so that no slot is taken by a
+job that must wait for something else. The first that holds a job gives the reason.
+
+A rate's starts count from the instant of this decision (see `line`). A budget's estimate does too, so that jobs that
+start together cannot spend the same money. A job that finds no slot free is woken when there is one; it looks again by
+itself as well, because a wake-up may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from perdure.domain.duration import format_duration
+from perdure.domain.gate import (
+    BreakerView,
+    BudgetCheck,
+    GateChanges,
+    Gatekeeper,
+    GateRequest,
+    GateState,
+    Held,
+    NearLimit,
+    RateCheck,
+    Spend,
+    Start,
+)
+from perdure.domain.ids import JobId
+from perdure.policy.breaker import admit, spread
+from perdure.policy.line import Line
+from perdure.policy.purse import Purse, exceeds
+
+RATE_LIMITED: Final = "rate limited"
+OVER_BUDGET: Final = "budget exceeded"
+NO_SLOT: Final = "concurrency limit reached"
+CLAIM_LOST: Final = "claim lost"
+
+NEAR: Final = 0.8
+"""From this share of a limit on a gate is near it (E8)."""
+
+_FEWEST_TO_WARN: Final = 5  # of a rate: below, four fifths of it is the limit itself
+_SLOT_LOOK: Final = timedelta(seconds=30)
+_SHORTEST_LOOK: Final = timedelta(seconds=1)
+_LONGEST_LOOK: Final = timedelta(hours=1)
+
+
+def gatekeeper(requests: Sequence[GateRequest]) -> Gatekeeper:
+    """The decision on these requests, for a store that loads what it needs and writes what it says."""
+
+    def decide(state: GateState) -> tuple[list[Held | None], GateChanges]:
+        batch = _Batch(state)
+        return [batch.answer(request) for request in requests], batch.changes()
+
+    return decide
+
+
+def is_near(before: float, after: float, limit: float) -> bool:
+    """Whether a gate has come near its limit by what was used just now: upwards only, so that it is said once."""
+    mark = NEAR * limit
+    return exceeds(mark, before) and not exceeds(mark, after)
+
+
+class _Batch:
+    """The gates while a batch is decided, and what has become of them."""
+
+    def __init__(self, state: GateState) -> None:
+        self.now = state.now
+        self.state = state
+        self.lines = dict[str, Line]()
+        self.purses = dict[str, Purse]()
+        self.holders = dict(state.holders)
+        self.breakers = dict(state.breakers)
+        self.starts = list[Start]()
+        self.holds = list[tuple[str, JobId, int]]()
+        self.spends = list[Spend]()
+        self.waiting = list[tuple[str, JobId]]()
+        self.warnings = list[NearLimit]()
+
+    def answer(self, request: GateRequest) -> Held | None:
+        claim, breaker = request.claim, None
+        if (claim.job_id, claim.token) in self.state.lost:
+            return Held(CLAIM_LOST, "somebody else holds the job by now", timedelta(0))
+        if request.breaker:
+            met = self.breakers.setdefault(request.breaker.name, BreakerView(name=request.breaker.name))
+            breaker, held = admit(met, request.breaker, claim.job_id, self.now)
+            if held:
+                return held
+        held = (
+            (self._ask_rates(request) if request.rates else None)
+            or (self._ask_budgets(request) if request.budgets else None)
+            or self._ask_concurrency(request)
+        )
+        if held:
+            return held
+        if breaker:
+            self.breakers[breaker.name] = breaker
+        self._start(request)
+        return None
+
+    def changes(self) -> GateChanges:
+        before = self.state.breakers
+        return GateChanges(
+            starts=tuple(self.starts),
+            holds=tuple(self.holds),
+            spends=tuple(self.spends),
+            breakers=tuple(view for name, view in self.breakers.items() if view != before.get(name)),
+            waiting=tuple(self.waiting),
+            warnings=tuple(self.warnings),
+        )
+
+    def _ask_rates(self, request: GateRequest) -> Held | None:
+        """Every rate that has no room gives the job a place; the farthest one is the answer."""
+        job_id, longest = request.claim.job_id, None
+        for key, checks in _by_key(request.rates).items():
+            line = self._line(key)
+            at = line.turn(job_id, checks, self.now)
+            if at <= self.now:
+                continue
+            if line.places.get(job_id) != at:
+                line.reserve(job_id, at)
+                self.starts.append(Start(key, at, job_id, begun=False))
+            if longest is None or at - self.now > longest.wait:
+                used = ", ".join(
+                    f"{line.used(check.per, self.now)} of {check.limit} starts in {format_duration(check.per)}"
+                    for check in checks
+                )
+                note = f"{key}: {used}; its turn is at {_shown(at)}"
+                longest = Held(RATE_LIMITED, note, at - self.now)
+        return longest
+
+    def _ask_budgets(self, request: GateRequest) -> Held | None:
+        longest = None
+        for check in request.budgets:
+            purse = self._purse(check.name)
+            for window, limit in check.limits:
+                used = purse.used(window, request.claim.job_id)
+                if not exceeds(used + check.estimate, limit):
+                    continue
+                until = purse.enough_at(window, limit, check.estimate, request.claim.job_id)
+                wait = min(max(until - self.now, _SHORTEST_LOOK), _LONGEST_LOOK)
+                if longest is None or wait > longest.wait:
+                    spent = f"{used:g} of {limit:g} spent in {format_duration(window)}"
+                    note = f"{check.name}: {spent}, estimate {check.estimate:g}; enough is free at {_shown(until)}"
+                    longest = Held(OVER_BUDGET, note, wait)
+        return longest
+
+    def _ask_concurrency(self, request: GateRequest) -> Held | None:
+        for check in request.concurrency:
+            held = self.holders.get(check.key, 0)
+            if held >= check.limit:
+                self.waiting.append((check.key, request.claim.job_id))
+                wait = spread(_SLOT_LOOK, request.claim.job_id)
+                note = f"{check.key}: {held} of {check.limit} running; looks again by {_shown(self.now + wait)}"
+                return Held(NO_SLOT, note, wait)
+        return None
+
+    def _start(self, request: GateRequest) -> None:
+        job_id, token = request.claim.job_id, request.claim.token
+        for key, checks in _by_key(request.rates).items() if request.rates else ():
+            line = self._line(key)
+            line.begin(job_id, self.now)
+            self.starts.append(Start(key, self.now, job_id, begun=True))
+            for check in checks:
+                used = line.used(check.per, self.now)
+                if check.limit >= _FEWEST_TO_WARN and is_near(used - 1, used, check.limit):
+                    self.warnings.append(NearLimit(key, used, check.limit))
+        for budget in request.budgets:
+            self._spend(budget, job_id)
+        for key in {check.key: None for check in request.concurrency}:
+            self.holders[key] = self.holders.get(key, 0) + 1
+            self.holds.append((key, job_id, token))
+
+    def _spend(self, check: BudgetCheck, job_id: JobId) -> None:
+        if not check.estimate:
+            return
+        purse = self._purse(check.name)
+        before = [purse.total(window) for window, _ in check.limits]
+        estimate = Spend(check.name, self.now, check.estimate, job_id, is_estimate=True)
+        purse.add(estimate)
+        self.spends.append(estimate)
+        for was, (window, limit) in zip(before, check.limits, strict=True):
+            if is_near(was, purse.total(window), limit):
+                self.warnings.append(NearLimit(check.name, purse.total(window), limit))
+
+    def _line(self, key: str) -> Line:
+        if key not in self.lines:
+            self.lines[key] = Line(self.state.starts.get(key, ()))
+        return self.lines[key]
+
+    def _purse(self, name: str) -> Purse:
+        if name not in self.purses:
+            self.purses[name] = Purse(self.state.spends.get(name, ()), self.now)
+        return self.purses[name]
+
+
+def _by_key(rates: Sequence[RateCheck]) -> Mapping[str, Sequence[RateCheck]]:
+    """Rates under the same key (6 a minute, 25,000 a day) share their starts and are kept together."""
+    if len(rates) == 1:
+        return {rates[0].key: rates}
+    found = dict[str, list[RateCheck]]()
+    for check in rates:
+        found.setdefault(check.key, []).append(check)
+    return found
+
+
+def _shown(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")

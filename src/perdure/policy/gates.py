@@ -1,0 +1,282 @@
+"""What users declare to spare the outside world (C11, E8): rates, concurrency, budgets, breakers.
+
+A gate belongs to its kind of job unless it is named: kinds that name the same gate share it. With a `key` there is one
+gate for each value: a tenant, a host, an account.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from perdure.domain.duration import Duration, read_spans
+from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, GateRequest, RateCheck
+from perdure.domain.job import Claim
+from perdure.errors import PayloadError, SettingsError
+
+KEY_LIMIT: Final = 200
+
+_LONGEST_NAME: Final = 100
+_WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
+
+KeyFunction = Callable[[Mapping[str, Any]], Any]
+Key = str | tuple[str, ...] | KeyFunction
+
+
+class Rate(Struct, frozen=True):
+    """At most `n` starts in any stretch of `per`, over the whole fleet; the rest wait for their turn.
+
+    `key` names one argument or several, or is a function of all of them.
+    """
+
+    n: int
+    per: timedelta
+    key: tuple[str, ...] | KeyFunction | None = None
+    name: str | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, n: int, per: Duration, key: Key | None = ..., name: str | None = ...) -> None: ...
+
+    def __post_init__(self) -> None:
+        _check_count("rate.n", self.n)
+        _check_spans("rate", self, "per")
+        _check_name("rate.name", self.name, optional=True)
+        force_setattr(self, "key", _checked_key("rate.key", self.key))
+
+    def check(self, parameters: Iterable[str]) -> None:
+        """Refuse a `key` that names something which is not a parameter of the handler."""
+        _check_parameters("rate.key", self.key, parameters)
+
+
+class Concurrency(Struct, frozen=True):
+    """At most `n` jobs run at the same time, over the whole fleet.
+
+    `key` names one argument or several, or is a function of all of them.
+    """
+
+    n: int
+    key: tuple[str, ...] | KeyFunction | None = None
+    name: str | None = None
+
+    if TYPE_CHECKING:  # as above
+
+        def __init__(self, n: int, key: Key | None = ..., name: str | None = ...) -> None: ...
+
+    def __post_init__(self) -> None:
+        _check_count("concurrency.n", self.n)
+        _check_name("concurrency.name", self.name, optional=True)
+        force_setattr(self, "key", _checked_key("concurrency.key", self.key))
+
+    def check(self, parameters: Iterable[str]) -> None:
+        """Refuse a `key` that names something which is not a parameter of the handler."""
+        _check_parameters("concurrency.key", self.key, parameters)
+
+
+class Budget(Struct, frozen=True):
+    """No job starts while what was spent, plus its `estimate`, is more than a limit.
+
+    The limits hold over any 24 hours, 7 days and 30 days. The estimate counts from the start of an attempt until the
+    handler says what it has spent.
+    """
+
+    name: str
+    daily: float | None = None
+    weekly: float | None = None
+    monthly: float | None = None
+    estimate: float = 0
+
+    def __post_init__(self) -> None:
+        _check_name("budget.name", self.name)
+        given = {field: getattr(self, field) for field in _WINDOWS if getattr(self, field) is not None}
+        if not given:
+            raise SettingsError("budget", f"{self.name} needs at least one of: {', '.join(_WINDOWS)}")
+        for field, limit in given.items():
+            if not _is_number(limit) or limit <= 0:
+                raise SettingsError(f"budget.{field}", f"must be a number above 0, got {limit!r}")
+        if not _is_number(self.estimate) or self.estimate < 0:
+            raise SettingsError("budget.estimate", f"must be a number of 0 or more, got {self.estimate!r}")
+        for field, limit in given.items():
+            if self.estimate > limit:
+                problem = f"({self.estimate:g}) is more than budget.{field} ({limit:g}): no job could ever start"
+                raise SettingsError("budget.estimate", problem)
+
+    @property
+    def limits(self) -> tuple[tuple[timedelta, float], ...]:
+        """Each window that has a limit, the shortest first."""
+        found = ((window, getattr(self, field)) for field, window in _WINDOWS.items())
+        return tuple((window, limit) for window, limit in found if limit is not None)
+
+
+class Breaker(Struct, frozen=True):
+    """Leave an outside system alone for `open_for` once `failures` jobs have failed at it within `window`.
+
+    Then at most `half_open` jobs at a time try whether it is back. All kinds that name it share it.
+    """
+
+    name: str
+    failures: int = 5
+    window: timedelta = timedelta(minutes=1)
+    open_for: timedelta = timedelta(minutes=1)
+    half_open: int = 1
+
+    if TYPE_CHECKING:  # as above
+
+        def __init__(
+            self,
+            name: str,
+            failures: int = ...,
+            window: Duration = ...,
+            open_for: Duration = ...,
+            half_open: int = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        _check_name("breaker.name", self.name)
+        _check_count("breaker.failures", self.failures)
+        _check_count("breaker.half_open", self.half_open)
+        _check_spans("breaker", self, "window", "open_for")
+
+    @property
+    def asked(self) -> BreakerCheck:
+        """What is asked of the breaker before a job runs, and when it has ended."""
+        return BreakerCheck(self.name, self.failures, self.window, self.open_for, self.half_open)
+
+
+Gate = Rate | Concurrency | Budget
+
+
+def check_gates(gates: Sequence[Gate], breaker: Breaker | None, parameters: Iterable[str]) -> None:
+    """Refuse what cannot be meant when a kind of job is declared: no gates, unknown keys, a budget named twice."""
+    known = tuple(parameters)
+    budgets = set[str]()
+    for gate in gates:
+        match gate:
+            case Rate() | Concurrency():
+                gate.check(known)
+            case Budget():
+                if gate.name in budgets:
+                    raise SettingsError("budget.name", f"{gate.name} is given twice: join their limits in one Budget")
+                budgets.add(gate.name)
+            case _:
+                raise SettingsError("gates", f"must be of Rate, Concurrency and Budget, got {gate!r}")
+    if breaker is not None and not isinstance(breaker, Breaker):
+        raise SettingsError("breaker", f'must be a Breaker, such as Breaker("digicert"), got {breaker!r}')
+
+
+class GatePlan:
+    """How jobs of one kind ask before they run. What does not depend on their arguments is made once."""
+
+    def __init__(self, kind_name: str, gates: Sequence[Gate], breaker: Breaker | None) -> None:
+        self._rates = [(gate, gate.name or kind_name) for gate in gates if isinstance(gate, Rate)]
+        self._slots = [(gate, gate.name or kind_name) for gate in gates if isinstance(gate, Concurrency)]
+        budgets = [gate for gate in gates if isinstance(gate, Budget)]
+        self._budgets = tuple(BudgetCheck(gate.name, gate.estimate, gate.limits) for gate in budgets)
+        self._breaker = None if breaker is None else breaker.asked
+        self.has_keys = any(not isinstance(gate, Budget) and gate.key is not None for gate in gates)
+        """Whether the arguments of a job say which gates it has to pass."""
+
+    def request(self, claim: Claim, arguments: Mapping[str, Any]) -> GateRequest:
+        """What a claim must ask for; `arguments` are those of its handler, defaults filled in."""
+        rates = [RateCheck(_key("rate.key", name, gate.key, arguments), gate.n, gate.per) for gate, name in self._rates]
+        slots = [
+            ConcurrencyCheck(_key("concurrency.key", name, gate.key, arguments), gate.n) for gate, name in self._slots
+        ]
+        return GateRequest(
+            claim=claim,
+            rates=tuple(rates),
+            concurrency=tuple(slots),
+            budgets=self._budgets,
+            breaker=self._breaker,
+        )
+
+
+def request_for(
+    kind_name: str, gates: Sequence[Gate], breaker: Breaker | None, claim: Claim, arguments: Mapping[str, Any]
+) -> GateRequest:
+    """What a claim must ask for before it runs; `arguments` are those of its handler, defaults filled in."""
+    return GatePlan(kind_name, gates, breaker).request(claim, arguments)
+
+
+def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arguments: Mapping[str, Any]) -> str:
+    # A colon in a name is doubled, so that no name looks like another one with a value.
+    realm = name.replace(":", "::") if ":" in name else name
+    whole = realm if key is None else f"{realm}:{_value(setting, name, key, arguments)}"
+    if len(whole) <= KEY_LIMIT:
+        return whole
+    digest = sha256(whole.encode()).hexdigest()
+    return f"{whole[: KEY_LIMIT - len(digest) - 1]}:{digest}"
+
+
+def _value(setting: str, name: str, key: tuple[str, ...] | KeyFunction, arguments: Mapping[str, Any]) -> str:
+    """The key's values as JSON, so that 7 and "7" are two keys and no character is out of place."""
+    if isinstance(key, tuple):
+        try:
+            values = [arguments[part] for part in key]
+        except KeyError as missing:
+            raise PayloadError(missing.args[0], f"is missing, and gate {name} has it in its key") from None
+    else:
+        try:
+            values = [key(arguments)]
+        except Exception as broken:
+            raise PayloadError(setting, f"of gate {name} raised {type(broken).__name__}: {broken}") from broken
+    try:
+        return _ENCODER.encode(values).decode()[1:-1]
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise PayloadError(setting, f"of gate {name} gives what cannot be written as JSON: {problem}") from problem
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # pydantic, without importing it
+        return value.model_dump(mode="json")
+    raise TypeError(f"objects of type {type(value).__name__} are not supported")
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
+
+
+def _checked_key(setting: str, key: object) -> object:
+    if key is None or callable(key):
+        return key
+    names = (key,) if isinstance(key, str) else key
+    if isinstance(names, tuple | list) and names and all(isinstance(name, str) for name in names):
+        return tuple(names)
+    raise SettingsError(setting, f'must name arguments, such as "tenant", or be a function of them, got {key!r}')
+
+
+def _check_parameters(setting: str, key: object, parameters: Iterable[str]) -> None:
+    known = tuple(parameters)
+    unknown = [name for name in key if name not in known] if isinstance(key, tuple) else []
+    if unknown:
+        has = ", ".join(known) or "none"
+        raise SettingsError(setting, f"names {', '.join(unknown)}, but the handler's parameters are: {has}")
+
+
+def _check_count(setting: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise SettingsError(setting, f"must be a whole number of at least 1, got {value!r}")
+
+
+def _check_spans(owner: str, gate: Struct, *fields: str) -> None:
+    read_spans(owner, gate, fields)
+    for field in fields:
+        if not getattr(gate, field):
+            raise SettingsError(f"{owner}.{field}", 'must be longer than 0, such as "1m"')
+
+
+def _check_name(setting: str, name: object, *, optional: bool = False) -> None:
+    if optional and name is None:
+        return
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise SettingsError(setting, f"must be 1 to {_LONGEST_NAME} printable characters, got {name!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,35 @@
+"""The job of one nominal time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import json
+
+from perdure.domain.ids import new_job_id
+from perdure.domain.job import NewJob, UniqueKey
+from perdure.domain.schedule import Cause, Overlap, Schedule
+from perdure.domain.states import JobState
+from perdure.policy.jitter import Randomness
+
+_ONE_AT_A_TIME: Final = frozenset({JobState.RUNNING, JobState.RETRYING, JobState.WAITING})
+
+
+def job_of(schedule: Schedule, nominal_at: datetime, chance: Randomness, cause: Cause = Cause.TIME) -> NewJob:
+    """The job of one nominal time, which its handler can ask for as `ctx.nominal_at`."""
+    spread = timedelta(seconds=chance.uniform(0, schedule.jitter.total_seconds())) if schedule.jitter else None
+    queued = schedule.overlap is Overlap.QUEUE
+    return NewJob(
+        id=new_job_id(),
+        kind=schedule.kind,
+        args=schedule.args,
+        queue=schedule.queue,
+        priority=schedule.priority,
+        run_at=nominal_at + spread if spread is not None else None,
+        unique=UniqueKey(f"schedule {schedule.name}", _ONE_AT_A_TIME) if queued else None,
+        max_attempts=schedule.max_attempts,
+        crash_limit=schedule.crash_limit,
+        tags=(f"schedule:{schedule.name}",),
+        meta=json.encode({"schedule": schedule.name, "nominal_at": nominal_at, "cause": cause}).decode(),
+    )

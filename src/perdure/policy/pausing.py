@@ -1,0 +1,44 @@
+"""Which jobs a pause means."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from perdure.domain.gate import Pause
+
+_ABSENT: Final = object()
+
+
+def covers(pause: Pause, queue: str, kind: str, args: str) -> bool:
+    """Whether a pause holds a job of this queue, kind and arguments (a JSON object): all that it says must fit.
+
+    Arguments are compared as they were stored: one that the caller left out has no value here.
+    """
+    if (pause.queue or queue, pause.kind or kind) != (queue, kind):
+        return False
+    if pause.args is None:
+        return True
+    wanted, given = _decoded(pause.args), _decoded(args)
+    if not isinstance(wanted, dict) or not isinstance(given, dict):
+        return False
+    return all(_same(value, given.get(name, _ABSENT)) for name, value in wanted.items())
+
+
+def _decoded(args: str) -> Any:
+    try:
+        return msgspec.json.decode(args)
+    except (msgspec.DecodeError, RecursionError):  # damaged: it fits nothing
+        return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: `1` and `1.0` are, `1` and `true` are not."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_same(*pair) for pair in zip(one, other, strict=True))
+    return bool(one == other)
