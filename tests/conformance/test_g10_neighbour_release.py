@@ -26,16 +26,20 @@ from tests.support.jobs import (
     start,
     state_of,
 )
+from tests.support.schedules import a_schedule, by_hand, extra, fire_next, make, stands, step
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.job import Intake, OnConflict
+from perdure.domain.schedule import Fate
 from perdure.domain.states import JobState, Reason
+from perdure.domain.worker import Phase
 from perdure.engines.connect import store_for
 from perdure.engines.migrations import RELEASE
 from perdure.errors import SchemaError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page, Wanted
+from perdure.storage.timing import Timed
 
 
 def migrate_to(release: int, url: str) -> None:
@@ -51,7 +55,7 @@ def migrate_to(release: int, url: str) -> None:
         for name in every:
             if name not in columns[table]:
                 query(url, f'ALTER TABLE {table} ADD COLUMN "{name}" text')
-    query(url, "CREATE TABLE {schedule} (id integer PRIMARY KEY, kind text)")
+    query(url, "CREATE TABLE {novelty} (id integer PRIMARY KEY, kind text)")
     now = "0" if _engine(url) == "sqlite" else "now()"
     query(
         url,
@@ -86,11 +90,18 @@ async def opened(url: str, clock: ManualClock) -> AsyncIterator[Store]:
 
 
 async def live(store: Store, clock: ManualClock) -> None:
-    """The whole life of jobs: in, run, failed, retried, dead, requeued, called off, rescued, looked at, forgotten."""
+    """The whole life of jobs: in, run, failed, retried, dead, requeued, called off, rescued, looked at, forgotten.
+
+    And what is done for them: checkpoints, quiet workers, schedules, leadership.
+    """
     await check_intake(store)
     await check_failures(store, clock)
     await check_commands(store)
     await check_rescue(store, clock)
+    await check_checkpoints(store, clock)
+    await check_workers(store)
+    await check_schedules(store, clock)
+    await check_leadership(store, clock)
     await check_views(store)
     await check_pruning(store, clock)
 
@@ -166,6 +177,77 @@ async def check_rescue(store: Store, clock: ManualClock) -> None:
     assert await state_of(store, claim.job_id) is JobState.READY
     back = await claim_some(store, await employ(store))
     await apply(store, *(transition.succeeded(each, None, ()) for each in back))
+
+
+async def check_checkpoints(store: Store, clock: ManualClock) -> None:
+    claim = await start(store)
+    assert await store.checkpoint(claim, '{"page":7}')
+    await apply(store, transition.released(claim))
+    again = await claim_one(store, await employ(store))
+    assert (again.cursor, again.attempt) == ('{"page":7}', 1)
+    assert not await store.checkpoint(claim, "8")
+    clock.move(MINUTE)
+    await store.bury_silent(timedelta(seconds=30))
+    [orphan] = await store.orphans(100)
+    await apply(store, transition.returning(transition.crashed(orphan.claim, A_FAILURE), MINUTE))
+    assert await store.last_return("default") == clock.now() + MINUTE
+    assert await store.reschedule(only(again.job_id), clock.now() + HOUR, "ada", 10) == [again.job_id]
+    assert await store.run_now(only(again.job_id), "ada", 10) == [again.job_id]
+    last = await claim_one(store, await employ(store))
+    assert (last.cursor, last.attempt) == ('{"page":7}', 2)
+    await apply(store, transition.succeeded(last, None, ()))
+
+
+async def check_workers(store: Store) -> None:
+    worker_id = await employ(store)
+    await store.report(worker_id, Phase.OPENING)
+    assert await store.quiet([worker_id], "ada", quiet=True) == [worker_id]
+    assert await store.wants_quiet(worker_id)
+    [view] = [worker for worker in await store.workers() if worker.id == worker_id]
+    assert view.phase is Phase.OPENING
+    assert view.quiet_at is not None
+    await store.retire(worker_id)
+
+
+async def check_schedules(store: Store, clock: ManualClock) -> None:
+    """Declared and made, due, fired once, overlapped, paused, resumed, looked at and forgotten."""
+    await store.declare_schedules([Timed(a_schedule("nightly"), clock.now() + MINUTE)])
+    await make(store, clock.now() + MINUTE)
+    clock.move(MINUTE)
+    due = await store.due_schedules(10, {"nightly"})
+    assert {view.name for view in due.due} == {"nightly", "report"}
+    fires = await store.fire([step(view) for view in due.due])
+    assert [fire.fate for fire in fires] == [Fate.FIRED, Fate.FIRED]
+    assert await store.fire([step(view) for view in due.due]) == []
+    clock.move(MINUTE)
+    assert (await fire_next(store)).fate is Fate.OVERLAPPED
+    view = await stands(store)
+    byhand = by_hand(view, clock.now() + timedelta(seconds=1), regardless=True)
+    [extra_fire] = await store.fire([extra(view, byhand)])
+    assert [fire.fate for fire in await store.fires("report", 10)] == [Fate.FIRED, Fate.OVERLAPPED, Fate.FIRED]
+    assert (await stands(store)).last_job_id == extra_fire.job_id
+    assert await store.pause_schedule("report", "ada", until=clock.now() + HOUR, next_at=clock.now() + HOUR)
+    assert await store.resume_schedule("report", "ada", clock.now() + MINUTE)
+    made = await claim_some(store, await employ(store))
+    assert len(made) == 3
+    await apply(store, *(transition.succeeded(claim, None, ()) for claim in made))
+    assert (await fire_next(store)).fate is Fate.FIRED
+    await apply(store, transition.succeeded(await claim_one(store, await employ(store)), None, ()))
+    for name in ("nightly", "report"):
+        assert await store.delete_schedule(name, "ada")
+    assert await store.schedules() == []
+
+
+async def check_leadership(store: Store, clock: ManualClock) -> None:
+    lease = timedelta(seconds=15)
+    first = await store.lead("reports", "a", lease)
+    assert (await store.lead("reports", "b", lease)).holder == "a"
+    clock.move(lease)
+    second = await store.lead("reports", "b", lease)
+    assert (second.is_ours, second.term) == (True, first.term + 1)
+    assert [leader.holder for leader in await store.leaders()] == ["b"]
+    await store.step_down("reports", "b")
+    assert await store.leaders() == []
 
 
 async def check_views(store: Store) -> None:

@@ -64,7 +64,7 @@ async def test_a_job_paused_until_resumed_stays(store: Store, clock: ManualClock
     assert await state_of(store, claim.job_id) is JobState.PAUSED
 
 
-async def test_oldest_due_first_up_to_the_limit(store: Store, clock: ManualClock) -> None:
+async def test_b2_what_is_due_is_taken_earliest_first_and_so_many_a_run(store: Store, clock: ManualClock) -> None:
     minutes = [7, 2, 9, 1, 5]
     ids = {minute: await enqueue(store, delay=minute * MINUTE, priority=minute) for minute in minutes}
     start_at = clock.now()

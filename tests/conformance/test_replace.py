@@ -20,6 +20,7 @@ from tests.support.jobs import (
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
+from perdure.domain.flow import StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.job import Intake, OnConflict
 from perdure.domain.states import FINAL, PARKED, JobState
 from perdure.storage.port import Store
@@ -62,6 +63,17 @@ async def test_replace_with_a_time_of_its_own_moves_the_job_there(
     assert await claim_some(store, await employ(store)) == []
     clock.move(2 * HOUR)
     assert (await store.promote(10)).total == 1
+
+
+async def test_replace_forgets_how_far_the_job_came_with_its_old_arguments(store: Store) -> None:
+    claim = await start(store, unique=a_key())
+    await store.checkpoint(claim, '{"page":7}')
+    step = StepRecord(key="s", kind=StepKind.CALL, state=StepState.DONE, begun_at=claim.claimed_at)
+    assert await store.save_steps([StepWrite(claim, step)]) == [True]
+    await apply(store, transition.released(claim))
+    assert await second_comer(store, OnConflict.REPLACE) == (claim.job_id, Intake.REPLACED)
+    assert (await show(store, claim.job_id)).cursor is None
+    assert await store.steps([claim.job_id]) == {}
 
 
 async def test_replaced_arguments_are_what_the_claim_carries(store: Store) -> None:

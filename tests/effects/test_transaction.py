@@ -19,7 +19,7 @@ from perdure.domain.transition import crashed
 from perdure.events import Event, HandlerStuck, StaleWrites
 from perdure.storage.records import CancelRequest
 from perdure.worker.attempt import AttemptInterrupted
-from perdure.worker.context import StopFlag
+from perdure.worker.stop_flag import StopFlag
 
 
 class OopsError(Exception):

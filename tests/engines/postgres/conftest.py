@@ -27,6 +27,20 @@ async def eventually(look: Callable[[], Awaitable[T]], patience: float = 10.0) -
             await asyncio.sleep(0.01)
 
 
+async def until_waiting(ask: Ask, schema: str, sessions: int = 1) -> None:
+    """Wait until so many sessions of the store on this schema wait for a lock."""
+
+    async def look() -> bool:
+        waiting = ask(
+            "SELECT DISTINCT l.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid"
+            " WHERE NOT l.granted AND a.application_name = %s",
+            schema,
+        )
+        return len(waiting) >= sessions
+
+    await eventually(look)
+
+
 @pytest.fixture
 def schema(postgres_url: str) -> Iterator[str]:
     """The name of a schema that does not exist yet, and is gone afterwards."""

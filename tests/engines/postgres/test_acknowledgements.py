@@ -58,3 +58,36 @@ async def test_those_that_are_stale_are_told_apart_in_any_order(pg_store: Postgr
     await pg_store.acknowledge([done(second)])
     answer = await pg_store.acknowledge([done(third), failed(second), done(first)])
     assert (answer.applied, answer.stale) == (2, (second,))
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+async def test_g3_a_checkpoint_waits_for_whoever_is_taking_the_claim_away(
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, is_lost: bool
+) -> None:
+    """It writes nothing once that one has committed, and writes if that one thinks better of it."""
+    await pg_store.insert([a_job()])
+    [claim] = await claim_some(pg_store, await employ(pg_store))
+    with psycopg.connect(postgres_url, options=f"-c search_path={schema}") as other:
+        other.execute("DELETE FROM lease")
+        answer = asyncio.create_task(pg_store.checkpoint(claim, '"7"'))
+
+        async def waits() -> object:
+            return ask(WAITING, schema)
+
+        await eventually(waits)
+        if is_lost:
+            other.commit()
+        else:
+            other.rollback()
+        assert await asyncio.wait_for(answer, 10) is not is_lost
+    assert ask("SELECT cursor FROM job") == [(None,) if is_lost else ('"7"',)]
+
+
+async def test_a_checkpoint_and_a_wish_to_stop_do_not_wait_for_each_other(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    await pg_store.insert([a_job()])
+    [claim] = await claim_some(pg_store, await employ(pg_store))
+    with psycopg.connect(postgres_url, options=f"-c search_path={schema}") as other:
+        other.execute("UPDATE lease SET cancel_at = now()")
+        assert await asyncio.wait_for(pg_store.checkpoint(claim, '"7"'), 10)

@@ -9,6 +9,7 @@ from tests.engines.postgres.conftest import Ask
 from tests.support.behind import with_option
 from tests.support.jobs import a_job, claim_one, employ
 
+from perdure.engines.migrations import load_migrations
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import SchemaError, SettingsError, StoreRefused
 
@@ -34,7 +35,7 @@ async def test_two_apps_with_prefixes_share_a_schema_and_no_jobs(pg_store: Postg
     other = PostgresStore(postgres_url, schema=pg_store.naming.schema, prefix="b_")
     await other.open()
     try:
-        assert await other.migrate() == ["0001_jobs"]
+        assert await other.migrate() == [each.name for each in load_migrations("perdure.engines.postgres")]
         await other.insert([a_job()])
         assert await pg_store.counts() == []
         assert (await claim_one(other, await employ(other))).queue == "default"

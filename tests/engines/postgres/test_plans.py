@@ -5,6 +5,8 @@ The plans are generic ones, made with the settings of the store's own sessions.
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 import pytest
 from tests.engines.postgres.conftest import Ask
@@ -12,12 +14,13 @@ from tests.engines.postgres.conftest import Ask
 from perdure.domain.states import JobState
 from perdure.engines.placeholders import numbered
 from perdure.engines.postgres.connections import _BASE
-from perdure.engines.postgres.filters import select
+from perdure.engines.postgres.filters import BEFORE_ALL, select
 from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.store import PostgresStore
 from perdure.storage.records import JobFilter
 
+KEPT_OF_A_JOB = {"attempt_pkey", "step_pkey", "progress_pkey", "line_pkey", "family_pkey", "child_pkey"}
 HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "insert_one"): {"job_pkey"},
     ("intake", "insert_plain"): {"job_pkey"},
@@ -33,19 +36,86 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("claims", "settle_keys"): {"unique_hold_pkey"},
     ("acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
     ("acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey"},
+    ("acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
     ("workers", "beat"): {"worker_pkey"},
-    ("workers", "cancel_requests"): {"lease_worker_id_idx"},
+    ("workers", "cancel_requests"): {"lease_worker_id_idx", "revoked_pkey"},
     ("upkeep", "promote"): {"parked_due_at_idx", "parked_pkey", "job_pkey", "unique_hold_pkey"},
     ("upkeep", "next_due"): {"parked_due_at_idx"},
-    ("upkeep", "orphans"): {"lease_worker_id_job_id_idx", "job_pkey"},
-    ("upkeep", "prune"): {"finished_state_queue_finished_at_idx", "finished_pkey", "attempt_pkey", "job_pkey"},
+    ("upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
+    ("upkeep", "last_return"): {"parked_state_queue_idx"},
+    ("upkeep", "prune"): {"finished_state_queue_finished_at_idx", "finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
     ("upkeep", "forget_holds"): {"unique_hold_expires_at_idx", "unique_hold_pkey"},
+    ("upkeep", "forget_fires"): {"fire_nominal_at_idx"},
     ("insight", "attempts"): {"attempt_pkey"},
     ("insight", "counts"): {"ready_pkey", "parked_state_queue_idx", "finished_state_queue_finished_at_idx"},
     ("commands", "requeue"): {"finished_pkey", "job_pkey", "unique_hold_pkey"},
     ("commands", "cancel"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "job_pkey", "unique_hold_pkey"},
     ("commands", "run_now"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
-    ("commands", "purge"): {"finished_pkey", "attempt_pkey", "job_pkey"},
+    ("commands", "reschedule"): {"parked_pkey", "job_pkey"},
+    ("commands", "purge"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
+    ("commands", "delete"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "finished_pkey", "job_pkey"},
+    ("commands", "erase"): {"job_pkey", "unique_hold_pkey", *KEPT_OF_A_JOB},
+    ("firing", "due_schedules"): {"schedule_next_at_idx"},
+    ("firing", "take"): {"schedule_pkey"},
+    ("firing", "unfinished"): {"ready_job_id_idx", "lease_pkey", "parked_pkey"},
+    ("firing", "record"): {"fire_pkey"},
+    ("firing", "remember"): {"schedule_pkey"},
+    ("schedules", "fires"): {"fire_pkey", "job_pkey"},
+    ("leaders", "lead"): {"leader_pkey"},
+    ("gates", "enter"): {"gate_pkey"},
+    ("gates", "lock"): {"gate_pkey"},
+    ("gates", "renew"): {"gate_pkey"},
+    ("gates", "claims"): {"lease_pkey"},
+    ("gates", "starts"): {"gate_start_pkey"},
+    ("gates", "last_places"): {"gate_place_key_at_idx"},
+    ("gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
+    ("gates", "holders"): {"gate_hold_pkey", "lease_pkey"},
+    ("gates", "spends"): {"spend_name_at_idx"},
+    ("gates", "leave_places"): {"gate_place_pkey"},
+    ("gates", "reserve"): {"gate_place_pkey"},
+    ("gates", "hold"): {"gate_hold_pkey"},
+    ("gates", "stand_in_line"): {"gate_wait_pkey"},
+    ("gates", "leave_line"): {"gate_wait_pkey"},
+    ("gates", "next_in_line"): {"gate_wait_key_turn_idx", "gate_hold_pkey", "lease_pkey", "parked_pkey"},
+    ("gates", "estimate"): {"spend_name_job_id_idx"},
+    ("gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
+    ("gates", "spent"): {"spend_name_at_idx"},
+    ("gates", "forget_starts"): {"gate_start_until_idx"},
+    ("gates", "forget_places"): {"gate_place_until_idx"},
+    ("gates", "forget_spends"): {"spend_name_at_idx"},
+    ("gates", "forget_gates"): {"gate_until_idx"},
+    ("gates", "stale_holds"): {"gate_hold_pkey", "lease_pkey"},
+    ("gates", "stale_line"): {"gate_wait_pkey", "job_pkey", "finished_pkey"},
+    ("breakers", "breakers_named"): {"breaker_pkey"},
+    ("breakers", "keep"): {"breaker_pkey"},
+    ("waking", "held"): {"parked_reason_job_id_idx"},
+    ("waking", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
+    ("pauses", "unpaused"): {"parked_reason_job_id_idx"},
+    ("steps", "steps"): {"step_pkey"},
+    ("steps", "save_steps"): {"lease_pkey", "step_pkey"},
+    ("progress", "save_progress"): {"lease_pkey", "progress_pkey"},
+    ("events", "known"): {"event_pkey"},
+    ("events", "emit"): {"event_pkey"},
+    ("events", "sleepers"): {"parked_awaits_idx"},
+    ("families", "hold"): {"lease_pkey"},
+    ("families", "make"): {"job_pkey"},
+    ("families", "family"): {"family_pkey"},
+    ("families", "families"): {"family_pkey"},
+    ("families", "children"): {"child_pkey"},
+    ("settling", "lock_families"): {"lease_pkey", "family_pkey", "child_pkey", "child_job_id_idx", "job_pkey"},
+    ("settling", "ended_parents"): {"finished_pkey", "family_pkey"},
+    ("settling", "cancel_children"): {
+        "family_pkey",
+        "child_pkey",
+        "ready_job_id_idx",
+        "parked_pkey",
+        "lease_pkey",
+        "worker_pkey",
+        "job_pkey",
+        "unique_hold_pkey",
+    },
+    ("settling", "settle"): {"child_job_id_idx", "finished_pkey", "attempt_pkey", "family_pkey"},
+    ("settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
 }
 SMALL = {"worker", "lease"}  # a fleet's workers, and what they hold when they are counted
 FILL = """
@@ -72,6 +142,39 @@ INSERT INTO unique_hold (key, job_id)
 SELECT sha256(convert_to(unique_key, 'UTF8')), id FROM job WHERE unique_key IS NOT NULL;
 INSERT INTO worker (name, host, pid, process_started, queues, concurrency, version, started_at, beat_at)
 SELECT 'w', 'h', n, 1, '{}', 1, '1', now(), now() FROM generate_series(1, 30) n;
+INSERT INTO schedule (name, definition, origin, version, next_at, created_at, changed_at)
+SELECT 's' || n, '{}', 'made', 1, now() + n * interval '1 s', now(), now() FROM generate_series(1, 10000) n;
+INSERT INTO fire (schedule, nominal_at, fate, cause, at)
+SELECT 's' || n, now() - d * interval '1 day', 'missed', 'time', now()
+FROM generate_series(1, 1000) n, generate_series(1, 20) d;
+INSERT INTO gate (name, span, until)
+SELECT 'rate:k' || n, interval '1 m', now() + n * interval '1 m' FROM generate_series(1, 5000) n;
+INSERT INTO gate_start (key, at, job_id, token, until)
+SELECT 'k' || n % 1000, now() - n * interval '1 s', gen_random_uuid(), n, now() + n * interval '1 s'
+FROM generate_series(1, 20000) n;
+INSERT INTO gate_place (key, job_id, at, until)
+SELECT 'k' || n % 1000, gen_random_uuid(), now() + n * interval '1 s', now() + n * interval '1 m'
+FROM generate_series(1, 20000) n;
+INSERT INTO gate_hold (key, job_id, token) SELECT 'k' || token, job_id, token FROM lease;
+INSERT INTO gate_wait (key, job_id, size)
+SELECT 'k' || n % 1000, gen_random_uuid(), 3 FROM generate_series(1, 20000) n;
+INSERT INTO spend (name, at, amount, job_id, is_estimate)
+SELECT 'b' || n % 10, now() - n * interval '1 m', 1, gen_random_uuid(), n % 2 = 0 FROM generate_series(1, 20000) n;
+INSERT INTO breaker (name, view) SELECT 'b' || n, '{}' FROM generate_series(1, 1000) n;
+INSERT INTO pause (id, actor, at) VALUES ('p', 'ann', now());
+INSERT INTO step (job_id, key, kind, state, tries, begun_at, changed_at)
+SELECT job_id, 's' || n, 'call', 'done', 1, now(), now() FROM lease, generate_series(1, 10) n;
+INSERT INTO progress (job_id, current, at) SELECT job_id, 1, now() FROM lease;
+INSERT INTO line (job_id, number, at, level, text) SELECT job_id, 1, now(), 'info', 'on it' FROM lease;
+INSERT INTO family (parent_id, key, total, succeeded, failed, on_end, created_at)
+SELECT job_id, 'f', 30, 15, 0, 'cancel', now() FROM lease;
+INSERT INTO child (parent_id, family, number, job_id, kind, fate)
+SELECT lpad(to_hex(59000 + n / 30), 32, '0')::uuid, 'f', n % 30, lpad(to_hex(n), 32, '0')::uuid, 'k',
+       CASE WHEN n % 2 = 0 THEN 'succeeded' END
+FROM generate_series(0, 29999) n;
+INSERT INTO event (name, actor, at) SELECT 'e' || n, 'a', now() FROM generate_series(1, 10000) n;
+UPDATE parked SET awaits = 'event:' || job_id, state = 'waiting' WHERE queue = 'mail';
+INSERT INTO revoked (worker_id, job_id, token, at) SELECT worker_id, job_id, token, now() FROM lease;
 ANALYZE;
 """
 
@@ -138,3 +241,34 @@ async def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(
     assert " job " not in plan
     assert "Hash" not in plan
     assert "Merge" not in plan
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("upkeep", "orphans"), ("upkeep", "forget_workers"), ("workers", "workers"), ("claims", "lost_claims")],
+)
+async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, file: str, name: str
+) -> None:
+    """`lease` is as large as what a fleet runs at once: one walk is cheap, one for each worker or job is not."""
+    ask(FILL)
+    sql = Naming(schema).statements(f"{file}.sql")[name]
+    rows = await pg_store._upkeep._pool.rows(
+        f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}",
+        {"worker": 1, "token": 0, "now": None, "after": BEFORE_ALL, "limit": 100},
+    )
+    walks = [line for (line,) in rows if re.search(r"Scan.* on lease\b", line)]
+    assert len(walks) == 1, rows
+    assert all("loops=1)" in walk for walk in walks), walks
+
+
+@pytest.mark.parametrize(("file", "name"), [("firing", "due_schedules"), ("upkeep", "orphans")])
+async def test_long_lists_are_looked_up_by_hash(
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, file: str, name: str
+) -> None:
+    """Ten thousand declared names, or a large fleet, are not gone through again for every row."""
+    ask(FILL)
+    plan = plan_of(postgres_url, Naming(schema).statements(f"{file}.sql")[name])
+    asked = [line for line in plan.splitlines() if "SubPlan" in line and "Filter" in line]
+    assert asked, plan
+    assert all("hashed SubPlan" in line for line in asked), plan

@@ -17,17 +17,33 @@ HOT: Final = {
         "add_job add_ready add_parked add_alike_jobs add_alike_ready add_jobs add_all_ready add_all_parked placeless "
         "take_key key_holder drop_key pass_key_on stored waiting_place leave_ready replace_job postpone leave_parked"
     ),
-    "claims.sql": "pick spend_token hold take_out",
+    "claims.sql": "pick spend_token hold take_out checkpoint",
     "acknowledgement.sql": "succeed_plainly succeed end park line_up note_turns record_attempts stale let_go",
     "keys.sql": "drop_keys take_keys denied",
-    "workers.sql": "beat retire cancel_requests",
+    "workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
     "upkeep.sql": (
-        "next_due due ready_from_parked note_turns leave_parked hold_back old forget_attempts forget_keys "
-        "forget_finished forget_jobs"
+        "next_due due ready_from_parked note_turns leave_waiters leave_parked hold_back old forget_attempts "
+        "forget_steps forget_progress forget_lines forget_waiters forget_children forget_families forget_keys "
+        "forget_finished forget_jobs last_return forget_fires"
     ),
-    "commands.sql": (
-        "ready_from_finished leave_finished cancel_ready leave_ready cancel_parked leave_parked ask_to_stop"
+    "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at"),
+    "calling_off.sql": (
+        "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
     ),
+    "kinship.sql": "settle_children count_ends waiting_parents active_children",
+    "families.sql": ("is_held family families several children add_family add_children note_parent note_is_parent"),
+    "steps.sql": "steps save lost",
+    "events.sql": "add_event event known waiting add_waiters drop_waiters",
+    "progress.sql": "save progress",
+    "gates.sql": (
+        "lost gates keep_gates starts near_places last_places own_places holds spends breakers_named begin "
+        "leave_places reserve hold drop_holds keys_with_line stand_in_line leave_line first_in_line next_in_line "
+        "estimate is_held settle_estimate add_spend spent keep_breakers forget_starts forget_places "
+        "forget_gates stale_holds stale_line"
+    ),
+    "schedules.sql": "change note_declared pause resume forget forget_fires fires",
+    "firing.sql": "advance known recorded unfinished note_jobs record",
+    "leaders.sql": "leader lead step_down",
     "insight.sql": "attempts",
     "signals.sql": "anything",
 }
@@ -72,11 +88,54 @@ async def test_promote_finds_what_is_due_by_index(sqlite: SqliteStore) -> None:
     assert any("USING INDEX perdure_parked_due" in line for line in plan)
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "reason", "index"),
+    [
+        ("waking.sql", "held", "on hold", "on_hold"),
+        ("waking.sql", "held", "circuit breaker open", "breaker"),
+        ("pauses.sql", "unpaused", "on hold", "on_hold"),
+    ],
+)
+async def test_jobs_set_free_are_found_among_the_held_ones(
+    sqlite: SqliteStore, file: str, name: str, reason: str, index: str
+) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements(file, {"reason_held": f"'{reason}'"})[name])
+    assert any(f"parked USING INDEX perdure_parked_{index}" in line for line in plan)
+    assert not any("TEMP B-TREE" in line for line in plan)
+
+
+async def test_a_line_is_read_in_its_order(sqlite: SqliteStore) -> None:
+    for name in ("first_in_line", "next_in_line"):
+        plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")[name])
+        assert any("USING INDEX perdure_gate_wait_turn (key=?)" in line for line in plan), plan
+
+
 async def test_prune_finds_the_oldest_by_index(sqlite: SqliteStore) -> None:
     plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")["old"])
     assert any(
         "COVERING INDEX perdure_finished_standing (state=? AND queue=? AND finished_at<?)" in line for line in plan
     )
+
+
+@pytest.mark.parametrize("ours", ["", "ours"])
+@pytest.mark.parametrize(("which", "bounds"), [("due", "next_at>? AND next_at<?"), ("coming", "next_at>?")])
+async def test_due_schedules_are_found_by_their_times(sqlite: SqliteStore, which: str, bounds: str, ours: str) -> None:
+    """Ten thousand that are not due cost nothing; the same goes for the time of the next one."""
+    statements = sqlite._database.statements("schedules.sql")
+    plan = await plan_of(sqlite, " ".join(statements.get(name, "") for name in ("view", which, ours, "earliest")))
+    assert f"SEARCH perdure_schedule USING INDEX perdure_schedule_next ({bounds})" in plan
+    assert not any("ORDER BY" in line for line in plan)
+
+
+async def test_a_schedule_is_found_by_name(sqlite: SqliteStore) -> None:
+    statements = sqlite._database.statements("schedules.sql")
+    plan = await plan_of(sqlite, f"{statements['view']} {statements['named']}")
+    assert "SEARCH perdure_schedule USING PRIMARY KEY (name=?)" in plan
+
+
+async def test_the_last_return_is_one_seek(sqlite: SqliteStore) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")["last_return"])
+    assert plan == ["SEARCH perdure_parked USING COVERING INDEX perdure_parked_return (queue=?)"]
 
 
 @pytest.mark.parametrize("state", sorted(FINAL - {JobState.SUCCEEDED}))

@@ -2,25 +2,31 @@
 
 The lease is deleted by id and token, and only what was really deleted goes on: a claim that was lost changes nothing
 and is reported. Jobs that are simply done, nearly all of them, take a short statement; any other batch takes the long
-one. Texts of handlers (errors, notes, results) are stored whatever they hold: a letter that PostgreSQL does not take is
+one. A batch with parents, children, or jobs that wait for something takes several statements in one transaction: see
+`settling`.
+
+Texts of handlers (errors, notes, results) are stored whatever they hold: a letter that PostgreSQL does not take is
 replaced, since an acknowledgement must never be refused for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import json
+from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition
-from perdure.engines.postgres.arrays import UnstorableTextError, number_array, storable, text_array
+from perdure.engines.postgres.arrays import number_array, storable, storable_array, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
+from perdure.engines.postgres.events import PostgresEvents
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.settling import PostgresSettling, awaits_event, awaits_family
 from perdure.engines.postgres.wire import Asks, Params
 from perdure.storage.records import Acknowledged
 
@@ -28,15 +34,21 @@ from perdure.storage.records import Acknowledged
 class PostgresAcknowledgements:
     """Writes what became of claims, a batch at a time."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+    def __init__(
+        self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling, events: PostgresEvents
+    ) -> None:
         self._statements = naming.statements("acknowledgements.sql")
         self._pool = pool
         self._clock = clock
+        self._settling = settling
+        self._events = events
 
     async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
         """Write what became of claims; those no longer held change nothing and come back as stale."""
         if not transitions:
             return Acknowledged(0)
+        if _concern_flows(transitions):
+            return await self._pool.transaction(partial(self._write_flows, transitions))
         if _are_simply_done(transitions):
             return await self._pool.run(partial(self._write_done, transitions))
         rounds = _without_repeats(transitions)
@@ -46,17 +58,38 @@ class PostgresAcknowledgements:
 
     async def apply(self, transitions: Sequence[Transition], wire: Asks) -> Acknowledged:
         """As `acknowledge`, in a transaction that is open."""
+        if _concern_flows(transitions):
+            return await self._write_flows(transitions, wire)
         if _are_simply_done(transitions):
             return await self._write_done(transitions, wire)
         return await self._write_rounds(_without_repeats(transitions), wire)
+
+    async def _write_flows(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+        """Lock what others may touch at the same moment, write the moves, and do what follows from them."""
+        events = {move.awaits.event for move in moves if move.awaits and move.awaits.event is not None}
+        came = await self._events.came(wire, events)
+        related = [move for move in moves if _is_related(move)]
+        families = {
+            (move.claim.job_id, move.awaits.family) for move in moves if move.awaits and move.awaits.family is not None
+        }
+        settled = await self._settling.lock(wire, [(move.claim.job_id, move.to in FINAL) for move in related], families)
+        moves = [_at_once(move, came, settled) for move in moves]
+        if _are_simply_done(moves):
+            answer = await self._write_done(moves, wire)
+        else:
+            answer = await self._write_rounds(_without_repeats(moves), wire)
+        stale = {(claim.job_id, claim.token) for claim in answer.stale}
+        held = [move.claim for move in related if (move.claim.job_id, move.claim.token) not in stale]
+        await self._settling.settle(wire, [claim.job_id for claim in held])
+        return answer
 
     async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         moves = _in_order(moves)
         params: Params = {
             "ids": text_array([move.claim.job_id for move in moves]),
             "tokens": number_array([move.claim.token for move in moves]),
-            "results": _texts([move.result for move in moves]),
-            "warnings": _texts([_warnings(move) for move in moves]),
+            "results": storable_array([move.result for move in moves]),
+            "warnings": storable_array([_warnings(move) for move in moves]),
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
@@ -81,16 +114,17 @@ class PostgresAcknowledgements:
             "crashes": number_array([move.crashes for move in moves]),
             "waits": text_array([seconds_text(move.wait) for move in moves]),
             "numbers": number_array([move.claim.attempt for move in moves]),
-            "error_types": _texts([failure.error_type if failure else None for failure in failures]),
-            "messages": _texts([failure.message if failure else None for failure in failures]),
-            "tracebacks": _texts([failure.traceback if failure else None for failure in failures]),
-            "results": _texts([move.result for move in moves]),
-            "warnings": _texts([_warnings(move) for move in moves]),
-            "notes": _texts([move.note for move in moves]),
+            "error_types": storable_array([failure.error_type if failure else None for failure in failures]),
+            "messages": storable_array([failure.message if failure else None for failure in failures]),
+            "tracebacks": storable_array([failure.traceback if failure else None for failure in failures]),
+            "results": storable_array([move.result for move in moves]),
+            "warnings": storable_array([_warnings(move) for move in moves]),
+            "notes": storable_array([move.note for move in moves]),
             "keys": text_array([key for key, _, _ in keys]),
             "key_uses": text_array([use for _, use, _ in keys]),
             "cancel_key_uses": text_array([_use_when_cancelled(move) for move in moves]),
             "kept_fors": text_array([kept_for for _, _, kept_for in keys]),
+            "awaits": storable_array([_awaits(move) for move in moves]),
             "knows_again": text_array([_flag(move.claim.unknown_since is not None) for move in moves]),
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
@@ -135,6 +169,41 @@ def _are_simply_done(moves: Sequence[Transition]) -> bool:
     return len({move.claim.job_id for move in moves}) == len(moves)
 
 
+def _is_related(move: Transition) -> bool:
+    """Whether the job has a parent or children, for whom its end may mean something."""
+    claim = move.claim
+    return claim.parent is not None or claim.is_parent or move.is_parent
+
+
+def _concern_flows(moves: Sequence[Transition]) -> bool:
+    return any(
+        [  # noqa: C419 - a list is faster here
+            move.awaits is not None or move.is_parent or (claim := move.claim).is_parent or claim.parent is not None
+            for move in moves
+        ]
+    )
+
+
+def _at_once(move: Transition, came: Collection[str], settled: Collection[tuple[str, str]]) -> Transition:
+    """The same move, of a job that is ready if what it would wait for is there already."""
+    awaits = move.awaits
+    if awaits is None or move.to is not JobState.WAITING:
+        return move
+    if awaits.event in came:
+        return replace(move, to=JobState.READY, reason=Reason.EVENT_CAME, wait=None, note=None)
+    if awaits.family is not None and (move.claim.job_id, awaits.family) in settled:
+        return replace(move, to=JobState.READY, reason=Reason.CHILDREN_SETTLED, wait=None, note=None)
+    return move
+
+
+def _awaits(move: Transition) -> str | None:
+    if move.awaits is None:
+        return None
+    if move.awaits.event is not None:
+        return awaits_event(move.awaits.event)
+    return None if move.awaits.family is None else awaits_family(move.awaits.family)
+
+
 def _without_repeats(moves: Sequence[Transition]) -> list[list[Transition]]:
     """Split a batch so that no statement meets a job, or a key, twice; nearly always it stays whole."""
     rounds: list[list[Transition]] = []
@@ -162,12 +231,3 @@ def _read(moves: Sequence[Transition], rows: Sequence[tuple[Any, ...]]) -> Ackno
 
 def _warnings(move: Transition) -> str | None:
     return json.encode([storable(text) for text in move.warnings]).decode() if move.warnings else None
-
-
-def _texts(values: list[str | None]) -> str | None:
-    if not any(values) and values.count(None) == len(values):
-        return None
-    try:
-        return text_array(values)
-    except UnstorableTextError:
-        return text_array([None if value is None else storable(value) for value in values])

@@ -58,5 +58,15 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
+def storable_array(values: Sequence[str | None]) -> str | None:
+    """An array of texts that must never be refused, see `storable`; None, which is NULL, if all of them are."""
+    if not any(values) and values.count(None) == len(values):
+        return None
+    try:
+        return text_array(values)
+    except UnstorableTextError:
+        return text_array([None if value is None else storable(value) for value in values])
+
+
 def _with_nulls(values: Sequence[str | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else text_array((value,))[1:-1] for value in values]) + "}"

@@ -97,13 +97,13 @@ class PostgresClaims:
         if not self._cursors.wants_full_look():
             starts = text_array([number_array(self._cursors.starts(queue)) for queue in limits])
             rows = await wire.fetch(self._statements["claim_onward"], {**params, "starts": starts})
-            self._cursors.looked(limits, ((row[3], row[16], row[17]) for row in rows))
+            self._cursors.looked(limits, ((row[3], row[19], row[20]) for row in rows))
             if rows or not self._cursors.wants_full_look():
                 return rows
         began = time.monotonic()
         rows = await wire.fetch(self._statements["claim_front"], params)
         self._cursors.looked_fully(time.monotonic() - began)
-        self._cursors.looked(limits, ((row[3], row[16], row[17]) for row in rows))
+        self._cursors.looked(limits, ((row[3], row[19], row[20]) for row in rows))
         return rows
 
     async def _recover(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> list[Claim]:

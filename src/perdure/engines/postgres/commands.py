@@ -6,16 +6,19 @@ found; the moves, their keys and their lines in the audit trail are one transact
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState
-from perdure.engines.postgres.arrays import storable, text_array
+from perdure.engines.postgres.arrays import number_array, storable, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import BEFORE_ALL, select
 from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import JobFilter
 
@@ -24,6 +27,8 @@ _REACH: Final[dict[str, frozenset[JobState]]] = {
     "requeue": FINAL,
     "cancel": ACTIVE,
     "run_now": PARKED,
+    "reschedule": PARKED,
+    "delete": frozenset(JobState),
     "purge": FINAL,
 }
 
@@ -31,11 +36,12 @@ _REACH: Final[dict[str, frozenset[JobState]]] = {
 class PostgresCommands:
     """Moves jobs on behalf of an actor, and writes down who did it."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling) -> None:
         self._statements = naming.statements("commands.sql")
         self._views = naming.statements("insight.sql")
         self._pool = pool
         self._clock = clock
+        self._settling = settling
 
     async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Give finished jobs that match a new life, in one step."""
@@ -49,18 +55,35 @@ class PostgresCommands:
         """Make parked jobs that match ready at once."""
         return await self._command("run_now", which, actor, limit)
 
+    async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
+        """Give parked jobs that match, and that would come back by themselves, another time to do so."""
+        return await self._command("reschedule", which, actor, limit, due_at=due_at)
+
+    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
+        """Ask living workers to claim nothing more, or to claim again; those that are alive come back."""
+        params = {"workers": number_array(worker_ids), "quiet": quiet, "actor": actor, "now": self._now()}
+        return [WorkerId(worker_id) for (worker_id,) in await self._pool.rows(self._statements["quiet"], params)]
+
+    async def call_off(self, wire: Wire, job_id: JobId, actor: str, why: str) -> None:
+        """Cancel one job, if it is not final, in a transaction that is open."""
+        await self._move(wire, "cancel", [job_id], {"actor": actor, "why": why, "now": self._now()})
+
+    async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """Forget jobs that match, whatever their state; an attempt under way loses its claim."""
+        return await self._command("delete", which, actor, limit)
+
     async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Delete finished jobs that match, with their attempts."""
         return await self._command("purge", which, actor, limit)
 
-    async def _command(self, name: str, which: JobFilter, actor: str, limit: int, **extra: str) -> list[JobId]:
+    async def _command(self, name: str, which: JobFilter, actor: str, limit: int, **extra: object) -> list[JobId]:
         selection = select(which, _REACH[name])
         if not selection.conditions or limit <= 0:
             return []
         for conditions in selection.conditions.values():
             conditions.append("p.job_id > %(after)s::uuid")
         find = f"SELECT id {jobs_query(self._views, selection, 'ASC')}"
-        params = {"actor": actor, "now": self._clock.now() if self._clock else None, **extra}
+        params = {"actor": actor, "now": self._now(), **extra}
 
         async def work(wire: Wire) -> list[JobId]:
             """Go on behind a page in which some were left alone, until there are enough, or no more."""
@@ -80,11 +103,22 @@ class PostgresCommands:
 
     async def _move(self, wire: Wire, name: str, ids: list[JobId], params: Params) -> list[JobId]:
         """Move those of these jobs that can be. One that went from place to place just then is looked for again."""
+        ends = name in {"cancel", "delete"}
+        if ends:
+            await self._settling.lock(wire, [(job_id, True) for job_id in ids])
         moved: list[JobId] = []
-        for _ in range(_TRIES if name == "cancel" else 1):
+        for _ in range(_TRIES if ends else 1):
             rows = await wire.fetch(self._statements[name], {**params, "ids": text_array(ids)})
             moved += [JobId(job_id) for (job_id,) in rows]
             ids = sorted(set(ids).difference(moved))
             if not ids:
                 break
+        if name == "cancel":
+            await self._settling.settle(wire, moved)
+        elif name == "delete" and moved:
+            await self._settling.bereave(wire, moved)
+            await wire.fetch(self._statements["erase"], {"ids": text_array(moved)})
         return moved
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.engines.postgres.arrays import UnstorableTextError, text_array
 from perdure.errors import ArgumentError
@@ -58,12 +59,12 @@ def in_chunks(jobs: Sequence[NewJob], size: int = _CHUNK) -> Iterator[Sequence[N
         yield jobs[start:]
 
 
-def encode_one(job: NewJob, now: datetime | None) -> Texts:
+def encode_one(job: NewJob, now: datetime | None, parent: JobId | None = None) -> Texts:
     """The parameters of `insert_one`."""
     max_attempts = job.max_attempts
     for field, text in (("kind", job.kind), ("queue", job.queue), ("args", job.args), ("meta", job.meta or "")):
         if "\0" in text or not text.isascii():
-            _array(field, (text,))
+            field_array(field, (text,))
     return {
         "id": job.id,
         "kind": job.kind,
@@ -72,17 +73,18 @@ def encode_one(job: NewJob, now: datetime | None) -> Texts:
         "args": job.args,
         "max_attempts": None if max_attempts is None else str(max_attempts),
         "crash_limit": str(job.crash_limit),
-        "tags": _array("tags", job.tags) if job.tags else None,
+        "tags": field_array("tags", job.tags) if job.tags else None,
         "meta": job.meta,
+        "parent": parent,
         "now": moment_text(now),
     }
 
 
-def encode_plain(jobs: Sequence[NewJob], now: datetime | None) -> Texts:
+def encode_plain(jobs: Sequence[NewJob], now: datetime | None, parent: JobId | None = None) -> Texts:
     """The parameters of `insert_plain`."""
-    params: Texts = {"now": moment_text(now), "count": str(len(jobs))}
-    params["ids"] = _array("id", [job.id for job in jobs])
-    params["args"] = _array("args", [job.args for job in jobs])
+    params: Texts = {"now": moment_text(now), "count": str(len(jobs)), "parent": parent}
+    params["ids"] = field_array("id", [job.id for job in jobs])
+    params["args"] = field_array("args", [job.args for job in jobs])
     for field, single, several, read in _SHARED:
         params[single] = params[several] = None
         try:
@@ -90,17 +92,20 @@ def encode_plain(jobs: Sequence[NewJob], now: datetime | None) -> Texts:
         except UnstorableTextError as error:
             raise ArgumentError(field, str(error)) from error
         if values.count(values[0]) == len(values):
-            params[single] = values[0] if values[0] is None or field == "tags" else _text(field, values[0])
+            params[single] = values[0] if values[0] is None or field == "tags" else storable_text(field, values[0])
         else:
-            params[several] = _array(field, values)
+            params[several] = field_array(field, values)
     return params
 
 
-def encode_full(jobs: Sequence[NewJob], now: datetime | None) -> Texts:
+def encode_full(
+    jobs: Sequence[NewJob], now: datetime | None, parent: JobId | None = None, *, beside_holder: bool = False
+) -> Texts:
     """The parameters of `insert_full`."""
-    params = encode_plain(jobs, now)
+    params = encode_plain(jobs, now, parent)
+    params["beside_holder"] = "true" if beside_holder else "false"
     for field, several, read in _OWN:
-        params[several] = _array(field, [read(job) for job in jobs])
+        params[several] = field_array(field, [read(job) for job in jobs])
     return params
 
 
@@ -118,12 +123,14 @@ def seconds_text(span: timedelta | None) -> str | None:
     return None if span is None else str(span.total_seconds())
 
 
-def _text(field: str, value: str) -> str:
-    _array(field, (value,))
+def storable_text(field: str, value: str) -> str:
+    """The same text; refused, by the name of its field, if PostgreSQL cannot store it."""
+    field_array(field, (value,))
     return value
 
 
-def _array(field: str, values: Sequence[str | None]) -> str:
+def field_array(field: str, values: Sequence[str | None]) -> str:
+    """An array of texts; refused, by the name of their field, if PostgreSQL cannot store one of them."""
     try:
         return text_array(values)
     except UnstorableTextError as error:

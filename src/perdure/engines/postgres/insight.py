@@ -53,6 +53,12 @@ class PostgresInsight:
         """The attempts of a job that did not succeed, oldest first, over all its lives."""
         return [attempt_of(row) for row in await self._pool.rows(self._statements["attempts"], {"id": job_id})]
 
+    async def key_holder(self, key: str) -> JobId | None:
+        """The job that holds a unique key now."""
+        params = {"key": key, "now": self._clock.now() if self._clock else None}
+        rows = await self._pool.rows(self._statements["key_holder"], params)
+        return JobId(rows[0][0]) if rows else None
+
     async def counts(self, cap: int = 10_000) -> list[Count]:
         """How many jobs stand where, at most `cap` counted for each queue and state."""
         rows = await self._pool.rows(self._statements["counts"], {"cap": cap})

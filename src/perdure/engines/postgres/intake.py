@@ -56,7 +56,14 @@ class Step(Struct, frozen=True):
 Plan = Generator[Step, Rows, list[Receipt]]
 
 
-def plan_insert(statements: Mapping[str, str], jobs: Sequence[NewJob], now: datetime | None = None) -> Plan:
+def plan_insert(
+    statements: Mapping[str, str],
+    jobs: Sequence[NewJob],
+    now: datetime | None = None,
+    *,
+    beside_holder: bool = False,
+    parent: JobId | None = None,
+) -> Plan:
     """Store these jobs: yields each statement to run, wants its rows sent in, and returns a receipt for each job.
 
     `statements` is `Naming(schema, prefix).statements("intake.sql")`. Every parameter is a text or None and every
@@ -64,17 +71,19 @@ def plan_insert(statements: Mapping[str, str], jobs: Sequence[NewJob], now: date
     `%(name)s` by `$n`. The statements must run one after the other on one connection at READ COMMITTED; where
     `needs_transaction(jobs)` says so, inside one transaction, which is to be rolled back if the plan raises
     (DuplicateJobError, ArgumentError, StoreUnavailable). `now` replaces the database's clock: for tests.
+    `beside_holder`: a job that need not hold its key yet comes in although another one does, and waits for it later.
+    `parent`: the job that spawns them all.
     """
     if all(map(is_plain, jobs)):
         if len(jobs) == 1:
-            rows = yield Step(statements["insert_one"], encode_one(jobs[0], now))
+            rows = yield Step(statements["insert_one"], encode_one(jobs[0], now, parent))
             return [Receipt(jobs[0].id, Intake.NEW if rows else Intake.EXISTING)]
         receipts: list[Receipt] = []
         for chunk in in_chunks(jobs):
-            rows = yield Step(statements["insert_plain"], encode_plain(chunk, now))
+            rows = yield Step(statements["insert_plain"], encode_plain(chunk, now, parent))
             receipts += read_plain(chunk, rows)
         return receipts
-    return (yield from _FullPlan(statements, jobs, now).run())
+    return (yield from _FullPlan(statements, jobs, now, parent, beside_holder=beside_holder).run())
 
 
 def needs_transaction(jobs: Sequence[NewJob]) -> bool:
@@ -101,10 +110,20 @@ def read_plain(jobs: Sequence[NewJob], rows: Rows) -> list[Receipt]:
 class _FullPlan:
     """The plan for a batch in which some jobs have a key or a time."""
 
-    def __init__(self, statements: Mapping[str, str], jobs: Sequence[NewJob], now: datetime | None) -> None:
+    def __init__(
+        self,
+        statements: Mapping[str, str],
+        jobs: Sequence[NewJob],
+        now: datetime | None,
+        parent: JobId | None,
+        *,
+        beside_holder: bool,
+    ) -> None:
         self._statements = statements
         self._jobs = jobs
         self._now = now
+        self._parent = parent
+        self._beside_holder = beside_holder
         self._receipts: dict[int, Receipt] = {}
 
     def run(self) -> Plan:
@@ -130,7 +149,7 @@ class _FullPlan:
 
     def _insert(self, numbers: Sequence[int]) -> Generator[Step, Rows, None]:
         jobs = [self._jobs[number] for number in numbers]
-        rows = yield Step(self._statements["insert_full"], encode_full(jobs, self._now))
+        rows = yield self._insertion(jobs)
         for number in numbers:
             self._receipts[number] = Receipt(self._jobs[number].id, Intake.NEW)
         for position, known, took_key, holder in rows:
@@ -188,11 +207,15 @@ class _FullPlan:
 
     def _insert_alone(self, job: NewJob, pause: float) -> Generator[Step, Rows, tuple[Receipt | None, str | None]]:
         """Try one job again; its receipt, or else who holds the key."""
-        rows = yield Step(self._statements["insert_full"], encode_full((job,), self._now), pause)
+        rows = yield self._insertion((job,), pause)
         if not rows:
             return Receipt(job.id, Intake.NEW), None
         [[_, known, _, holder]] = rows
         return (Receipt(job.id, Intake.EXISTING), None) if known == "true" else (None, holder)
+
+    def _insertion(self, jobs: Sequence[NewJob], pause: float = 0.0) -> Step:
+        params = encode_full(jobs, self._now, self._parent, beside_holder=self._beside_holder)
+        return Step(self._statements["insert_full"], params, pause)
 
     def _rewrite(self, holder: str, job: NewJob) -> Step:
         run_at, delay = moment_text(job.run_at), seconds_text(job.delay)
@@ -232,14 +255,20 @@ class PostgresIntake:
         if not jobs:
             return []
         if not needs_transaction(jobs):
-            return await self._pool.run(lambda wire: self._follow_plan(wire, jobs))
-        return await self._pool.transaction(lambda wire: self._follow_plan(wire, jobs))
+            return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
+        return await self._pool.transaction(lambda wire: self.insert_within(wire, jobs))
+
+    async def insert_within(
+        self, wire: Wire, jobs: Sequence[NewJob], *, beside_holder: bool = False, parent: JobId | None = None
+    ) -> list[Receipt]:
+        """The same in a transaction that is open; `beside_holder` and `parent`: see `plan_insert`."""
+        if not jobs:
+            return []
+        plan = plan_insert(self._statements, jobs, self._now(), beside_holder=beside_holder, parent=parent)
+        return await follow(plan, wire.fetch, asyncio.sleep)
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None
-
-    async def _follow_plan(self, wire: Wire, jobs: Sequence[NewJob]) -> list[Receipt]:
-        return await follow(plan_insert(self._statements, jobs, self._now()), wire.fetch, asyncio.sleep)
 
     async def _insert_supply(self, wire: Wire, jobs: Supply) -> list[Receipt]:
         """Make and encode the next jobs while the server works on these."""
@@ -261,5 +290,5 @@ class PostgresIntake:
 
     async def _write_chunk(self, wire: Wire, chunk: list[NewJob], params: Texts | None) -> list[Receipt]:
         if params is None:
-            return await self._follow_plan(wire, chunk)
+            return await self.insert_within(wire, chunk)
         return read_plain(chunk, await wire.fetch(self._statements["insert_plain"], params))

@@ -11,8 +11,10 @@ from msgspec import json
 
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, Orphan, UniqueKey
+from perdure.domain.schedule import Cause, Fate, Fire, Origin, ScheduleView
 from perdure.domain.states import JobState
-from perdure.domain.worker import ProcessIdentity, WorkerView
+from perdure.domain.worker import Phase, ProcessIdentity, WorkerView
+from perdure.engines.definitions import read_definition
 
 Row = tuple[Any, ...]
 
@@ -23,14 +25,14 @@ _claim: Final[Callable[..., Claim]] = Claim  # its fields come from a row, in or
 def claims_of(rows: Sequence[Row]) -> list[Claim]:
     """Claims from rows whose columns stand in the order of the struct, with the key in three columns."""
     return [
-        _claim(*row[:10], None, (), row[14], row[15]) if row[10] is None and row[13] is None else _claim_of(row)
+        _claim(*row[:10], None, (), *row[14:19]) if row[10] is None and row[13] is None else _claim_of(row)
         for row in rows
     ]
 
 
 def _claim_of(row: Row) -> Claim:
     unique = None if row[10] is None else UniqueKey(row[10], states_of(row[11]), row[12])
-    return _claim(*row[:10], unique, tuple(row[13] or ()), row[14], row[15])
+    return _claim(*row[:10], unique, tuple(row[13] or ()), *row[14:19])
 
 
 @lru_cache(maxsize=1_000)
@@ -42,13 +44,14 @@ def states_of(text: str) -> frozenset[JobState]:
 def orphan_of(row: Row) -> Orphan:
     """An orphan: a claim, then the worker's id, its name, and how long it has been silent."""
     [claim] = claims_of([row])
-    worker_id, name, silent_for = row[16:19]
+    worker_id, name, silent_for = row[19:22]
     return Orphan(claim, WorkerId(worker_id), name, max(silent_for, timedelta(0)))
 
 
 def worker_of(row: Row) -> WorkerView:
     """A worker as it is listed."""
-    worker_id, name, host, pid, started, queues, concurrency, version, started_at, beat_at, dead_at, running = row
+    worker_id, name, host, pid, started, queues, concurrency, version, started_at, beat_at, *rest = row
+    dead_at, phase, quiet_at, running = rest
     return WorkerView(
         id=worker_id,
         name=name,
@@ -60,6 +63,8 @@ def worker_of(row: Row) -> WorkerView:
         beat_at=beat_at,
         dead_at=dead_at,
         running=running,
+        phase=Phase(phase),
+        quiet_at=quiet_at,
     )
 
 
@@ -75,3 +80,16 @@ def view_of(row: Row) -> JobView:
 def attempt_of(row: Row) -> Attempt:
     """An attempt; the columns stand in the order of the struct."""
     return Attempt(**dict(zip(Attempt.__struct_fields__, row, strict=True)))
+
+
+def schedule_of(row: Row) -> ScheduleView:
+    """A schedule as it stands; what it is comes first, as JSON."""
+    definition, origin, *rest = row
+    fields = dict(zip(ScheduleView.__struct_fields__[2:], rest, strict=True))
+    return ScheduleView(schedule=read_definition(definition), origin=Origin(origin), **fields)
+
+
+def fire_of(row: Row) -> Fire:
+    """The record of a nominal time; the columns stand in the order of the struct."""
+    fields = dict(zip(Fire.__struct_fields__, row, strict=True))
+    return Fire(**fields | {"fate": Fate(fields["fate"]), "cause": Cause(fields["cause"])})

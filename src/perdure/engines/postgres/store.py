@@ -1,37 +1,58 @@
 """The PostgreSQL engine: the whole port on one object, each part of it in its own file.
 
-Connections are few and each kind has its own, so that no part waits for another: intake, claims, acknowledgements, and
-one pair for everything else; two more for wake-ups. Each is opened when first needed.
+Connections are few and each kind has its own, so that no part waits for another: intake, claims, acknowledgements,
+flows, and one pair for everything else; two more for wake-ups. Each is opened when first needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
+from typing import Never
 
 from perdure.clock import Clock
+from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
+from perdure.domain.leadership import Lead, LeaderView
+from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
 from perdure.domain.transition import Transition
-from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
 from perdure.engines.postgres.borrowing import PostgresBorrowing
+from perdure.engines.postgres.breakers import PostgresBreakers
+from perdure.engines.postgres.checkpoints import PostgresCheckpoints
 from perdure.engines.postgres.claims import PostgresClaims
 from perdure.engines.postgres.commands import PostgresCommands
 from perdure.engines.postgres.connections import Pool, Server
 from perdure.engines.postgres.diagnosis import PostgresDiagnosis
 from perdure.engines.postgres.effects import PostgresEffects
+from perdure.engines.postgres.events import PostgresEvents
+from perdure.engines.postgres.families import PostgresFamilies
+from perdure.engines.postgres.firing import PostgresFiring
+from perdure.engines.postgres.gate_locks import GateLocks
+from perdure.engines.postgres.gate_upkeep import PostgresGateUpkeep
+from perdure.engines.postgres.gates import PostgresGates
 from perdure.engines.postgres.insight import PostgresInsight
 from perdure.engines.postgres.intake import PostgresIntake
+from perdure.engines.postgres.leaders import PostgresLeaders
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.pauses import PostgresPauses
+from perdure.engines.postgres.progress import PostgresProgress
+from perdure.engines.postgres.schedules import PostgresSchedules
 from perdure.engines.postgres.schema import PostgresSchema
+from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.signals import PostgresSignals
+from perdure.engines.postgres.steps import PostgresSteps
 from perdure.engines.postgres.upkeep import PostgresUpkeep
+from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.workers import PostgresWorkers
+from perdure.errors import StoreRefused
 from perdure.storage.diagnosis import Finding, Waiting
 from perdure.storage.port import Effects, IntakeStore
 from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
+from perdure.storage.timing import Timed
 
 
 class PostgresStore:
@@ -43,21 +64,52 @@ class PostgresStore:
         self.naming = Naming(schema, prefix)
         server = Server(url)
         intake, claims, acknowledgements, upkeep = Pool(server, 2), Pool(server), Pool(server), Pool(server)
-        desk, bell = Pool(server, 2, prepare=False), Pool(server, durable=False)
-        self._pools = (intake, claims, acknowledgements, upkeep, desk, bell)
+        flows, desk, bell = Pool(server, 2), Pool(server, 2, prepare=False), Pool(server, durable=False)
+        gates = Pool(server, 2)
+        self._pools = (intake, claims, acknowledgements, upkeep, flows, gates, desk, bell)
         self._desk = desk
-        self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock)
+        settling = PostgresSettling(self.naming, clock)
+        self._events = PostgresEvents(self.naming, flows, clock, settling)
+        self._steps = PostgresSteps(self.naming, flows, clock)
+        self._progress = PostgresProgress(self.naming, flows)
+        self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock, settling, self._events)
+        self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
         self._intake = PostgresIntake(self.naming, intake, clock)
+        self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         self._borrowing = PostgresBorrowing(self.naming, clock)
         self._effects = PostgresEffects(server, self._acknowledgements)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
         self._upkeep = PostgresUpkeep(self.naming, upkeep, clock)
         self._insight = PostgresInsight(self.naming, desk, clock)
-        self._commands = PostgresCommands(self.naming, desk, clock)
+        self._commands = PostgresCommands(self.naming, desk, clock, settling)
+        self._schedules = PostgresSchedules(self.naming, desk, clock)
+        self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
+        self._leaders = PostgresLeaders(self.naming, upkeep, clock)
         self._diagnosis = PostgresDiagnosis(self.naming, desk)
         self._signals = PostgresSignals(self.naming, server, bell)
         self._schema = PostgresSchema(self.naming, desk)
+        self._add_gates(gates, desk)
+
+    def _add_gates(self, pool: Pool, desk: Pool) -> None:
+        naming, clock = self.naming, self._clock
+        locks = GateLocks(naming, pool, clock)
+        waking = PostgresWaking(naming, pool, clock, self._signals.ring)
+        breakers = PostgresBreakers(naming, pool, clock, locks, waking)
+        gates = PostgresGates(naming, pool, clock, locks, breakers, waking)
+        pauses = PostgresPauses(naming, desk, clock, waking)
+
+        self.pass_gates = gates.pass_gates
+        self.release_gates = gates.release_gates
+        self.spend = gates.spend
+        self.spent = gates.spent
+        self.report_breakers = breakers.report_breakers
+        self.breakers = breakers.breakers
+        self.set_breaker = breakers.set_breaker
+        self.pause = pauses.pause
+        self.resume = pauses.resume
+        self.pauses = pauses.pauses
+        self.forget_gates = PostgresGateUpkeep(naming, desk, clock, pauses).forget_gates
 
     async def open(self) -> None:
         """Connect once, to learn early whether that works."""
@@ -96,6 +148,10 @@ class PostgresStore:
         """See ClaimStore."""
         return await self._acknowledgements.acknowledge(transitions)
 
+    async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
+        """See ClaimStore."""
+        return await self._checkpoints.checkpoint(claim, cursor)
+
     async def begin_effects(self, *, blocking: bool = False) -> Effects:
         """See EffectStore."""
         return await self._effects.begin(blocking=blocking)
@@ -111,6 +167,14 @@ class PostgresStore:
     async def retire(self, worker_id: WorkerId) -> None:
         """See WorkerStore."""
         await self._workers.retire(worker_id)
+
+    async def report(self, worker_id: WorkerId, phase: Phase) -> None:
+        """See WorkerStore."""
+        await self._workers.report(worker_id, phase)
+
+    async def wants_quiet(self, worker_id: WorkerId) -> bool:
+        """See WorkerStore."""
+        return await self._workers.wants_quiet(worker_id)
 
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
         """See WorkerStore."""
@@ -136,6 +200,10 @@ class PostgresStore:
         """See UpkeepStore."""
         return await self._upkeep.orphans(limit, after)
 
+    async def last_return(self, queue: str) -> datetime | None:
+        """See UpkeepStore."""
+        return await self._upkeep.last_return(queue)
+
     async def prune(self, keep: Keep, limit: int) -> int:
         """See UpkeepStore."""
         return await self._upkeep.prune(keep, limit)
@@ -156,6 +224,10 @@ class PostgresStore:
         """See InsightStore."""
         return await self._insight.attempts(job_id)
 
+    async def key_holder(self, key: str) -> JobId | None:
+        """See InsightStore."""
+        return await self._insight.key_holder(key)
+
     async def counts(self, cap: int = 10_000) -> list[Count]:
         """See InsightStore."""
         return await self._insight.counts(cap)
@@ -172,6 +244,18 @@ class PostgresStore:
         """See CommandStore."""
         return await self._commands.run_now(which, actor, limit)
 
+    async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
+        """See CommandStore."""
+        return await self._commands.reschedule(which, due_at, actor, limit)
+
+    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
+        """See CommandStore."""
+        return await self._commands.quiet(worker_ids, actor, quiet=quiet)
+
+    async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """See CommandStore."""
+        return await self._commands.delete(which, actor, limit)
+
     async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """See CommandStore."""
         return await self._commands.purge(which, actor, limit)
@@ -183,6 +267,107 @@ class PostgresStore:
     def wakeups(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
         """See SignalStore."""
         return self._signals.wakeups()
+
+    async def declare_schedules(self, declared: Sequence[Timed]) -> None:
+        """See ScheduleStore."""
+        await self._schedules.declare_schedules(declared)
+
+    async def save_schedule(self, timed: Timed, actor: str) -> ScheduleView:
+        """See ScheduleStore."""
+        return await self._schedules.save_schedule(timed, actor)
+
+    async def pause_schedule(
+        self, name: str, actor: str, *, until: datetime | None, next_at: datetime | None
+    ) -> ScheduleView | None:
+        """See ScheduleStore."""
+        return await self._schedules.pause_schedule(name, actor, until=until, next_at=next_at)
+
+    async def resume_schedule(self, name: str, actor: str, next_at: datetime | None) -> ScheduleView | None:
+        """See ScheduleStore."""
+        return await self._schedules.resume_schedule(name, actor, next_at)
+
+    async def delete_schedule(self, name: str, actor: str) -> bool:
+        """See ScheduleStore."""
+        return await self._schedules.delete_schedule(name, actor)
+
+    async def schedule(self, name: str) -> ScheduleView | None:
+        """See ScheduleStore."""
+        return await self._schedules.schedule(name)
+
+    async def schedules(self) -> list[ScheduleView]:
+        """See ScheduleStore."""
+        return await self._schedules.schedules()
+
+    async def due_schedules(self, limit: int, declared: Collection[str]) -> DueSchedules:
+        """See ScheduleStore."""
+        return await self._firing.due_schedules(limit, declared)
+
+    async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
+        """See ScheduleStore."""
+        return await self._firing.fire(advances)
+
+    async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:
+        """See ScheduleStore."""
+        return await self._schedules.fires(name, limit, before)
+
+    async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
+        """See LeaderStore."""
+        return await self._leaders.lead(name, holder, lease)
+
+    async def step_down(self, name: str, holder: str) -> None:
+        """See LeaderStore."""
+        await self._leaders.step_down(name, holder)
+
+    async def leaders(self) -> list[LeaderView]:
+        """See LeaderStore."""
+        return await self._leaders.leaders()
+
+    async def steps(self, job_ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
+        """See FlowStore."""
+        return await self._steps.steps(job_ids)
+
+    async def save_steps(self, writes: Sequence[StepWrite]) -> list[bool]:
+        """See FlowStore."""
+        return await self._steps.save_steps(writes)
+
+    async def spawn(self, claim: Claim, family: NewFamily) -> bool:
+        """See FlowStore."""
+        return await self._families.spawn(claim, family)
+
+    async def family(self, parent: JobId, key: str) -> FamilyView | None:
+        """See FlowStore."""
+        return await self._families.family(parent, key)
+
+    async def families(self, parent: JobId) -> list[FamilyView]:
+        """See FlowStore."""
+        return await self._families.families(parent)
+
+    async def children(self, parent: JobId, key: str, first: int = 0, limit: int = 1_000) -> list[Child]:
+        """See FlowStore."""
+        return await self._families.children(parent, key, first, limit)
+
+    async def emit(self, event: str, payload: str | None, actor: str) -> Emission:
+        """See FlowStore."""
+        return await self._events.emit(event, payload, actor)
+
+    async def emitted(self, event: str) -> Emission | None:
+        """See FlowStore."""
+        return await self._events.emitted(event)
+
+    async def save_progress(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
+        """See FlowStore."""
+        await self._progress.save(progress)
+
+    async def progress(self, job_id: JobId) -> Progress | None:
+        """See FlowStore."""
+        return await self._progress.progress(job_id)
+
+    async def back_up(self, path: str) -> Never:
+        """See BackupStore: PostgreSQL has tools of its own for this."""
+        raise StoreRefused(
+            f"perdure does not copy a PostgreSQL database to {path}: use pg_dump, pg_basebackup with an archive of the "
+            "WAL, or your provider's snapshots"
+        )
 
     async def diagnose(self) -> list[Finding]:
         """See DiagnosisStore."""

@@ -42,8 +42,15 @@ class PostgresUpkeep:
         params = {"limit": limit, "after": after or BEFORE_ALL, "now": self._now()}
         return [orphan_of(row) for row in await self._pool.rows(self._statements["orphans"], params)]
 
+    async def last_return(self, queue: str) -> datetime | None:
+        """When the last of the queue's jobs comes back that a dead worker held; None: there are none."""
+        params = {"queue": queue, "crashed": Reason.CRASHED.value}
+        [[last]] = await self._pool.rows(self._statements["last_return"], params)
+        found: datetime | None = last
+        return found
+
     async def prune(self, keep: Keep, limit: int) -> int:
-        """Delete finished jobs kept long enough; forget workers dead for a day, and keys that have run out."""
+        """Delete finished jobs kept long enough; forget workers dead for a day, old nominal times, and spent keys."""
         kept = {
             JobState.SUCCEEDED: keep.succeeded,
             JobState.CANCELLED: keep.cancelled,
@@ -60,7 +67,9 @@ class PostgresUpkeep:
         async def work(wire: Wire) -> int:
             [[pruned]] = await wire.fetch(self._statements["prune"], params)
             await wire.fetch(self._statements["forget_workers"], params)
+            await wire.fetch(self._statements["forget_revoked"], params)
             await wire.fetch(self._statements["forget_holds"], params)
+            await wire.fetch(self._statements["forget_fires"], params)
             return int(pruned)
 
         return await self._pool.run(work)

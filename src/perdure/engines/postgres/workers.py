@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from perdure.clock import Clock
 from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.naming import Naming
@@ -48,8 +48,17 @@ class PostgresWorkers:
         """Declare a worker gone that stops in good order."""
         await self._pool.rows(self._statements["retire"], {"worker": worker_id, "now": self._now()})
 
+    async def report(self, worker_id: WorkerId, phase: Phase) -> None:
+        """Show what the worker is about."""
+        await self._pool.rows(self._statements["report"], {"worker": worker_id, "phase": phase.value})
+
+    async def wants_quiet(self, worker_id: WorkerId) -> bool:
+        """Whether somebody has asked this worker to claim nothing more for now."""
+        rows = await self._pool.rows(self._statements["wants_quiet"], {"worker": worker_id})
+        return bool(rows and rows[0][0])
+
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off."""
+        """The jobs held by this worker that somebody wants called off; also those already taken from it, once."""
         rows = await self._pool.rows(self._statements["cancel_requests"], {"worker": worker_id})
         return [CancelRequest(JobId(job_id), token, why) for job_id, token, why in rows]
 

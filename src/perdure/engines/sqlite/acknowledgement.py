@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from perdure.domain.flow import Awaits
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState, Reason
-from perdure.domain.transition import Transition, called_off, paused
+from perdure.domain.transition import Transition, arrived, called_off, paused
 from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.events import EventPart
+from perdure.engines.sqlite.families import FamilyPart
 from perdure.engines.sqlite.instants import after
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.rows import clean, from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import Acknowledged
@@ -26,8 +30,11 @@ _Rows = list[tuple[Any, ...]]
 class AcknowledgementPart:
     """Acknowledgement of the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kinship: Kinship, events: EventPart, families: FamilyPart) -> None:
         self._database = database
+        self._kinship = kinship
+        self._events = events
+        self._families = families
         self._sql = database.statements("acknowledgement.sql")
         self._keys = Keys(database)
 
@@ -42,6 +49,9 @@ class AcknowledgementPart:
         stale: list[Claim] = []
         denied: set[JobId] = set()
         transitions = self._heed_cancels(transaction, transitions)
+        waits = [move for move in transitions if move.awaits is not None and move.to is JobState.WAITING]
+        if waits:
+            transitions = self._heed_arrivals(transaction, transitions, waits)
         keyed = any(transition.claim.unique is not None for transition in transitions)
         if keyed or len({transition.claim.job_id for transition in transitions}) < len(transitions):
             transitions, stale = self._sort(transaction, transitions)
@@ -53,6 +63,11 @@ class AcknowledgementPart:
         if transitions:
             ids = to_document([transition.claim.job_id for transition in transitions])
             transaction.change(self._sql["let_go"], {"ids": ids})
+            if waits:
+                self._events.expect(transaction, [move.claim.job_id for move in waits])
+            kin = [move for move in transitions if _has_kin(move) and move.to in FINAL]
+            if kin:
+                self._kinship.settle_transitions(transaction, kin)
         return Acknowledged(len(transitions), tuple(stale))
 
     def _sort(
@@ -84,6 +99,27 @@ class AcknowledgementPart:
             called_off(move, why[move.claim.job_id]) if move.claim.job_id in why and move.to not in FINAL else move
             for move in transitions
         ]
+
+    def _heed_arrivals(
+        self, transaction: Transaction, transitions: Sequence[Transition], waits: list[Transition]
+    ) -> Sequence[Transition]:
+        """A job that would wait for what is there already is ready instead."""
+        events = {move.awaits.event for move in waits if move.awaits and move.awaits.event is not None}
+        families = {
+            (move.claim.job_id, move.awaits.family) for move in waits if move.awaits and move.awaits.family is not None
+        }
+        came = self._events.known(transaction, sorted(events)) if events else set()
+        settled = self._families.settled(transaction, sorted(families)) if families else set()
+        moves = []
+        for move in transitions:
+            awaits = move.awaits if move.to is JobState.WAITING else None
+            if awaits is not None and awaits.event in came:
+                moves.append(arrived(move, Reason.EVENT_CAME))
+            elif awaits is not None and (move.claim.job_id, awaits.family) in settled:
+                moves.append(arrived(move, Reason.CHILDREN_SETTLED))
+            else:
+                moves.append(move)
+        return moves
 
     def _settle_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
         moves = [
@@ -164,7 +200,7 @@ class Moves:
             self.line_up.append(row)
         else:
             next_at = None if move.wait is None else after(self._now, move.wait)
-            self.park.append((*row, next_at))
+            self.park.append((*row, next_at, _awaits_text(move.awaits)))
         if failure := transition.failure:
             self.attempts.append(
                 (
@@ -172,6 +208,18 @@ class Moves:
                     *(clean(failure.error_type), clean(failure.message), _clean(failure.traceback), next_at),
                 )
             )
+
+
+def _has_kin(move: Transition) -> bool:
+    return move.claim.parent is not None or move.claim.is_parent or move.is_parent
+
+
+def _awaits_text(awaits: Awaits | None) -> str | None:
+    if awaits is None:
+        return None
+    if awaits.event is not None:
+        return f"event:{awaits.event}"
+    return None if awaits.family is None else f"family:{awaits.family}"
 
 
 def _clean(text: str | None) -> str | None:

@@ -58,6 +58,11 @@ class ClaimPart:
         self._was_quiet = len(claims) <= _FEW
         return claims
 
+    async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
+        """Keep how far the job has come, while its claim is held."""
+        kept = {"job_id": claim.job_id, "token": claim.token, "cursor": cursor}
+        return await self._database.write(lambda transaction: transaction.change(self._sql["checkpoint"], kept) > 0)
+
     def _claim(self, transaction: Transaction, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
         claims: list[Claim] = []
         token = 0

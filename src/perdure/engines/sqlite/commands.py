@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from datetime import datetime
+from typing import Final
 
 from perdure.domain.ids import JobId
-from perdure.domain.job import UniqueKey
 from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState, Reason
+from perdure.engines.sqlite.audit import Audit
+from perdure.engines.sqlite.calling_off import CallingOff, Chosen, chosen_of
 from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.instants import to_micros
 from perdure.engines.sqlite.keys import Keys
-from perdure.engines.sqlite.rows import clean, from_document, to_document, unique_key
+from perdure.engines.sqlite.kinship import Kinship
+from perdure.engines.sqlite.rows import clean, from_document, to_document
 from perdure.engines.sqlite.selection import Selection, Selector
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
+from perdure.errors import ArgumentError
 from perdure.storage.records import JobFilter
 
-
-class Chosen(Struct, frozen=True):
-    """A job that a command applies to."""
-
-    job_id: JobId
-    unique: UniqueKey | None
+_DELETED: Final = "job deleted"
 
 
 class CommandPart:
     """Commands to the store."""
 
-    def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
+    def __init__(self, database: Database, upkeep: UpkeepPart, kinship: Kinship) -> None:
         self._database = database
         self._upkeep = upkeep
+        self._kinship = kinship
+        self._calling_off = CallingOff(database)
         self._sql = database.statements("commands.sql")
         self._selector = Selector(database)
         self._keys = Keys(database)
+        self._audit = Audit(database)
 
     async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Give finished jobs a new life, unless another holds their unique key."""
@@ -45,30 +48,36 @@ class CommandPart:
                 reborn = {"ids": document, "turn": turn, "now": transaction.now}
                 transaction.change(self._sql["ready_from_finished"], reborn)
                 transaction.change(self._sql["leave_finished"], {"ids": document})
-                self._audit(transaction, ids, actor, "requeue")
+                self._audit.about_jobs(transaction, ids, actor, "requeue")
             return ids
 
         return await self._database.write(act)
 
     async def cancel(self, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
         """Call off what waits, and ask what runs to stop, once."""
+        return await self._database.write(
+            lambda transaction: self.call_off(transaction, which, actor, why, limit),
+        )
+
+    def call_off(self, transaction: Transaction, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
+        """As `cancel`, in a transaction that is open."""
         waiting = self._selector.select(which, ACTIVE - {JobState.RUNNING})
         running = self._selector.select(which, frozenset({JobState.RUNNING}), {"not_asked": None})
         why = clean(why)
-
-        def act(transaction: Transaction) -> list[JobId]:
-            ids: list[JobId] = []
-            for selection in waiting:
-                chosen = self._choose(transaction, [selection], limit - len(ids))
-                ids += self._cancel_waiting(transaction, selection.place, chosen, why)
-            asked = [job.job_id for job in self._choose(transaction, running, limit - len(ids))]
-            if asked:
-                request = {"ids": to_document(asked), "now": transaction.now, "why": why or None}
-                transaction.change(self._sql["ask_to_stop"], request)
-            self._audit(transaction, ids + asked, actor, "cancel", why=why)
-            return ids + asked
-
-        return await self._database.write(act)
+        called_off: list[Chosen] = []
+        for selection in waiting:
+            chosen = self._choose(transaction, [selection], limit - len(called_off))
+            if chosen:
+                self._calling_off.cancel(transaction, chosen, [selection.place], why or None)
+                called_off += chosen
+        ids = [job.job_id for job in called_off]
+        asked = [job.job_id for job in self._choose(transaction, running, limit - len(ids))]
+        if asked:
+            request = {"ids": to_document(asked), "now": transaction.now, "why": why or None}
+            transaction.change(self._sql["ask_to_stop"], request)
+        self._settle_kin(transaction, called_off, why or None)
+        self._audit.about_jobs(transaction, ids + asked, actor, "cancel", why=why)
+        return ids + asked
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Make parked jobs ready, unless another holds their unique key."""
@@ -78,7 +87,40 @@ class CommandPart:
             ids = self._allowed(transaction, self._choose(transaction, selections, limit))
             if ids:
                 self._upkeep.make_ready(transaction, ids, Reason.RUN_NOW)
-                self._audit(transaction, ids, actor, "run_now")
+                self._audit.about_jobs(transaction, ids, actor, "run_now")
+            return ids
+
+        return await self._database.write(act)
+
+    async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
+        """Give parked jobs that would come back by themselves another time to do so."""
+        if due_at.tzinfo is None:
+            raise ArgumentError("due_at", f"must carry a time zone, got {due_at.isoformat()}")
+        selections = self._selector.select(which, PARKED, {"comes_back": None})
+
+        def act(transaction: Transaction) -> list[JobId]:
+            ids = [job.job_id for job in self._choose(transaction, selections, limit)]
+            if ids:
+                later = {"ids": to_document(ids), "due_at": to_micros(due_at)}
+                transaction.change(self._sql["note_run_at"], later)
+                transaction.change(self._sql["reschedule"], later)
+                self._audit.about_jobs(transaction, ids, actor, "reschedule", to=due_at.isoformat())
+            return ids
+
+        return await self._database.write(act)
+
+    async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
+        """Forget jobs, whatever their state; their children that are not final are cancelled."""
+        selections = self._selector.select(which)
+
+        def act(transaction: Transaction) -> list[JobId]:
+            chosen = self._choose(transaction, selections, limit)
+            ids = [job.job_id for job in chosen]
+            if ids:
+                self._calling_off.take_out(transaction, ids, _DELETED)
+                self._kinship.settle_deleted(transaction, chosen, _DELETED)
+                self._upkeep.forget(transaction, ids)
+                self._audit.about_jobs(transaction, ids, actor, "delete")
             return ids
 
         return await self._database.write(act)
@@ -91,7 +133,7 @@ class CommandPart:
             ids = [job.job_id for job in self._choose(transaction, selections, limit)]
             if ids:
                 self._upkeep.forget(transaction, ids)
-                self._audit(transaction, ids, actor, "purge")
+                self._audit.about_jobs(transaction, ids, actor, "purge")
             return ids
 
         return await self._database.write(act)
@@ -103,7 +145,7 @@ class CommandPart:
             select = f"{self._sql['choose']} {selection.oldest_first}"
             params = selection.params | {"limit": limit - len(chosen)}
             ((document,),) = transaction.run(f"{self._sql['gather_chosen']} ({select})", params)
-            chosen += [Chosen(job_id, unique_key(*columns)) for job_id, _, *columns in from_document(document)]
+            chosen += [chosen_of(row) for row in from_document(document)]
         return chosen
 
     def _allowed(self, transaction: Transaction, jobs: list[Chosen]) -> list[JobId]:
@@ -112,20 +154,7 @@ class CommandPart:
         denied = self._keys.settle(transaction, moves) if moves else set()
         return [job.job_id for job in jobs if job.job_id not in denied]
 
-    def _cancel_waiting(self, transaction: Transaction, place: str, jobs: list[Chosen], why: str) -> list[JobId]:
-        ids = [job.job_id for job in jobs]
-        if ids:
-            document = to_document(ids)
-            params = {"ids": document, "now": transaction.now, "why": why or None}
-            transaction.change(self._sql[f"cancel_{place}"], params)
-            transaction.change(self._sql[f"leave_{place}"], {"ids": document})
-            moves = [(job.job_id, job.unique, JobState.CANCELLED) for job in jobs if job.unique is not None]
-            if moves:
-                self._keys.settle(transaction, moves)
-        return ids
-
-    def _audit(self, transaction: Transaction, ids: list[JobId], actor: str, action: str, **details: str) -> None:
-        if ids:
-            entry = {"actor": clean(actor), "action": action, "details": to_document(details)}
-            params = {"ids": to_document(ids), "now": transaction.now}
-            transaction.change(self._sql["write_audit"], entry | params)
+    def _settle_kin(self, transaction: Transaction, cancelled: list[Chosen], why: str | None) -> None:
+        kin = [job for job in cancelled if job.parent is not None or job.is_parent]
+        if kin:
+            self._kinship.settle_cancelled(transaction, kin, why)

@@ -55,6 +55,7 @@ def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: 
     turn = turns(1) if target is JobState.READY else None
     changed = {"job_id": holder, "args": job.args, "priority": job.priority, "run_at": due, "turn": turn}
     yield Do(sql["replace_job"], changed)
+    yield Do(sql["forget_steps"], {"job_id": holder})
     if turn is not None:
         yield line_up(sql, holder, queue, job.priority, turn, (failures, crashes, min(since, now)), reason)
     elif due is not None and target is JobState.SCHEDULED:

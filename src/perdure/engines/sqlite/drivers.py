@@ -19,6 +19,7 @@ Version = tuple[int, int, int]
 
 DRIVERS: Final = ("apsw", "sqlite3")
 OLDEST: Final = (3, 38, 0)
+_PAGES_OF_A_PIECE: Final = 1_000
 # The versions that mend the WAL-reset bug, by which a database can be corrupted: one for each line that is kept up.
 _MENDED: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 
@@ -45,6 +46,12 @@ class Connection(Protocol):
 
     def reclaim(self) -> None:
         """Forget how whoever used the raw connection wanted its rows."""
+
+    def copy_from(self, source: Connection, between: Callable[[], None]) -> None:
+        """Take over a whole database from a connection of the same library, and call `between` after each piece.
+
+        A source inside a transaction is copied as that transaction sees it.
+        """
 
     def interrupt(self) -> None:
         """End the statement that is under way, from another thread."""
@@ -99,6 +106,16 @@ class ApswConnection:
         """Forget how whoever used the raw connection wanted its rows."""
         self._link.row_trace = None
         self._link.exec_trace = None
+
+    def copy_from(self, source: Connection, between: Callable[[], None]) -> None:
+        """Take over a whole database, piece by piece."""
+        try:
+            with self._link.backup("main", source.raw, "main") as copy:
+                while not copy.done:
+                    copy.step(_PAGES_OF_A_PIECE)
+                    between()
+        except self._error as error:
+            raise self._failure(error) from error
 
     def interrupt(self) -> None:
         """End the statement that is under way, from another thread."""
@@ -159,6 +176,13 @@ class StdlibConnection:
         """Forget how whoever used the raw connection wanted its rows."""
         self._link.row_factory = None
         self._link.text_factory = str
+
+    def copy_from(self, source: Connection, between: Callable[[], None]) -> None:
+        """Take over a whole database, piece by piece."""
+        try:
+            source.raw.backup(self._link, pages=_PAGES_OF_A_PIECE, progress=lambda *_: between())
+        except self._error as error:
+            raise self._failure(error) from error
 
     def interrupt(self) -> None:
         """End the statement that is under way, from another thread."""

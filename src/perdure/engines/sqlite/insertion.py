@@ -18,20 +18,24 @@ from perdure.errors import ArgumentError
 _NUL: Final = "\\u0000"  # as JSON writes it
 
 
-def plan_insert(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns) -> Plan:
+def plan_insert(
+    sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns, *, beside_holder: bool = False
+) -> Plan:
     """Plan the insertion of jobs; the generator's return value is their receipts, in order.
 
     `sql` is `database.load("intake.sql", prefix)`, `now` the time in microseconds, `turns(n)` gives out the next n
     places in line (for a connection of the caller: the time itself will do). All statements of a plan must run in one
     transaction, or inside one savepoint: DuplicateJobError may come after some of them have run. The first one writes,
     so that a deferred transaction takes the write lock at once instead of failing to upgrade later.
+
+    `beside_holder`: a job that claims its unique key only in a later state comes in although another one holds it.
     """
     receipts: list[Receipt] = []
     for keyed, group in groupby(jobs, key=_is_keyed):
         run = list(group)
         if keyed or len(run) == 1:
             for job in run:
-                receipt = yield from _insert_one(sql, job, now, turns)
+                receipt = yield from _insert_one(sql, job, now, turns, beside_holder)
                 receipts.append(receipt)
         else:
             receipts += yield from _insert_plain(sql, run, now, turns)
@@ -117,15 +121,17 @@ def _shape(job: NewJob) -> tuple[Any, ...] | None:
     return (job.kind, job.queue, job.priority, job.max_attempts, job.crash_limit, job.tags, job.meta)
 
 
-def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns) -> Part[Receipt]:
+def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_holder: bool) -> Part[Receipt]:
     """Insert one job by plain statements, and take its unique key if its first state claims it."""
     check_texts(job)
     due = _due(job, now)
     parks = due is not None and due > now
     unique = job.unique
     holds = unique is not None and (JobState.SCHEDULED if parks else JobState.READY) in unique.states
-    if unique is not None and (receipt := (yield from meet_holder(sql, job, unique, holds, due, now, turns))):
-        return receipt
+    if unique is not None and (holds or not beside_holder):
+        receipt = yield from meet_holder(sql, job, unique, holds, due, now, turns)
+        if receipt is not None:
+            return receipt
     turn = turns(1)
     added = yield Do(sql["add_job"], _values(job, due, now, turn))
     if not added:
@@ -144,15 +150,19 @@ def check_texts(job: NewJob) -> None:
     unique = None if job.unique is None else job.unique.key
     fields = (("kind", job.kind), ("queue", job.queue), ("args", job.args), ("meta", job.meta), ("unique", unique))
     for field, text in (*fields, *(("tags", tag) for tag in job.tags)):
-        if text is None:
-            continue
-        if "\0" in text:
-            raise ArgumentError(field, "holds a NUL character, which cannot be stored: take it out")
-        if not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise ArgumentError(field, f"holds half a character, which cannot be stored: {error}") from error
+        if text is not None:
+            check_text(field, text)
+
+
+def check_text(field: str, text: str) -> None:
+    """Refuse one text, by the name of its field."""
+    if "\0" in text:
+        raise ArgumentError(field, "holds a NUL character, which cannot be stored: take it out")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentError(field, f"holds half a character, which cannot be stored: {error}") from error
 
 
 def _check_document(jobs: list[NewJob], rows: Sequence[tuple[Any, ...] | None]) -> str:

@@ -55,6 +55,15 @@ class InsightPart:
 
         return await self._database.read(look)
 
+    async def key_holder(self, key: str) -> JobId | None:
+        """The job that holds a unique key now."""
+
+        def look(transaction: Transaction) -> JobId | None:
+            rows = transaction.run(self._sql["key_holder"], {"key": key, "now": transaction.now})
+            return JobId(rows[0][0]) if rows else None
+
+        return await self._database.read(look)
+
     async def counts(self, cap: int = 10_000) -> list[Count]:
         """How many jobs stand where; beyond the cap nothing is counted."""
 

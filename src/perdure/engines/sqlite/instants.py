@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+END_OF_TIME: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
 def to_micros(moment: datetime) -> int:
@@ -26,6 +26,11 @@ def maybe_moment(micros: int | None) -> datetime | None:
     return None if micros is None else from_micros(micros)
 
 
+def maybe_micros(moment: datetime | None) -> int | None:
+    """As `to_micros`, for a column that may be empty."""
+    return None if moment is None else to_micros(moment)
+
+
 def span(length: timedelta) -> int:
     """A length of time as microseconds."""
     return (length.days * 86_400 + length.seconds) * 1_000_000 + length.microseconds
@@ -33,4 +38,4 @@ def span(length: timedelta) -> int:
 
 def after(now: int, wait: timedelta) -> int:
     """The instant a wait ends; one beyond the end of the calendar ends there."""
-    return min(now + span(wait), _LATEST)
+    return min(now + span(wait), END_OF_TIME)

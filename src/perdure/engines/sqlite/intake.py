@@ -26,14 +26,16 @@ class IntakePart:
         """Store jobs; a single one takes the short way if that is open."""
         if len(jobs) == 1:
             try:
-                return self._database.write_now(lambda transaction: self._insert(transaction, jobs))
+                return self._database.write_now(lambda transaction: self.insert_within(transaction, jobs))
             except NotNow:
                 pass
-        return await self._database.write(lambda transaction: self._insert(transaction, jobs))
+        return await self._database.write(lambda transaction: self.insert_within(transaction, jobs))
 
-    def _insert(self, transaction: Transaction, jobs: Sequence[NewJob]) -> list[Receipt]:
+    def insert_within(
+        self, transaction: Transaction, jobs: Sequence[NewJob], *, beside_holder: bool = False
+    ) -> list[Receipt]:
         """Run the plan of insertion in a transaction of the store's own."""
-        plan = plan_insert(self._sql, jobs, transaction.now, transaction.turns)
+        plan = plan_insert(self._sql, jobs, transaction.now, transaction.turns, beside_holder=beside_holder)
         answer: Any = None
         while True:
             try:

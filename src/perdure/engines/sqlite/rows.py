@@ -19,7 +19,7 @@ _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 _VIEW: Final = (
     *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
     *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
-    *("warnings", "unique_key", "last_error"),
+    *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits"),
 )
 _MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
 
@@ -66,8 +66,9 @@ def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey 
 
 
 def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
-    """A claim from its columns, job_id first and unknown_since last."""
-    job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, unknown = row
+    """A claim from its columns, job_id first and is_parent last."""
+    job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, *rest = row
+    unknown, cursor, parent, is_parent = rest
     return Claim(
         job_id,
         token,
@@ -83,6 +84,9 @@ def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Cl
         () if tags is None else texts(tags),
         meta,
         maybe_moment(unknown),
+        cursor,
+        parent,
+        is_parent == 1,
     )
 
 

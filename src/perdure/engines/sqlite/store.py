@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from perdure.clock import Clock, SystemClock
 from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
+from perdure.engines.sqlite.backup import BackupPart
 from perdure.engines.sqlite.borrowing import BorrowingPart
+from perdure.engines.sqlite.breakers import BreakerPart
 from perdure.engines.sqlite.claims import ClaimPart
 from perdure.engines.sqlite.commands import CommandPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.diagnosis import DiagnosisPart
 from perdure.engines.sqlite.drivers import check_driver
 from perdure.engines.sqlite.effects import EffectPart
+from perdure.engines.sqlite.events import EventPart
+from perdure.engines.sqlite.families import FamilyPart
+from perdure.engines.sqlite.firing import FiringPart
+from perdure.engines.sqlite.gate_upkeep import GateUpkeepPart
+from perdure.engines.sqlite.gates import GatePart
 from perdure.engines.sqlite.insight import InsightPart
 from perdure.engines.sqlite.intake import IntakePart
+from perdure.engines.sqlite.kinship import Kinship
+from perdure.engines.sqlite.leaders import LeaderPart
+from perdure.engines.sqlite.pauses import PausePart
+from perdure.engines.sqlite.progress import ProgressPart
+from perdure.engines.sqlite.schedules import SchedulePart
 from perdure.engines.sqlite.schema import SchemaPart
 from perdure.engines.sqlite.signals import SignalPart
+from perdure.engines.sqlite.steps import StepPart
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.engines.sqlite.workers import WorkerPart
 
@@ -29,45 +42,42 @@ class SqliteStore:
     def __init__(self, path: str, *, driver: str = "apsw", prefix: str = "", clock: Clock | None = None) -> None:
         self._settings = (path, check_driver(driver), prefix, clock)
         self._database = database = Database(path, driver, prefix, clock or SystemClock())
-        acknowledgement = AcknowledgementPart(database)
-        claims = ClaimPart(database, acknowledgement)
+        intake = IntakePart(database)
         upkeep = UpkeepPart(database)
-        commands = CommandPart(database, upkeep)
+        kinship = Kinship(database, upkeep)
+        events = EventPart(database, upkeep)
+        families = FamilyPart(database, intake)
+        acknowledgement = AcknowledgementPart(database, kinship, events, families)
+        claims = ClaimPart(database, acknowledgement)
+        commands = CommandPart(database, upkeep, kinship)
         diagnosis = DiagnosisPart(database)
         insight = InsightPart(database)
-        schema = SchemaPart(database)
         signals = SignalPart(database)
         workers = WorkerPart(database)
 
-        self.insert = IntakePart(database).insert
+        self.insert = intake.insert
         self.through = BorrowingPart(database).through
 
         self.claim = claims.claim
         self.acknowledge = acknowledgement.acknowledge
+        self.checkpoint = claims.checkpoint
         self.begin_effects = EffectPart(database, acknowledgement).begin_effects
 
-        self.register = workers.register
-        self.beat = workers.beat
-        self.retire = workers.retire
-        self.cancel_requests = workers.cancel_requests
-        self.workers = workers.workers
+        self._add_workers(workers)
 
         self.promote = upkeep.promote
-        self.bury_silent = workers.bury_silent
-        self.bury_gone = workers.bury_gone
         self.orphans = upkeep.orphans
+        self.last_return = upkeep.last_return
         self.prune = upkeep.prune
 
         self.now = insight.now
         self.job = insight.job
         self.jobs = insight.jobs
         self.attempts = insight.attempts
+        self.key_holder = insight.key_holder
         self.counts = insight.counts
 
-        self.requeue = commands.requeue
-        self.cancel = commands.cancel
-        self.run_now = commands.run_now
-        self.purge = commands.purge
+        self._add_commands(commands, workers)
 
         self.ring = signals.ring
         self.wakeups = signals.wakeups
@@ -75,9 +85,88 @@ class SqliteStore:
         self.diagnose = diagnosis.diagnose
         self.waiting = diagnosis.waiting
 
+        self._add_schema(SchemaPart(database))
+        self._add_time(database, FiringPart(database, intake, commands))
+        self._add_flows(database, events, families)
+        self._add_gates(database, upkeep)
+
+    def _add_schema(self, schema: SchemaPart) -> None:
         self.migrate = schema.migrate
         self.check_schema = schema.check_schema
         self.schema_dump = schema.schema_dump
+
+    def _add_workers(self, workers: WorkerPart) -> None:
+        self.register = workers.register
+        self.beat = workers.beat
+        self.retire = workers.retire
+        self.report = workers.report
+        self.wants_quiet = workers.wants_quiet
+        self.cancel_requests = workers.cancel_requests
+        self.workers = workers.workers
+        self.bury_silent = workers.bury_silent
+        self.bury_gone = workers.bury_gone
+
+    def _add_commands(self, commands: CommandPart, workers: WorkerPart) -> None:
+        self.requeue = commands.requeue
+        self.cancel = commands.cancel
+        self.run_now = commands.run_now
+        self.reschedule = commands.reschedule
+        self.quiet = workers.quiet
+        self.delete = commands.delete
+        self.purge = commands.purge
+
+    def _add_time(self, database: Database, firing: FiringPart) -> None:
+        leaders = LeaderPart(database)
+        schedules = SchedulePart(database)
+
+        self.declare_schedules = schedules.declare_schedules
+        self.save_schedule = schedules.save_schedule
+        self.pause_schedule = schedules.pause_schedule
+        self.resume_schedule = schedules.resume_schedule
+        self.delete_schedule = schedules.delete_schedule
+        self.schedule = schedules.schedule
+        self.schedules = schedules.schedules
+        self.due_schedules = schedules.due_schedules
+        self.fires = schedules.fires
+        self.fire = firing.fire
+
+        self.lead = leaders.lead
+        self.step_down = leaders.step_down
+        self.leaders = leaders.leaders
+
+        self.back_up = BackupPart(database).back_up
+
+    def _add_flows(self, database: Database, events: EventPart, families: FamilyPart) -> None:
+        progress = ProgressPart(database)
+        steps = StepPart(database)
+
+        self.steps = steps.steps
+        self.save_steps = steps.save_steps
+        self.spawn = families.spawn
+        self.family = families.family
+        self.families = families.families
+        self.children = families.children
+        self.emit = events.emit
+        self.emitted = events.emitted
+        self.save_progress = progress.save_progress
+        self.progress = progress.progress
+
+    def _add_gates(self, database: Database, upkeep: UpkeepPart) -> None:
+        breakers = BreakerPart(database, upkeep)
+        gates = GatePart(database, upkeep, breakers)
+        pauses = PausePart(database, upkeep)
+
+        self.pass_gates = gates.pass_gates
+        self.release_gates = gates.release_gates
+        self.spend = gates.spend
+        self.spent = gates.spent
+        self.report_breakers = breakers.report_breakers
+        self.breakers = breakers.breakers
+        self.set_breaker = breakers.set_breaker
+        self.pause = pauses.pause
+        self.resume = pauses.resume
+        self.pauses = pauses.pauses
+        self.forget_gates = GateUpkeepPart(database, pauses).forget_gates
 
     async def open(self) -> None:
         """Open the file, creating it if there is none. Raises StoreRefused with what to do where it cannot be used."""

@@ -22,11 +22,15 @@ class Transaction:
         self._file = file
 
     def turns(self, count: int) -> int:
-        """Give out the next `count` places in line and return the first.
+        """Give out the next `count` places in line and return the first; the workers will be told."""
+        self.rings = True
+        return self.numbers(count)
+
+    def numbers(self, count: int) -> int:
+        """Give out the next `count` of a row of numbers and return the first.
 
         They follow the clock, so that processes agree, and never go back while this process lives.
         """
         first = max(self.now, self._file.last_turn + 1)
         self._file.last_turn = first + count - 1
-        self.rings = True
         return first

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
 from perdure.domain.states import JobState, Reason
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import after, from_micros, span
+from perdure.engines.sqlite.instants import after, from_micros, maybe_moment, span
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import Keep, Promoted
 
 _WORKERS_KEPT: Final = timedelta(days=1)
+_FIRES_KEPT: Final = timedelta(days=90)
+_FIRES_AT_ONCE: Final = 10_000
+_BELONGINGS: Final = (
+    *("attempts", "steps", "progress", "lines", "waiters", "children", "families", "keys"),
+    *("finished", "jobs"),
+)
 
 
 class UpkeepPart:
@@ -45,15 +51,21 @@ class UpkeepPart:
 
         return await self._database.read(look)
 
+    async def last_return(self, queue: str) -> datetime | None:
+        """When the last of the queue's jobs comes back that a dead worker held."""
+        params = {"queue": queue}
+        ((due,),) = await self._database.read(lambda transaction: transaction.run(self._sql["last_return"], params))
+        return maybe_moment(due)
+
     async def prune(self, keep: Keep, limit: int) -> int:
-        """Delete finished jobs kept long enough, and forget workers dead for a day."""
+        """Delete finished jobs kept long enough, and forget workers dead for a day and nominal times of long ago."""
         return await self._database.write(lambda transaction: self._prune(transaction, keep, limit))
 
     def forget(self, transaction: Transaction, ids: list[JobId]) -> None:
         """Delete finished jobs with all that belongs to them."""
         params = {"ids": to_document(ids)}
-        for statement in ("forget_attempts", "forget_keys", "forget_finished", "forget_jobs"):
-            transaction.change(self._sql[statement], params)
+        for belonging in _BELONGINGS:
+            transaction.change(self._sql[f"forget_{belonging}"], params)
 
     def make_ready(self, transaction: Transaction, ids: list[JobId], reason: Reason) -> None:
         """Move parked jobs to the end of their lines."""
@@ -61,7 +73,27 @@ class UpkeepPart:
         turn = self.give_turns(transaction, ids)
         moved = {"ids": document, "turn": turn, "now": transaction.now, "reason": reason}
         transaction.change(self._sql["ready_from_parked"], moved)
+        transaction.change(self._sql["leave_waiters"], {"ids": document})
         transaction.change(self._sql["leave_parked"], {"ids": document})
+
+    def wake(self, transaction: Transaction, rows: list[list[Any]], reason: Reason) -> list[list[Any]]:
+        """Make parked jobs ready, each given by id, queue and the three columns of its unique key; which ones are now.
+
+        One that is denied its key is held back for a while.
+        """
+        moves = [
+            (job_id, unique, JobState.READY)
+            for job_id, _, *columns in rows
+            if (unique := unique_key(*columns)) is not None
+        ]
+        denied = self._keys.settle(transaction, moves) if moves else set()
+        if denied:
+            held_back = {"ids": to_document(sorted(denied)), "due_at": after(transaction.now, KEY_RETRY)}
+            transaction.change(self._sql["hold_back"], held_back)
+        free = [row for row in rows if row[0] not in denied]
+        if free:
+            self.make_ready(transaction, [row[0] for row in free], reason)
+        return free
 
     def give_turns(self, transaction: Transaction, ids: list[JobId]) -> int:
         """Give jobs that come back their places in line, in this order, and return the first."""
@@ -76,19 +108,7 @@ class UpkeepPart:
 
     def _promote(self, transaction: Transaction, limit: int) -> Promoted:
         ((document,),) = transaction.run(self._sql["due"], {"now": transaction.now, "limit": limit})
-        due = from_document(document)
-        moves = [
-            (job_id, unique, JobState.READY)
-            for job_id, _, *columns in due
-            if (unique := unique_key(*columns)) is not None
-        ]
-        denied = self._keys.settle(transaction, moves) if moves else set()
-        if denied:
-            held_back = {"ids": to_document(sorted(denied)), "due_at": after(transaction.now, KEY_RETRY)}
-            transaction.change(self._sql["hold_back"], held_back)
-        free = [row for row in due if row[0] not in denied]
-        if free:
-            self.make_ready(transaction, [row[0] for row in free], Reason.DUE)
+        free = self.wake(transaction, from_document(document), Reason.DUE)
         return _promoted(dict(Counter(row[1] for row in free)), self._next_due(transaction), transaction.now)
 
     def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
@@ -107,7 +127,10 @@ class UpkeepPart:
                 if ids := from_document(document):
                     self.forget(transaction, ids)
                     pruned += len(ids)
-        transaction.change(self._sql["forget_workers"], {"before": transaction.now - span(_WORKERS_KEPT)})
+        for statement in ("forget_revoked", "forget_workers"):
+            transaction.change(self._sql[statement], {"before": transaction.now - span(_WORKERS_KEPT)})
+        old = {"before": transaction.now - span(_FIRES_KEPT), "limit": _FIRES_AT_ONCE}
+        transaction.change(self._sql["forget_fires"], old)
         return pruned
 
 
@@ -118,7 +141,7 @@ def _promoted(by_queue: dict[str, int], next_due: int | None, now: int) -> Promo
 
 
 def _orphan(row: list[Any], now: int) -> Orphan:
-    token, queue, claimed_at, worker_id, worker, beat_at = row[13:]
+    token, queue, claimed_at, worker_id, worker, beat_at = row[16:]
     silent_for = timedelta(microseconds=max(now - (claimed_at if beat_at is None else beat_at), 0))
-    claim = claim_of(row[:13], token, queue, from_micros(claimed_at))
+    claim = claim_of(row[:16], token, queue, from_micros(claimed_at))
     return Orphan(claim, WorkerId(worker_id), worker or f"worker {worker_id}", silent_for)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from perdure.domain.ids import WorkerId
-from perdure.domain.worker import NewWorker, ProcessIdentity, WorkerView
+from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
+from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Params, Row
 from perdure.engines.sqlite.instants import from_micros, maybe_moment, span
@@ -21,6 +23,7 @@ class WorkerPart:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("workers.sql")
+        self._audit = Audit(database)
 
     async def register(self, worker: NewWorker) -> WorkerId:
         """Enter a worker under an id that was never used before."""
@@ -48,11 +51,39 @@ class WorkerPart:
         """Declare a worker gone."""
         await self._mark("retire", worker_id)
 
-    async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off."""
+    async def report(self, worker_id: WorkerId, phase: Phase) -> None:
+        """Show what a worker is about."""
+        params = {"worker_id": worker_id, "phase": phase}
+        await self._database.write(lambda transaction: transaction.change(self._sql["report"], params))
+
+    async def wants_quiet(self, worker_id: WorkerId) -> bool:
+        """Whether somebody has asked this worker to be quiet."""
         params = {"worker_id": worker_id}
+        return bool(await self._database.read(lambda transaction: transaction.run(self._sql["wants_quiet"], params)))
+
+    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
+        """Ask living workers to claim nothing more, or to claim again."""
+        statement, action = ("hush", "quiet") if quiet else ("unhush", "loud")
+        ids = to_document(worker_ids)
+
+        def ask(transaction: Transaction) -> list[WorkerId]:
+            params = {"ids": ids} | ({"now": transaction.now} if quiet else {})
+            asked = sorted(transaction.run(self._sql[statement], params))
+            for worker_id, name in asked:
+                self._audit.about(transaction, actor, action, worker=name, worker_id=str(worker_id))
+            return [WorkerId(worker_id) for worker_id, _ in asked]
+
+        return await self._database.write(ask)
+
+    async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
+        """The jobs held by this worker that somebody wants called off; also those taken from it, told once."""
+        params: dict[str, Any] = {"worker_id": worker_id}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["cancel_requests"], params))
-        return [CancelRequest(*row) for row in rows]
+        revoked = [(job_id, token) for job_id, token, _, is_revoked in rows if is_revoked]
+        if revoked:
+            told = params | {"rows": to_document(revoked)}
+            await self._database.write(lambda transaction: transaction.change(self._sql["forget_revoked"], told))
+        return [CancelRequest(job_id, token, why) for job_id, token, why, _ in rows]
 
     async def workers(self) -> list[WorkerView]:
         """All workers not yet forgotten, the living first."""
@@ -100,7 +131,8 @@ class WorkerPart:
 
 
 def _view(row: Row) -> WorkerView:
-    worker_id, name, host, pid, started, queues, concurrency, version, started_at, beat_at, dead_at, running = row
+    worker_id, name, host, pid, started, queues, concurrency, version, started_at, beat_at, dead_at, *rest = row
+    running, phase, quiet_at = rest
     return WorkerView(
         id=worker_id,
         name=name,
@@ -112,4 +144,6 @@ def _view(row: Row) -> WorkerView:
         beat_at=from_micros(beat_at),
         dead_at=maybe_moment(dead_at),
         running=running,
+        phase=Phase(phase),
+        quiet_at=maybe_moment(quiet_at),
     )

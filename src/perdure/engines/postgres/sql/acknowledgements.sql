@@ -1,5 +1,6 @@
 -- name: acknowledge_done
 -- Jobs without a key that are done. A claim that was lost matches no row; then those that were written are listed.
+-- Nearly always one worker held them all, whose name is looked up once.
 WITH gone AS (
     DELETE FROM {lease} l
     USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[])
@@ -7,13 +8,17 @@ WITH gone AS (
     WHERE l.job_id = i.id AND l.token = i.token
     RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at,
               i.result, i.warnings, i.number
+), one AS MATERIALIZED (
+    SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since,
                             result, warnings)
     SELECT g.job_id, g.queue, 'succeeded', CASE WHEN g.warnings IS NULL THEN 'done' ELSE 'done with warnings' END,
            g.claimed_at, coalesce(%(now)s::timestamptz, now()),
-           coalesce(w.name, 'worker ' || g.worker_id), g.failures, g.crashes, g.since, g.result, g.warnings
-    FROM gone g LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = g.worker_id OFFSET 0) w ON true
+           CASE WHEN g.worker_id = one.id THEN one.name
+                ELSE coalesce((SELECT name FROM {worker} WHERE id = g.worker_id), 'worker ' || g.worker_id) END,
+           g.failures, g.crashes, g.since, g.result, g.warnings
+    FROM gone g LEFT JOIN one ON true
 )
 SELECT CASE WHEN (SELECT count(*) FROM gone) < %(count)s::int THEN (SELECT array_agg(number) FROM gone) END,
        (SELECT count(*) FROM gone);
@@ -30,9 +35,10 @@ WITH input AS MATERIALIZED (
         %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
-        %(knows_again)s::bool[]
+        %(knows_again)s::bool[], %(awaits)s::text[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
-                            result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again, number)
+                            result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
+                            awaits, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
     RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why,
@@ -55,7 +61,7 @@ WITH input AS MATERIALIZED (
     DELETE FROM {unique_hold} h USING gone g WHERE g.key_use = 'free' AND h.key = g.hold AND h.job_id = g.id
 ), fate AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
-           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again,
+           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -80,8 +86,10 @@ WITH input AS MATERIALIZED (
     INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
     SELECT queue, priority, id, failures, crashes, since, reason FROM fate WHERE state = 'ready' ORDER BY number
 ), parked AS (
-    INSERT INTO {parked} (job_id, queue, priority, state, reason, note, due_at, failures, crashes, since, parked_at)
-    SELECT id, queue, priority, state, reason, note, due_at, failures, crashes, since, now
+    INSERT INTO {parked} (job_id, queue, priority, state, reason, note, due_at, failures, crashes, since, parked_at,
+                          awaits)
+    SELECT id, queue, priority, state, reason, note, due_at, failures, crashes, since, now,
+           CASE WHEN state = 'waiting' THEN awaits END
     FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
@@ -91,3 +99,14 @@ WITH input AS MATERIALIZED (
 )
 SELECT CASE WHEN (SELECT count(*) FROM fate) < %(count)s::int THEN (SELECT array_agg(number) FROM fate) END,
        (SELECT count(*) FROM fate);
+
+-- name: checkpoint
+-- The leases are locked against whoever would take them away: a claim that was lost, or is being lost, writes nothing.
+WITH mine AS MATERIALIZED (
+    SELECT l.job_id, l.token, i.cursor
+    FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(cursors)s::text[]) AS i (id, token, cursor)
+    JOIN {lease} l ON l.job_id = i.id AND l.token = i.token
+    FOR KEY SHARE OF l
+)
+UPDATE {job} j SET cursor = m.cursor FROM mine m WHERE j.id = m.job_id
+RETURNING j.id::text, m.token;

@@ -23,11 +23,12 @@ WITH me AS MATERIALIZED (
     FROM picked p CROSS JOIN batch b
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since,
-       p.priority, p.seq
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
+       j.parent_id::text, j.is_parent, p.priority, p.seq
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
-    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since
+    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
+           parent_id, is_parent
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;
 
@@ -62,11 +63,12 @@ WITH me AS MATERIALIZED (
     FROM picked p CROSS JOIN batch b
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since,
-       p.priority, p.seq
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
+       j.parent_id::text, j.is_parent, p.priority, p.seq
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
-    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since
+    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
+           parent_id, is_parent
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;
 
@@ -83,7 +85,8 @@ UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint RETURNING ep
 -- name: lost_claims
 -- What was claimed for a worker by a statement whose answer never came.
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
+       j.parent_id::text, j.is_parent
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
 ORDER BY l.priority, l.since, l.job_id;

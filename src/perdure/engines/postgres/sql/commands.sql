@@ -95,13 +95,104 @@ WITH chosen AS MATERIALIZED (
 )
 SELECT job_id::text FROM lucky ORDER BY job_id;
 
+-- name: reschedule
+-- A job that has never run becomes due, for all that counts from there, when it is to run now.
+WITH chosen AS MATERIALIZED (
+    SELECT job_id, state, due_at FROM {parked}
+    WHERE job_id = ANY (%(ids)s::uuid[]) AND due_at IS NOT NULL ORDER BY job_id FOR UPDATE
+), moved AS (
+    UPDATE {parked} p
+    SET due_at = %(due_at)s::timestamptz,
+        since = CASE WHEN p.state = 'scheduled' THEN %(due_at)s::timestamptz ELSE p.since END
+    FROM chosen c WHERE p.job_id = c.job_id
+), recorded AS (
+    UPDATE {job} j SET run_at = %(due_at)s::timestamptz FROM chosen c WHERE j.id = c.job_id AND c.state = 'scheduled'
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'reschedule', job_id,
+           jsonb_build_object('from', due_at, 'to', %(due_at)s::timestamptz)
+    FROM chosen ORDER BY job_id
+)
+SELECT job_id::text FROM chosen ORDER BY job_id;
+
+-- name: quiet
+-- Who was asked already stays asked since then.
+WITH living AS MATERIALIZED (
+    SELECT id, name FROM {worker} WHERE id = ANY (%(workers)s::bigint[]) AND dead_at IS NULL ORDER BY id FOR UPDATE
+), asked AS (
+    UPDATE {worker} w
+    SET quiet_at = CASE WHEN %(quiet)s::bool THEN coalesce(w.quiet_at, %(now)s::timestamptz, now()) END
+    FROM living l WHERE w.id = l.id
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, CASE WHEN %(quiet)s::bool THEN 'quiet' ELSE 'loud' END,
+           jsonb_build_object('worker', name, 'worker_id', id)
+    FROM living ORDER BY id
+)
+SELECT id FROM living ORDER BY id;
+
+-- name: delete
+-- Jobs stand nowhere any more; one that runs is taken from its worker. What is kept of them is erased at the end, when
+-- their families have been dealt with.
+WITH unready AS (
+    DELETE FROM {ready} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'ready' AS state
+), unparked AS (
+    DELETE FROM {parked} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, state
+), unfinished AS (
+    DELETE FROM {finished} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, state
+), taken AS (
+    DELETE FROM {lease} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'running' AS state, worker_id, token
+), told AS (
+    INSERT INTO {revoked} (worker_id, job_id, token, why, at)
+    SELECT worker_id, job_id, token, 'job deleted', coalesce(%(now)s::timestamptz, now()) FROM taken
+), gone AS MATERIALIZED (
+    SELECT job_id, state FROM unready UNION ALL SELECT job_id, state FROM unparked
+    UNION ALL SELECT job_id, state FROM unfinished UNION ALL SELECT job_id, state FROM taken
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'delete', g.job_id,
+           jsonb_build_object('from', g.state, 'kind', j.kind)
+    FROM gone g LEFT JOIN LATERAL (SELECT kind FROM {job} WHERE id = g.job_id OFFSET 0) j ON true
+    ORDER BY g.job_id
+)
+SELECT job_id::text FROM gone ORDER BY job_id;
+
+-- name: erase
+WITH records AS (
+    DELETE FROM {job} WHERE id = ANY (%(ids)s::uuid[]) RETURNING id, unique_key
+), attempts AS (
+    DELETE FROM {attempt} WHERE job_id = ANY (%(ids)s::uuid[])
+), steps AS (
+    DELETE FROM {step} WHERE job_id = ANY (%(ids)s::uuid[])
+), words AS (
+    DELETE FROM {progress} WHERE job_id = ANY (%(ids)s::uuid[])
+), lines AS (
+    DELETE FROM {line} WHERE job_id = ANY (%(ids)s::uuid[])
+), families AS (
+    DELETE FROM {family} WHERE parent_id = ANY (%(ids)s::uuid[])
+), children AS (
+    DELETE FROM {child} WHERE parent_id = ANY (%(ids)s::uuid[])
+)
+DELETE FROM {unique_hold} h USING records r
+WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id;
+
 -- name: purge
 WITH gone AS (
     DELETE FROM {finished} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, state
 ), attempts AS (
     DELETE FROM {attempt} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), records AS (
-    DELETE FROM {job} WHERE id = ANY (ARRAY(SELECT job_id FROM gone)) RETURNING id, kind, unique_key
+    DELETE FROM {job} WHERE id = ANY (ARRAY(SELECT job_id FROM gone)) RETURNING id, kind, unique_key, is_parent
+), steps AS (
+    DELETE FROM {step} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), words AS (
+    DELETE FROM {progress} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), lines AS (
+    DELETE FROM {line} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), families AS (
+    DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
+), children AS (
+    DELETE FROM {child} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), keys AS (
     DELETE FROM {unique_hold} h USING records r
     WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id

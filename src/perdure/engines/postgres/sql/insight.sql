@@ -5,13 +5,18 @@ SELECT coalesce(%(now)s::timestamptz, clock_timestamp());
 SELECT job_id::text, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at
 FROM {attempt} WHERE job_id = %(id)s::uuid ORDER BY token;
 
+-- name: key_holder
+SELECT job_id::text FROM {unique_hold}
+WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
+  AND (expires_at IS NULL OR expires_at > coalesce(%(now)s::timestamptz, clock_timestamp()));
+
 -- name: view_ready
 -- One select for each place a job can stand in; the columns are those of JobView, in its order.
 SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce(p.reason, 'enqueued') AS reason,
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits
 FROM {ready} p
 
 -- name: view_lease
@@ -20,7 +25,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts,
        coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits
 FROM {lease} p
 
 -- name: view_parked
@@ -28,7 +33,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, p.due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits
 FROM {parked} p
 
 -- name: view_finished
@@ -36,7 +41,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.started_at,
        p.finished_at, p.failures, p.crashes, j.max_attempts, p.worker,
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
-       e.said AS last_error
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits
 FROM {finished} p
 
 -- name: with_record

@@ -1,10 +1,10 @@
 -- name: insert_one
 -- One job without key or time, the most common case: answers a row if it is new.
 WITH new AS (
-    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta)
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id)
     VALUES (%(id)s::text::uuid, %(kind)s::text, %(queue)s::text, %(priority)s::text::int, %(args)s::text,
             coalesce(%(now)s::text::timestamptz, now()), %(max_attempts)s::text::int, %(crash_limit)s::text::int,
-            %(tags)s::text::text[], %(meta)s::text)
+            %(tags)s::text::text[], %(meta)s::text, %(parent)s::text::uuid)
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, priority, created_at
 )
@@ -15,12 +15,12 @@ RETURNING 'new';
 -- Jobs without a key that are ready at once. What is the same for all of them is sent once, not in an array. All
 -- parameters are text, whatever the driver, and so are the answers.
 WITH new AS (
-    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta)
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id)
     SELECT i.id, coalesce(i.kind, %(kind)s::text), coalesce(i.queue, %(queue)s::text),
            coalesce(i.priority, %(priority)s::text::int), i.args,
            coalesce(%(now)s::text::timestamptz, now()), coalesce(i.max_attempts, %(max_attempts)s::text::int),
            coalesce(i.crash_limit, %(crash_limit)s::text::int), coalesce(i.tags, %(tags)s::text)::text[],
-           coalesce(i.meta, %(meta)s::text)
+           coalesce(i.meta, %(meta)s::text), %(parent)s::text::uuid
     FROM unnest(
         %(ids)s::text::uuid[], %(args)s::text::text[], %(kinds)s::text::text[], %(queues)s::text::text[],
         %(priorities)s::text::int[], %(max_attempts_list)s::text::int[], %(crash_limits)s::text::int[],
@@ -38,6 +38,7 @@ SELECT (SELECT count(*) FROM new)::text,
 -- name: insert_full
 -- Jobs of which some have a unique key or a time. Answers one row for each job that did not become a new one: its
 -- number, whether its id is known, whether it took the key all the same, and who holds the key as far as can be seen.
+-- `beside_holder`: one that need not hold its key yet comes in although another one does.
 WITH input AS MATERIALIZED (
     SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
            sha256(convert_to(i.unique_key, 'UTF8')) AS hold,
@@ -73,16 +74,16 @@ WITH input AS MATERIALIZED (
     RETURNING key
 ), new AS (
     INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
-                       unique_key, unique_states, unique_dead_for, tags, meta)
+                       unique_key, unique_states, unique_dead_for, tags, meta, parent_id)
     SELECT id, coalesce(kind, %(kind)s::text), coalesce(queue, %(queue)s::text),
            coalesce(priority, %(priority)s::text::int), args, coalesce(%(now)s::text::timestamptz, now()), due_at,
            coalesce(max_attempts, %(max_attempts)s::text::int), coalesce(crash_limit, %(crash_limit)s::text::int),
            unique_key, unique_states, make_interval(secs => unique_dead_for),
-           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text)
+           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text), %(parent)s::text::uuid
     FROM input
     WHERE id NOT IN (SELECT id FROM known)
       AND (hold IS NULL OR CASE WHEN must_hold THEN hold IN (SELECT key FROM held)
-                                ELSE hold NOT IN (SELECT key FROM seen) END)
+                                ELSE %(beside_holder)s::text::bool OR hold NOT IN (SELECT key FROM seen) END)
     ORDER BY number
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, priority, created_at, run_at
@@ -119,7 +120,8 @@ DELETE FROM {unique_hold} WHERE key = sha256(convert_to(%(key)s::text, 'UTF8')) 
 
 -- name: replace
 -- Rewrite a job that waits. Without a time of its own the newcomer leaves the job where it is; a job that keeps its
--- priority keeps its place in the queue. Answers nothing if the job is neither ready nor parked.
+-- priority keeps its place in the queue. How far the job has come with its old arguments is forgotten. Answers nothing
+-- if the job is neither ready nor parked.
 WITH newcomer AS MATERIALIZED (
     SELECT t.now, coalesce(%(run_at)s::text::timestamptz,
                            t.now + make_interval(secs => %(delay)s::text::float8)) AS due_at
@@ -153,12 +155,16 @@ WITH newcomer AS MATERIALIZED (
 ), entered AS (
     INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since)
     SELECT queue, %(priority)s::text::int, job_id, failures, crashes, since FROM woken
+), found AS (
+    SELECT job_id FROM kept UNION ALL SELECT job_id FROM postponed
+    UNION ALL SELECT job_id FROM retimed UNION ALL SELECT job_id FROM woken
+), forgotten AS (
+    DELETE FROM {step} s USING found f WHERE s.job_id = f.job_id
 )
 UPDATE {job} j
-SET args = %(args)s::text, priority = %(priority)s::text::int, run_at = coalesce(n.due_at, j.run_at)
+SET args = %(args)s::text, cursor = NULL, priority = %(priority)s::text::int, run_at = coalesce(n.due_at, j.run_at)
 FROM newcomer n
-WHERE j.id IN (SELECT job_id FROM kept UNION ALL SELECT job_id FROM postponed
-               UNION ALL SELECT job_id FROM retimed UNION ALL SELECT job_id FROM woken)
+WHERE j.id IN (SELECT job_id FROM found)
 RETURNING j.id::text;
 
 -- name: is_beyond_reach

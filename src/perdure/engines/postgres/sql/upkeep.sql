@@ -24,7 +24,7 @@ WITH due AS MATERIALIZED (
 ), unlucky AS MATERIALIZED (
     SELECT job_id FROM keyed WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
 ), postponed AS (
-    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text,
+    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM unlucky))
 ), gone AS (
@@ -42,28 +42,19 @@ SELECT due_at, due_at - coalesce(%(now)s::timestamptz, now())
 FROM {parked} WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
 
 -- name: orphans
--- The leases of the dead, and of workers that nobody knows any more: those whose numbers fall between the known ones.
--- The leases of the living are never touched.
-WITH dead AS MATERIALIZED (
-    SELECT id - 1 AS low, id + 1 AS high, name, beat_at FROM {worker} WHERE dead_at IS NOT NULL
-    UNION ALL
-    SELECT coalesce(lag(id) OVER (ORDER BY id), 0), id, NULL, NULL FROM {worker}
-    UNION ALL
-    SELECT coalesce(max(id), 0), 9223372036854775807, NULL, NULL FROM {worker}
-), page AS MATERIALIZED (
-    SELECT l.*, d.name, d.beat_at
-    FROM dead d CROSS JOIN LATERAL (
-        SELECT job_id, token, queue, failures, crashes, since, claimed_at, worker_id FROM {lease}
-        WHERE worker_id > d.low AND worker_id < d.high AND job_id > %(after)s::uuid
-        ORDER BY job_id LIMIT %(limit)s::int
-    ) l
-    ORDER BY l.job_id LIMIT %(limit)s::int
+-- The leases of workers that are not among the living: dead, or known to nobody any more. One walk along the key, with
+-- the living in a table of hashes.
+WITH page AS MATERIALIZED (
+    SELECT job_id, token, queue, failures, crashes, since, claimed_at, worker_id FROM {lease}
+    WHERE job_id > %(after)s::uuid AND worker_id NOT IN (SELECT w.id FROM {worker} w WHERE w.dead_at IS NULL)
+    ORDER BY job_id LIMIT %(limit)s::int
 )
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since,
-       l.worker_id, coalesce(l.name, 'worker ' || l.worker_id),
-       coalesce(%(now)s::timestamptz, now()) - coalesce(l.beat_at, l.claimed_at)
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
+       j.parent_id::text, j.is_parent, l.worker_id, coalesce(w.name, 'worker ' || l.worker_id),
+       coalesce(%(now)s::timestamptz, now()) - coalesce(w.beat_at, l.claimed_at)
 FROM page l CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = l.job_id OFFSET 0) j
+LEFT JOIN LATERAL (SELECT name, beat_at FROM {worker} WHERE id = l.worker_id OFFSET 0) w ON true
 ORDER BY l.job_id;
 
 -- name: prune
@@ -91,17 +82,47 @@ WITH RECURSIVE kept (state, until) AS MATERIALIZED (
 ), attempts AS (
     DELETE FROM {attempt} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), records AS (
-    DELETE FROM {job} WHERE id = ANY (ARRAY(SELECT job_id FROM gone)) RETURNING id, unique_key
+    DELETE FROM {job} WHERE id = ANY (ARRAY(SELECT job_id FROM gone)) RETURNING id, unique_key, is_parent
+), steps AS (
+    DELETE FROM {step} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), words AS (
+    DELETE FROM {progress} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), lines AS (
+    DELETE FROM {line} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), families AS (
+    DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
+), children AS (
+    DELETE FROM {child} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), keys AS (
     DELETE FROM {unique_hold} h USING records r
     WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id
 )
 SELECT count(*) FROM gone;
 
+-- name: last_return
+-- By queue and state; the times of all other parked jobs are not looked at.
+SELECT max(c.due_at) FROM (
+    SELECT due_at FROM {parked} WHERE state = 'retrying' AND queue = %(queue)s::text AND reason = %(crashed)s::text
+    OFFSET 0
+) c;
+
 -- name: forget_workers
 DELETE FROM {worker} w
-WHERE dead_at < coalesce(%(now)s::timestamptz, now()) - interval '1 day'
-  AND NOT EXISTS (SELECT FROM {lease} l WHERE l.worker_id = w.id);
+WHERE w.dead_at < coalesce(%(now)s::timestamptz, now()) - interval '1 day'
+  AND w.id NOT IN (SELECT l.worker_id FROM {lease} l);
+
+-- name: forget_revoked
+-- Of workers that never asked again.
+DELETE FROM {revoked} WHERE at < coalesce(%(now)s::timestamptz, now()) - interval '1 day';
+
+-- name: forget_fires
+-- One that was asked for after the fact is kept as long as the others, so that nobody gets it twice by asking again.
+DELETE FROM {fire} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {fire}
+    WHERE nominal_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
+      AND at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
+    ORDER BY nominal_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+));
 
 -- name: forget_holds
 DELETE FROM {unique_hold} WHERE key = ANY (ARRAY(

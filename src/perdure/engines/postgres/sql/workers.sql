@@ -16,19 +16,39 @@ UPDATE {worker} SET dead_at = coalesce(%(now)s::timestamptz, now())
 WHERE id = %(worker)s::bigint AND dead_at IS NULL;
 
 -- name: cancel_requests
-SELECT job_id::text, token, cancel_why FROM {lease} WHERE worker_id = %(worker)s::bigint AND cancel_at IS NOT NULL
-ORDER BY cancel_at, job_id;
+-- What is to be called off, and what has been taken away, which is told once.
+WITH taken AS (
+    DELETE FROM {revoked} WHERE worker_id = %(worker)s::bigint RETURNING job_id, token, why, at
+)
+SELECT r.job_id::text, r.token, r.why
+FROM (
+    SELECT job_id, token, cancel_why AS why, cancel_at AS at FROM {lease}
+    WHERE worker_id = %(worker)s::bigint AND cancel_at IS NOT NULL
+    UNION ALL
+    SELECT job_id, token, why, at FROM taken
+) r
+ORDER BY r.at, r.job_id;
+
+-- name: report
+UPDATE {worker} SET phase = %(phase)s::text WHERE id = %(worker)s::bigint;
+
+-- name: wants_quiet
+SELECT quiet_at IS NOT NULL FROM {worker} WHERE id = %(worker)s::bigint;
 
 -- name: workers
-SELECT id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at,
-       (SELECT count(*) FROM {lease} l WHERE l.worker_id = w.id)
-FROM {worker} w
-ORDER BY dead_at IS NOT NULL, id;
+-- What they hold is counted for all of them at once: `lease` has no index by worker.
+WITH held AS MATERIALIZED (
+    SELECT worker_id, count(*) AS running FROM {lease} GROUP BY worker_id
+)
+SELECT w.id, w.name, w.host, w.pid, w.process_started, w.queues, w.concurrency, w.version, w.started_at, w.beat_at,
+       w.dead_at, w.phase, w.quiet_at, coalesce(h.running, 0)
+FROM {worker} w LEFT JOIN held h ON h.worker_id = w.id
+ORDER BY w.dead_at IS NOT NULL, w.id;
 
 -- name: bury_silent
 UPDATE {worker} w SET dead_at = coalesce(%(now)s::timestamptz, now())
 WHERE dead_at IS NULL AND beat_at < coalesce(%(now)s::timestamptz, now()) - %(lease)s::interval
-RETURNING id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at,
+RETURNING id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at, phase, quiet_at,
           (SELECT count(*) FROM {lease} l WHERE l.worker_id = w.id);
 
 -- name: living_on_host
@@ -37,5 +57,5 @@ SELECT id, host, pid, process_started FROM {worker} WHERE dead_at IS NULL AND ho
 -- name: bury
 UPDATE {worker} w SET dead_at = coalesce(%(now)s::timestamptz, now())
 WHERE dead_at IS NULL AND id = ANY (%(workers)s::bigint[])
-RETURNING id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at,
+RETURNING id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at, phase, quiet_at,
           (SELECT count(*) FROM {lease} l WHERE l.worker_id = w.id);

@@ -3,14 +3,15 @@
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
-        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, priority, turn
+        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
+        priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
 FROM (
     SELECT
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
-        job.unknown_since
+        job.unknown_since, job.cursor, job.parent_id, job.is_parent
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue
@@ -31,3 +32,8 @@ WHERE queue = :queue AND (priority, turn, job_id) <= (:priority, :turn, :job_id)
 
 -- name: take_out
 DELETE FROM {ready} WHERE queue = :queue AND (priority, turn, job_id) <= (:priority, :turn, :job_id);
+
+-- name: checkpoint
+-- A claim that was lost matches no lease, and nothing is written for it.
+UPDATE {job} SET cursor = :cursor
+WHERE id = :job_id AND EXISTS (SELECT 1 FROM {lease} WHERE job_id = :job_id AND token = :token);

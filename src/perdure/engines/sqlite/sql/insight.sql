@@ -1,7 +1,8 @@
 -- name: gather
 SELECT CAST(json_group_array(json_array(
     id, kind, queue, priority, state, reason, args, tags, meta, created_at, due_at, since, started_at, finished_at,
-    failures, crashes, max_attempts, worker, cancel_at, result, warnings, unique_key, last_error
+    failures, crashes, max_attempts, worker, cancel_at, result, warnings, unique_key, last_error, cursor,
+    parent_id, awaits
 )) AS BLOB)
 FROM
 
@@ -14,7 +15,8 @@ SELECT
     CASE WHEN place.failures + place.crashes > 0 THEN (
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
-    ) END AS last_error
+    ) END AS last_error,
+    job.cursor, job.parent_id, NULL AS awaits
 
 -- name: lease
 SELECT
@@ -25,7 +27,8 @@ SELECT
     CASE WHEN place.failures + place.crashes > 0 THEN (
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
-    ) END AS last_error
+    ) END AS last_error,
+    job.cursor, job.parent_id, NULL AS awaits
 
 -- name: parked
 SELECT
@@ -36,7 +39,8 @@ SELECT
     CASE WHEN place.failures + place.crashes > 0 THEN (
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
-    ) END AS last_error
+    ) END AS last_error,
+    job.cursor, job.parent_id, place.awaits
 
 -- name: finished
 -- A job may die without a failure of its own: nobody had a handler for it. Its error is told all the same.
@@ -48,13 +52,17 @@ SELECT
     CASE WHEN place.failures + place.crashes > 0 OR place.state = 'dead' THEN (
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
-    ) END AS last_error
+    ) END AS last_error,
+    job.cursor, job.parent_id, NULL AS awaits
 
 -- name: attempts
 SELECT CAST(json_group_array(json_array(
     job_id, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at
 )) AS BLOB)
 FROM (SELECT * FROM {attempt} WHERE job_id = :job_id ORDER BY token);
+
+-- name: key_holder
+SELECT job_id FROM {unique_hold} WHERE key = :key AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: count_ready
 WITH RECURSIVE each_queue (queue) AS (

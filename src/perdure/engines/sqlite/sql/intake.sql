@@ -108,8 +108,13 @@ DELETE FROM {ready}
 WHERE (queue, priority, turn, job_id) = (SELECT queue, priority, turn, id FROM {job} WHERE id = :job_id);
 
 -- name: replace_job
-UPDATE {job} SET args = :args, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn)
+-- How far the job has come with its old arguments says nothing of the new ones.
+UPDATE {job} SET
+    args = :args, cursor = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn)
 WHERE id = :job_id;
+
+-- name: forget_steps
+DELETE FROM {step} WHERE job_id = :job_id;
 
 -- name: postpone
 UPDATE {parked} SET due_at = :due, since = CASE WHEN state = 'scheduled' THEN :due ELSE since END

@@ -24,9 +24,48 @@ CREATE TABLE perdure_audit (
 
 CREATE INDEX perdure_audit_job ON perdure_audit (job_id);
 
+CREATE TABLE perdure_breaker (
+    name TEXT PRIMARY KEY,
+    view TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_child (
+    parent_id TEXT NOT NULL,
+    family TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    fate TEXT,
+    result TEXT,
+    error TEXT,
+    PRIMARY KEY (parent_id, family, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX perdure_child_job ON perdure_child (job_id);
+
 CREATE TABLE perdure_counter (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_event (
+    name TEXT PRIMARY KEY,
+    payload TEXT,
+    actor TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_family (
+    parent_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    quorum INTEGER,
+    on_end TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (parent_id, key)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_finished (
@@ -51,6 +90,67 @@ CREATE INDEX perdure_finished_dead ON perdure_finished (job_id) WHERE state = 'd
 
 CREATE INDEX perdure_finished_standing ON perdure_finished (state, queue, finished_at);
 
+CREATE TABLE perdure_fire (
+    schedule TEXT NOT NULL,
+    nominal_at INTEGER NOT NULL,
+    fate TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    job_id TEXT,
+    PRIMARY KEY (schedule, nominal_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_fire_nominal ON perdure_fire (nominal_at);
+
+CREATE TABLE perdure_gate (
+    name TEXT PRIMARY KEY,
+    span INTEGER NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_gate_until ON perdure_gate (until);
+
+CREATE TABLE perdure_gate_hold (
+    key TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    PRIMARY KEY (key, job_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_gate_place (
+    key TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (key, job_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_gate_place_at ON perdure_gate_place (key, at);
+
+CREATE INDEX perdure_gate_place_until ON perdure_gate_place (until);
+
+CREATE TABLE perdure_gate_start (
+    key TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (key, at, job_id, token)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_gate_start_until ON perdure_gate_start (until);
+
+CREATE TABLE perdure_gate_wait (
+    turn INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    size INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX perdure_gate_wait_job ON perdure_gate_wait (key, job_id);
+
+CREATE INDEX perdure_gate_wait_turn ON perdure_gate_wait (key, turn);
+
 CREATE TABLE perdure_job (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
@@ -68,6 +168,15 @@ CREATE TABLE perdure_job (
     tags TEXT,
     meta TEXT,
     turn INTEGER NOT NULL
+, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_leader (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    term INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_lease (
@@ -84,6 +193,15 @@ CREATE TABLE perdure_lease (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_lease_cancel ON perdure_lease (worker_id) WHERE cancel_at IS NOT NULL;
+
+CREATE TABLE perdure_line (
+    job_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    level TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (job_id, number)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_migration (
     number INTEGER PRIMARY KEY,
@@ -104,11 +222,36 @@ CREATE TABLE perdure_parked (
     crashes INTEGER NOT NULL,
     since INTEGER NOT NULL,
     parked_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, awaits TEXT) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_parked_breaker ON perdure_parked (job_id) WHERE reason = 'circuit breaker open';
 
 CREATE INDEX perdure_parked_due ON perdure_parked (due_at) WHERE due_at IS NOT NULL;
 
+CREATE INDEX perdure_parked_on_hold ON perdure_parked (job_id) WHERE reason = 'on hold';
+
+CREATE INDEX perdure_parked_return ON perdure_parked (queue, due_at) WHERE state = 'retrying' AND reason = 'process crashed';
+
 CREATE INDEX perdure_parked_standing ON perdure_parked (state, queue);
+
+CREATE TABLE perdure_pause (
+    id TEXT PRIMARY KEY,
+    queue TEXT,
+    kind TEXT,
+    args TEXT,
+    until INTEGER,
+    why TEXT,
+    actor TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_progress (
+    job_id TEXT PRIMARY KEY,
+    current REAL NOT NULL,
+    total REAL,
+    note TEXT,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_ready (
     queue TEXT NOT NULL,
@@ -122,11 +265,73 @@ CREATE TABLE perdure_ready (
     PRIMARY KEY (queue, priority, turn, job_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE perdure_revoked (
+    worker_id INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    why TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (worker_id, job_id, token)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_schedule (
+    name TEXT PRIMARY KEY,
+    definition TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    next_at INTEGER,
+    last_at INTEGER,
+    last_job_id TEXT,
+    paused_at INTEGER,
+    paused_until INTEGER,
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    declared_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_schedule_next ON perdure_schedule (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE perdure_spend (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    amount REAL NOT NULL,
+    job_id TEXT NOT NULL,
+    is_estimate INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX perdure_spend_estimate ON perdure_spend (name, job_id) WHERE is_estimate = 1;
+
+CREATE INDEX perdure_spend_name ON perdure_spend (name, at);
+
+CREATE TABLE perdure_step (
+    job_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    result TEXT,
+    note TEXT,
+    tries INTEGER NOT NULL,
+    due_at INTEGER,
+    begun_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    PRIMARY KEY (job_id, key)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE perdure_unique_hold (
     key TEXT PRIMARY KEY,
     job_id TEXT NOT NULL,
     expires_at INTEGER
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_waiter (
+    event TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    PRIMARY KEY (event, job_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_waiter_job ON perdure_waiter (job_id);
 
 CREATE TABLE perdure_worker (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -140,4 +345,4 @@ CREATE TABLE perdure_worker (
     started_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
     dead_at INTEGER
-) STRICT;
+, phase TEXT NOT NULL DEFAULT 'open', quiet_at INTEGER) STRICT;

@@ -75,6 +75,9 @@ place.state = 'cancelled'
 -- name: not_asked
 place.cancel_at IS NULL
 
+-- name: comes_back
+place.due_at IS NOT NULL
+
 -- name: key_free_at
 -- Of jobs that would be ready, those whose unique key nobody else holds.
 NOT EXISTS (

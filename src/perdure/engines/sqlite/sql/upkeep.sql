@@ -24,25 +24,36 @@ CROSS JOIN {job} AS job ON job.id = parked.job_id;
 -- name: note_turns
 UPDATE {job} SET turn = :turn + row.key FROM json_each(:ids) AS row WHERE {job}.id = row.value;
 
+-- name: leave_waiters
+DELETE FROM {waiter}
+WHERE
+    (event, job_id) IN (
+        SELECT substr(parked.awaits, 7), parked.job_id
+        FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value
+        WHERE parked.awaits GLOB 'event:*'
+    );
+
 -- name: leave_parked
 DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: hold_back
-UPDATE {parked} SET state = 'paused', reason = 'unique key held by another job', due_at = :due_at
+-- It comes back by itself, so it waits for nothing else.
+UPDATE {parked} SET state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: orphans
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
-        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, token, queue, claimed_at,
-        worker_id, worker, beat_at
+        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
+        token, queue, claimed_at, worker_id, worker, beat_at
     )) AS BLOB)
 FROM (
     SELECT
         lease.job_id, lease.token, job.kind, lease.queue, job.args, lease.failures, lease.crashes, job.crash_limit,
         lease.since, lease.claimed_at, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
-        job.unknown_since, lease.worker_id, worker.name AS worker, worker.beat_at
+        job.unknown_since, job.cursor, job.parent_id, job.is_parent, lease.worker_id, worker.name AS worker,
+        worker.beat_at
     FROM {lease} AS lease
     CROSS JOIN {job} AS job ON job.id = lease.job_id
     LEFT JOIN {worker} AS worker ON worker.id = lease.worker_id
@@ -74,6 +85,25 @@ SELECT queue FROM each_queue WHERE queue IS NOT NULL;
 -- name: forget_attempts
 DELETE FROM {attempt} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
+-- name: forget_steps
+DELETE FROM {step} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_progress
+DELETE FROM {progress} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_lines
+DELETE FROM {line} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_waiters
+DELETE FROM {waiter} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_children
+-- What a job knows of its children; what its own parent knows of it stays.
+DELETE FROM {child} WHERE parent_id IN (SELECT value FROM json_each(:ids));
+
+-- name: forget_families
+DELETE FROM {family} WHERE parent_id IN (SELECT value FROM json_each(:ids));
+
 -- name: forget_keys
 DELETE FROM {unique_hold}
 WHERE
@@ -86,6 +116,24 @@ DELETE FROM {finished} WHERE job_id IN (SELECT value FROM json_each(:ids));
 -- name: forget_jobs
 DELETE FROM {job} WHERE id IN (SELECT value FROM json_each(:ids));
 
+-- name: forget_revoked
+DELETE FROM {revoked} WHERE worker_id IN (SELECT id FROM {worker} WHERE dead_at <= :before);
+
 -- name: forget_workers
 DELETE FROM {worker}
 WHERE dead_at <= :before AND NOT EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.worker_id = {worker}.id);
+
+-- name: last_return
+SELECT max(due_at) FROM {parked}
+WHERE queue = :queue AND state = 'retrying' AND reason = 'process crashed';
+
+-- name: forget_fires
+-- One that was asked for after the fact is kept as long as the others, so that nobody gets it twice by asking again.
+DELETE FROM {fire}
+WHERE
+    (schedule, nominal_at) IN (
+        SELECT schedule, nominal_at FROM {fire}
+        WHERE nominal_at <= :before AND at <= :before
+        ORDER BY nominal_at
+        LIMIT :limit
+    );

@@ -10,12 +10,21 @@ UPDATE {worker} SET beat_at = :now WHERE id = :worker_id AND dead_at IS NULL;
 UPDATE {worker} SET dead_at = :now WHERE id = :worker_id AND dead_at IS NULL;
 
 -- name: cancel_requests
-SELECT job_id, token, cancel_why FROM {lease} WHERE worker_id = :worker_id AND cancel_at IS NOT NULL;
+SELECT job_id, token, cancel_why, 0 FROM {lease} WHERE worker_id = :worker_id AND cancel_at IS NOT NULL
+UNION ALL
+SELECT job_id, token, why, 1 FROM {revoked} WHERE worker_id = :worker_id;
+
+-- name: forget_revoked
+DELETE FROM {revoked}
+WHERE
+    worker_id = :worker_id
+    AND (job_id, token) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
 
 -- name: workers
 SELECT
     worker.id, worker.name, worker.host, worker.pid, worker.process_started, worker.queues, worker.concurrency,
-    worker.version, worker.started_at, worker.beat_at, worker.dead_at, COALESCE(held.jobs, 0)
+    worker.version, worker.started_at, worker.beat_at, worker.dead_at, COALESCE(held.jobs, 0),
+    worker.phase, worker.quiet_at
 FROM {worker} AS worker
 LEFT JOIN (SELECT worker_id, count(*) AS jobs FROM {lease} GROUP BY worker_id) AS held ON held.worker_id = worker.id
 ORDER BY worker.dead_at IS NOT NULL, worker.id;
@@ -27,3 +36,20 @@ UPDATE {worker} SET dead_at = :now WHERE dead_at IS NULL AND beat_at < :silent_s
 UPDATE {worker} SET dead_at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
 RETURNING id;
+
+-- name: report
+UPDATE {worker} SET phase = :phase WHERE id = :worker_id;
+
+-- name: wants_quiet
+SELECT 1 FROM {worker} WHERE id = :worker_id AND quiet_at IS NOT NULL;
+
+-- name: hush
+-- Asked twice, a worker has been quiet since the first time.
+UPDATE {worker} SET quiet_at = COALESCE(quiet_at, :now)
+WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
+RETURNING id, name;
+
+-- name: unhush
+UPDATE {worker} SET quiet_at = NULL
+WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
+RETURNING id, name;

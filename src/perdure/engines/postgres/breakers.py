@@ -1,0 +1,96 @@
+"""Breakers as they are kept: one row for each, changed only while its gate is locked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import json
+
+from perdure.clock import Clock
+from perdure.domain.gate import BreakerState, BreakerView
+from perdure.domain.states import Reason
+from perdure.engines.postgres.arrays import storable, text_array
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.encoding import storable_text
+from perdure.engines.postgres.gate_locks import GateLocks, Locked
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.waking import PostgresWaking
+from perdure.engines.postgres.wire import Wire
+
+_VIEW: Final = json.Decoder(BreakerView)
+_ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
+
+
+class PostgresBreakers:
+    """Keeps breakers."""
+
+    def __init__(
+        self, naming: Naming, pool: Pool, clock: Clock | None, locks: GateLocks, waking: PostgresWaking
+    ) -> None:
+        self._statements = naming.statements("breakers.sql")
+        self._pool = pool
+        self._clock = clock
+        self._locks = locks
+        self._waking = waking
+
+    async def report_breakers(
+        self, names: Collection[str], decide: Callable[[datetime, Mapping[str, BreakerView]], Sequence[BreakerView]]
+    ) -> list[BreakerView]:
+        """Lock these breakers, let `decide` say how they change, and write that."""
+
+        async def work(wire: Wire, _: Locked) -> list[BreakerView]:
+            [[now]] = await wire.fetch(self._statements["time"], {"now": self._now()})
+            changed = list(decide(now, await self.load(wire, names)))
+            await self.keep(wire, changed)
+            return changed
+
+        return await self._locks.locked({lock_of(name) for name in names}, work)
+
+    async def breakers(self) -> list[BreakerView]:
+        """All breakers that were ever met, by name."""
+        return [_VIEW.decode(view) for (view,) in await self._pool.rows(self._statements["breakers"])]
+
+    async def set_breaker(self, breaker: BreakerView, actor: str) -> None:
+        """Put a breaker into a state by hand; if that is closed, its jobs look again at once."""
+        storable_text("name", breaker.name)
+
+        async def work(wire: Wire, _: Locked) -> None:
+            await self.keep(wire, [breaker])
+            note = {
+                "name": breaker.name,
+                "state": breaker.state.value,
+                "note": None if breaker.note is None else storable(breaker.note),
+                "actor": storable(actor),
+                "now": self._now(),
+            }
+            await wire.fetch(self._statements["note"], note)
+
+        await self._locks.locked({lock_of(breaker.name)}, work)
+        if breaker.state is BreakerState.CLOSED:
+            await self._waking.wake_held(Reason.BREAKER_OPEN, [f"{breaker.name}{end}" for end in _ENDS])
+
+    async def load(self, wire: Wire, names: Collection[str]) -> dict[str, BreakerView]:
+        """Those of these breakers that were met before."""
+        if not names:
+            return {}
+        rows = await wire.fetch(self._statements["breakers_named"], {"names": text_array(list(names))})
+        return {view.name: view for view in (_VIEW.decode(stored) for (stored,) in rows)}
+
+    async def keep(self, wire: Wire, breakers: Sequence[BreakerView]) -> None:
+        """Write breakers, which are locked, as they stand now."""
+        if breakers:
+            params = {
+                "names": text_array([view.name for view in breakers]),
+                "views": text_array([json.encode(view).decode() for view in breakers]),
+            }
+            await wire.fetch(self._statements["keep"], params)
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None
+
+
+def lock_of(name: str) -> str:
+    """The gate that is locked for a breaker."""
+    return f"breaker:{name}"

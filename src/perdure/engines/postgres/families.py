@@ -1,0 +1,94 @@
+"""Parents and children: how they are spawned, and how far they are.
+
+What follows from their ends is in `settling`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from perdure.clock import Clock
+from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim, Intake
+from perdure.domain.states import JobState
+from perdure.engines.postgres.arrays import text_array
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.encoding import storable_text
+from perdure.engines.postgres.intake import PostgresIntake
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.rows import Row
+from perdure.engines.postgres.wire import Params, Wire
+from perdure.errors import ConflictError
+
+
+class PostgresFamilies:
+    """Spawns children, and shows them."""
+
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, intake: PostgresIntake, desk: Pool) -> None:
+        self._statements = naming.statements("families.sql")
+        self._pool = pool
+        self._clock = clock
+        self._intake = intake
+        self._desk = desk
+
+    async def spawn(self, claim: Claim, family: NewFamily) -> bool:
+        """Insert the children of one key together with the family, once; False: the claim is lost."""
+        return await self._pool.transaction(partial(self._spawn, claim, family))
+
+    async def family(self, parent: JobId, key: str) -> FamilyView | None:
+        """How far the children of one key are."""
+        rows = await self._pool.rows(self._statements["family"], {"id": parent, "key": key})
+        return _family_of(rows[0]) if rows else None
+
+    async def families(self, parent: JobId) -> list[FamilyView]:
+        """All the families of a job, in the order in which they were made."""
+        return [_family_of(row) for row in await self._desk.rows(self._statements["families"], {"id": parent})]
+
+    async def children(self, parent: JobId, key: str, first: int, limit: int) -> list[Child]:
+        """The children of one key in their order, from the number `first` on."""
+        params: Params = {"id": parent, "key": key, "first": first, "limit": limit}
+        return [_child_of(row) for row in await self._pool.rows(self._statements["children"], params)]
+
+    async def _spawn(self, claim: Claim, family: NewFamily, wire: Wire) -> bool:
+        key = storable_text("key", family.key)
+        params: Params = {"id": claim.job_id, "token": claim.token, "key": key}
+        if not await wire.fetch(self._statements["hold"], params):
+            return False
+        if await wire.fetch(self._statements["family"], params):
+            return True
+        receipts = await self._intake.insert_within(wire, family.children, parent=claim.job_id)
+        for job, receipt in zip(family.children, receipts, strict=True):
+            if receipt.job_id != job.id:
+                raise ConflictError(f"child {job.id} cannot be spawned: job {receipt.job_id} holds its unique key")
+            if receipt.intake is not Intake.NEW:
+                raise ConflictError(f"child {job.id} cannot be spawned: there is a job with this id already")
+        params = {
+            "id": claim.job_id,
+            "key": key,
+            "total": len(family.children),
+            "quorum": family.quorum,
+            "on_end": family.on_end.value,
+            "children": text_array([job.id for job in family.children]),
+            "kinds": text_array([job.kind for job in family.children]),
+            "now": self._clock.now() if self._clock else None,
+        }
+        await wire.fetch(self._statements["make"], params)
+        return True
+
+
+def _family_of(row: Row) -> FamilyView:
+    key, total, succeeded, failed, quorum, on_end = row
+    return FamilyView(key=key, total=total, succeeded=succeeded, failed=failed, quorum=quorum, on_end=OnEnd(on_end))
+
+
+def _child_of(row: Row) -> Child:
+    number, job_id, kind, fate, result, error = row
+    return Child(
+        number=number,
+        job_id=JobId(job_id),
+        kind=kind,
+        fate=None if fate is None else JobState(fate),
+        result=result,
+        error=error,
+    )

@@ -1,0 +1,50 @@
+"""What gates leave behind: starts that no longer count, holds of leases that are gone, pauses nobody remembers."""
+
+from __future__ import annotations
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.engines.gate_needs import SPENDS_KEPT
+from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.filters import BEFORE_ALL
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.pauses import PostgresPauses
+from perdure.engines.postgres.wire import Params
+
+_Spot = tuple[str, JobId]
+_BEGINNING: _Spot = ("", JobId(BEFORE_ALL))
+
+
+class PostgresGateUpkeep:
+    """Forgets what counts for nothing any more."""
+
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PostgresPauses) -> None:
+        self._statements = naming.statements("gates.sql")
+        self._pool = pool
+        self._clock = clock
+        self._pauses = pauses
+        self._spots: dict[str, _Spot] = {}
+
+    async def forget_gates(self, limit: int) -> int:
+        """Delete at most `limit` rows of each sort that count for nothing any more; how many in all.
+
+        Jobs that are on hold for a pause that is gone come back.
+        """
+        params: Params = {"now": self._clock.now() if self._clock else None, "kept": SPENDS_KEPT, "limit": limit}
+        forgotten = await self._pauses.wake_unpaused(limit)
+        for statement in ("forget_starts", "forget_places", "forget_spends", "forget_gates"):
+            forgotten += len(await self._pool.rows(self._statements[statement], params))
+        for statement in ("stale_holds", "stale_line"):
+            forgotten += await self._sweep(statement, limit)
+        return forgotten
+
+    async def _sweep(self, statement: str, limit: int) -> int:
+        """Look at the next stretch of a table and drop what is stale in it; how many."""
+        key, job_id = self._spots.pop(statement, _BEGINNING)
+        rows = await self._pool.rows(self._statements[statement], {"key": key, "id": job_id, "limit": limit})
+        if not rows:
+            return 0
+        [[key, job_id, dropped, seen]] = rows
+        if seen == limit:
+            self._spots[statement] = key, job_id
+        return int(dropped)

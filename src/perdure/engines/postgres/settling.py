@@ -1,0 +1,126 @@
+"""What flows owe for the end of jobs: children called off, families counted, parents woken.
+
+Whoever ends a job runs this in the same transaction. Rows are locked in one order everywhere, so that nobody waits for
+another in a circle: events (see `events`), then families by their keys, then leases by job id. So the families are
+locked before anything is written: a child that ends and a parent that goes to sleep then see each other, whoever comes
+first. Only a job that is to be called off in just that moment, or a family that is made in it, can be met out of order;
+should that ever end in a deadlock, the transaction is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.domain.states import JobState, Reason
+from perdure.engines.postgres.arrays import text_array
+from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.wire import Asks, Params
+
+_WHY: Final = {
+    JobState.SUCCEEDED: "parent job completed",
+    JobState.DEAD: "parent job died",
+    JobState.CANCELLED: "parent job cancelled",
+}
+_PARENT_DELETED: Final = "parent job deleted"
+_DELETED: Final = "job deleted"
+
+
+class PostgresSettling:
+    """Does, in an open transaction, what follows from the end of jobs."""
+
+    def __init__(self, naming: Naming, clock: Clock | None) -> None:
+        self._statements = naming.statements("settling.sql")
+        self._channel = naming.channel
+        self._clock = clock
+
+    async def lock(
+        self, wire: Asks, ending: Iterable[tuple[JobId, bool]], awaited: Collection[tuple[JobId, str]] = ()
+    ) -> set[tuple[JobId, str]]:
+        """Lock all families that may be touched; those `awaited` that nobody need wait for come back.
+
+        `ending` are jobs, and whether they are sure to end. A family that does not exist is not waited for.
+        """
+        jobs = list(ending)
+        params: Params = {
+            "ids": text_array([job_id for job_id, _ in jobs]),
+            "finals": text_array(["t" if is_final else "f" for _, is_final in jobs]),
+            "parents": text_array([parent for parent, _ in awaited]),
+            "keys": text_array([key for _, key in awaited]),
+        }
+        rows = await wire.fetch(self._statements["lock_families"], params)
+        return set(awaited).difference((parent, key) for parent, key, is_settled in rows if not is_settled)
+
+    async def settle(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
+        """Do what follows for those of these jobs that have ended, and that are children or parents."""
+        if not job_ids:
+            return
+        cancelled: list[JobId] = []
+        parents: dict[str, list[JobId]] = {}
+        for parent, state in await wire.fetch(self._statements["ended_parents"], {"ids": text_array(job_ids)}):
+            parents.setdefault(_WHY[JobState(state)], []).append(parent)
+        for why, ended in parents.items():
+            cancelled += await self._call_off(wire, ended, why)
+        await self._count(wire, [*job_ids, *cancelled])
+
+    async def bereave(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
+        """Do what follows from the deletion of these jobs, which stand nowhere any more."""
+        cancelled = await self._call_off(wire, job_ids, _PARENT_DELETED, regardless=True)
+        await self._count(wire, job_ids, gone=_DELETED)
+        await self._count(wire, cancelled)
+
+    async def wake(self, wire: Asks, sleepers: Iterable[tuple[JobId, str]], reason: Reason) -> int:
+        """Make jobs ready that still wait for just this; how many are."""
+        pairs = sorted(sleepers)
+        params: Params = {
+            "ids": text_array([job_id for job_id, _ in pairs]),
+            "awaits": text_array([awaits for _, awaits in pairs]),
+            "reason": reason.value,
+            "key_held": Reason.KEY_HELD.value,
+            "channel": self._channel,
+            "now": self._clock.now() if self._clock else None,
+        }
+        [[woken]] = await wire.fetch(self._statements["wake"], params)
+        return int(woken)
+
+    async def _call_off(
+        self, wire: Asks, parents: Sequence[JobId], why: str, *, regardless: bool = False
+    ) -> list[JobId]:
+        """Cancel the children of these that are not final, and theirs, down to the last; who was cancelled."""
+        cancelled: list[JobId] = []
+        while parents:
+            below: list[JobId] = []
+            seen, met = 1, 0
+            while met < seen:
+                params: Params = {
+                    "parents": text_array(parents),
+                    "why": why,
+                    "regardless": regardless,
+                    "now": self._clock.now() if self._clock else None,
+                }
+                [[seen, stopped, with_children]] = await wire.fetch(self._statements["cancel_children"], params)
+                met = len(stopped or ())
+                cancelled += stopped or ()
+                below += with_children or ()
+            parents, why, regardless = below, _WHY[JobState.CANCELLED], False
+        return cancelled
+
+    async def _count(self, wire: Asks, job_ids: Sequence[JobId], gone: str | None = None) -> None:
+        if not job_ids:
+            return
+        settled = await wire.fetch(self._statements["settle"], {"ids": text_array(sorted(job_ids)), "gone": gone})
+        if settled:
+            sleepers = [(parent, awaits_family(key)) for parent, key in settled]
+            await self.wake(wire, sleepers, Reason.CHILDREN_SETTLED)
+
+
+def awaits_family(key: str) -> str:
+    """What a parked job awaits, as it is stored."""
+    return f"family:{key}"
+
+
+def awaits_event(name: str) -> str:
+    """What a parked job awaits, as it is stored."""
+    return f"event:{name}"

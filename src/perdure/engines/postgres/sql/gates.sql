@@ -1,0 +1,234 @@
+-- name: enter
+-- Gates that nobody has met before; apart from the counting, so that it never waits for a newcomer.
+INSERT INTO {gate} (name, span, until)
+SELECT n.name, interval '0', coalesce(%(now)s::timestamptz, now()) + %(kept)s::interval
+FROM unnest(%(names)s::text[]) AS n (name) ORDER BY n.name COLLATE "C"
+ON CONFLICT (name) DO NOTHING;
+
+-- name: lock
+-- In the order of their names: all that ask for the same gates wait for each other, and never in a circle.
+SELECT name, span, until FROM {gate} WHERE name = ANY (%(names)s::text[]) ORDER BY name FOR UPDATE;
+
+-- name: renew
+UPDATE {gate} g SET span = greatest(g.span, i.span), until = %(until)s::timestamptz
+FROM unnest(%(names)s::text[], %(spans)s::interval[]) AS i (name, span)
+WHERE g.name = i.name;
+
+-- name: claims
+-- The time, taken when all locks are held, and the places in the batch of those claims that are lost.
+SELECT coalesce(%(now)s::timestamptz, clock_timestamp()), ARRAY(
+    SELECT c.place FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY AS c (id, token, place)
+    LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = c.id AND token = c.token OFFSET 0) l ON true
+    WHERE l.held IS NULL
+);
+
+-- name: starts
+-- Those of a key that has at least so many; of the others nobody needs to know more than that.
+SELECT i.key, s.at, s.job_id::text
+FROM unnest(%(keys)s::text[], %(sinces)s::timestamptz[], %(leasts)s::int[]) AS i (key, since, least)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS met FROM (SELECT FROM {gate_start} WHERE key = i.key AND at > i.since LIMIT i.least) c
+) n
+CROSS JOIN LATERAL (
+    SELECT at, job_id FROM {gate_start} WHERE n.met >= i.least AND key = i.key AND at > i.since OFFSET 0
+) s;
+
+-- name: last_places
+-- The end of each line; a shorter line is read as a whole.
+SELECT i.key, p.at, p.job_id::text
+FROM unnest(%(keys)s::text[], %(mosts)s::int[]) AS i (key, most)
+CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = i.key ORDER BY at DESC LIMIT i.most) p;
+
+-- name: other_places
+-- Of long lines what is near, and where those stand who ask.
+SELECT i.key, p.at, p.job_id::text
+FROM unnest(%(keys)s::text[], %(sinces)s::timestamptz[], %(untils)s::timestamptz[]) AS i (key, since, until)
+CROSS JOIN LATERAL (
+    SELECT at, job_id FROM {gate_place} WHERE key = i.key AND at > i.since AND at < i.until OFFSET 0
+) p
+UNION ALL
+SELECT a.key, p.at, p.job_id::text
+FROM unnest(%(asked)s::text[], %(askers)s::uuid[]) AS a (key, job_id)
+CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = a.key AND job_id = a.job_id OFFSET 0) p;
+
+-- name: holders
+-- How many leases hold each key, those of the claims that ask left out; and, without a number, which keys are waited
+-- for. Holds whose lease is gone are deleted in passing.
+WITH held AS MATERIALIZED (
+    SELECT k.key, h.place, h.job_id, h.token, l.held IS NOT NULL AS is_live
+    FROM unnest(%(keys)s::text[]) AS k (key)
+    CROSS JOIN LATERAL (SELECT ctid AS place, job_id, token FROM {gate_hold} WHERE key = k.key OFFSET 0) h
+    LEFT JOIN LATERAL (
+        SELECT true AS held FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0
+    ) l ON true
+), gone AS (
+    DELETE FROM {gate_hold} WHERE ctid = ANY (ARRAY(SELECT place FROM held WHERE NOT is_live))
+)
+SELECT key, count(*) FROM held
+WHERE is_live AND (job_id, token) NOT IN (
+    SELECT c.id, c.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS c (id, token)
+)
+GROUP BY key
+UNION ALL
+SELECT k.key, NULL FROM unnest(%(keys)s::text[]) AS k (key)
+CROSS JOIN LATERAL (SELECT FROM {gate_wait} WHERE key = k.key LIMIT 1) w;
+
+-- name: spends
+SELECT i.name, s.at, s.amount, s.job_id::text, s.is_estimate
+FROM unnest(%(names)s::text[], %(sinces)s::timestamptz[]) AS i (name, since)
+CROSS JOIN LATERAL (
+    SELECT at, amount, job_id, is_estimate FROM {spend} WHERE name = i.name AND at > i.since ORDER BY at
+) s;
+
+-- name: begin
+INSERT INTO {gate_start} (key, at, job_id, token, until)
+SELECT * FROM unnest(
+    %(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], %(tokens)s::bigint[], %(untils)s::timestamptz[]
+)
+ON CONFLICT DO NOTHING;
+
+-- name: leave_places
+DELETE FROM {gate_place} p USING unnest(%(keys)s::text[], %(ids)s::uuid[]) AS i (key, job_id)
+WHERE p.key = i.key AND p.job_id = i.job_id;
+
+-- name: reserve
+INSERT INTO {gate_place} (key, at, job_id, until)
+SELECT * FROM unnest(%(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], %(untils)s::timestamptz[])
+ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until;
+
+-- name: hold
+INSERT INTO {gate_hold} (key, job_id, token)
+SELECT * FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(tokens)s::bigint[])
+ON CONFLICT (key, job_id) DO UPDATE SET token = excluded.token;
+
+-- name: stand_in_line
+-- One that stands there already keeps its turn.
+INSERT INTO {gate_wait} AS w (key, job_id, size)
+SELECT i.key, i.job_id, i.size
+FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(sizes)s::int[]) WITH ORDINALITY AS i (key, job_id, size, place)
+ORDER BY i.place
+ON CONFLICT (key, job_id) DO UPDATE SET size = excluded.size WHERE w.size <> excluded.size;
+
+-- name: leave_line
+DELETE FROM {gate_wait} w USING unnest(%(keys)s::text[], %(ids)s::uuid[]) AS i (key, job_id)
+WHERE w.key = i.key AND w.job_id = i.job_id;
+
+-- name: next_in_line
+-- As many of those that have parked for each key as there is room for, by the limit that the first of them was told of.
+SELECT n.job_id::text
+FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, place)
+CROSS JOIN LATERAL (
+    SELECT w.size FROM {gate_wait} w
+    CROSS JOIN LATERAL (SELECT state, reason FROM {parked} WHERE job_id = w.job_id OFFSET 0) p
+    WHERE w.key = k.key AND p.state = 'paused' AND p.reason = %(reason)s::text ORDER BY w.turn LIMIT 1
+) f
+CROSS JOIN LATERAL (
+    SELECT count(*) AS holders
+    FROM (SELECT job_id, token FROM {gate_hold} WHERE key = k.key OFFSET 0) h
+    CROSS JOIN LATERAL (SELECT FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0) l
+) h
+CROSS JOIN LATERAL (
+    SELECT w.job_id, w.turn FROM {gate_wait} w
+    CROSS JOIN LATERAL (SELECT state, reason FROM {parked} WHERE job_id = w.job_id OFFSET 0) p
+    WHERE w.key = k.key AND p.state = 'paused' AND p.reason = %(reason)s::text ORDER BY w.turn LIMIT greatest(f.size - h.holders, 0)
+) n
+ORDER BY k.place, n.turn;
+
+-- name: estimate
+INSERT INTO {spend} (name, at, amount, job_id, is_estimate)
+SELECT i.name, i.at, i.amount, i.job_id, true
+FROM unnest(%(names)s::text[], %(ats)s::timestamptz[], %(amounts)s::float8[], %(ids)s::uuid[])
+    AS i (name, at, amount, job_id)
+ON CONFLICT (name, job_id) WHERE is_estimate DO UPDATE SET at = excluded.at, amount = excluded.amount;
+
+-- name: spend
+-- In place of the attempt's estimate, if that still stands; nothing for a claim that is lost.
+WITH held AS MATERIALIZED (
+    SELECT job_id FROM {lease} WHERE job_id = %(id)s::uuid AND token = %(token)s::bigint FOR SHARE
+), settled AS (
+    UPDATE {spend} s SET at = coalesce(%(now)s::timestamptz, now()), amount = %(amount)s::float8, is_estimate = false
+    FROM held h WHERE s.name = %(name)s::text AND s.job_id = h.job_id AND s.is_estimate RETURNING s.id
+), added AS (
+    INSERT INTO {spend} (name, at, amount, job_id, is_estimate)
+    SELECT %(name)s::text, coalesce(%(now)s::timestamptz, now()), %(amount)s::float8, h.job_id, false
+    FROM held h WHERE NOT EXISTS (SELECT FROM settled)
+)
+SELECT job_id FROM held;
+
+-- name: spent
+SELECT coalesce(sum(amount), 0) FROM {spend} WHERE name = %(name)s::text AND at > %(since)s::timestamptz;
+
+-- name: forget_starts
+DELETE FROM {gate_start} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {gate_start} WHERE until <= coalesce(%(now)s::timestamptz, now())
+    ORDER BY until LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+)) RETURNING true;
+
+-- name: forget_places
+DELETE FROM {gate_place} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {gate_place} WHERE until <= coalesce(%(now)s::timestamptz, now())
+    ORDER BY until LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+)) RETURNING true;
+
+-- name: forget_spends
+-- Name by name: there are few of them.
+WITH RECURSIVE each_name (name) AS (
+    (SELECT name FROM {spend} ORDER BY name LIMIT 1)
+    UNION ALL
+    SELECT n.name FROM each_name e
+    CROSS JOIN LATERAL (SELECT name FROM {spend} WHERE name > e.name ORDER BY name LIMIT 1) n
+), old AS MATERIALIZED (
+    SELECT s.place FROM each_name e
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM {spend}
+        WHERE name = e.name AND at <= coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval
+        ORDER BY at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+    ) s
+    LIMIT %(limit)s::int
+)
+DELETE FROM {spend} WHERE ctid = ANY (ARRAY(SELECT place FROM old)) RETURNING true;
+
+-- name: forget_gates
+DELETE FROM {gate} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {gate} WHERE until <= coalesce(%(now)s::timestamptz, now())
+    ORDER BY until LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+)) RETURNING true;
+
+-- name: stale_holds
+-- Along the key from where the last look ended. Whoever counts deletes the same rows, and is not waited for.
+WITH page AS MATERIALIZED (
+    SELECT h.ctid AS place, h.key, h.job_id, l.held IS NULL AS is_stale
+    FROM (
+        SELECT ctid, key, job_id, token FROM {gate_hold}
+        WHERE (key, job_id) > (%(key)s::text, %(id)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
+    ) h
+    LEFT JOIN LATERAL (
+        SELECT true AS held FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0
+    ) l ON true
+), free AS MATERIALIZED (
+    SELECT ctid AS place FROM {gate_hold} WHERE ctid = ANY (ARRAY(SELECT place FROM page WHERE is_stale))
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {gate_hold} WHERE ctid = ANY (ARRAY(SELECT place FROM free)) RETURNING job_id
+)
+SELECT p.key, p.job_id::text, (SELECT count(*) FROM gone), (SELECT count(*) FROM page)
+FROM page p ORDER BY p.key DESC, p.job_id DESC LIMIT 1;
+
+-- name: stale_line
+-- The same for jobs that have ended, or are gone.
+WITH page AS MATERIALIZED (
+    SELECT w.ctid AS place, w.key, w.job_id, j.known IS NULL OR f.ended AS is_stale
+    FROM (
+        SELECT ctid, key, job_id FROM {gate_wait}
+        WHERE (key, job_id) > (%(key)s::text, %(id)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
+    ) w
+    LEFT JOIN LATERAL (SELECT true AS known FROM {job} WHERE id = w.job_id OFFSET 0) j ON true
+    LEFT JOIN LATERAL (SELECT true AS ended FROM {finished} WHERE job_id = w.job_id OFFSET 0) f ON true
+), free AS MATERIALIZED (
+    SELECT ctid AS place FROM {gate_wait} WHERE ctid = ANY (ARRAY(SELECT place FROM page WHERE is_stale))
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {gate_wait} WHERE ctid = ANY (ARRAY(SELECT place FROM free)) RETURNING job_id
+)
+SELECT p.key, p.job_id::text, (SELECT count(*) FROM gone), (SELECT count(*) FROM page)
+FROM page p ORDER BY p.key DESC, p.job_id DESC LIMIT 1;

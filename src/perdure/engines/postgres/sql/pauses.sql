@@ -1,0 +1,38 @@
+-- name: pause
+WITH kept AS (
+    INSERT INTO {pause} (id, queue, kind, args, until, why, actor, at)
+    VALUES (%(id)s::text, %(queue)s::text, %(kind)s::text, %(args)s::text, %(until)s::timestamptz, %(why)s::text,
+            %(actor)s::text, %(at)s::timestamptz)
+    ON CONFLICT DO NOTHING RETURNING *
+)
+INSERT INTO {audit} (at, actor, action, details)
+SELECT coalesce(%(now)s::timestamptz, now()), k.actor, 'pause', jsonb_strip_nulls(jsonb_build_object(
+    'pause', k.id, 'queue', k.queue, 'kind', k.kind, 'args', k.args, 'until', k.until, 'why', k.why))
+FROM kept k;
+
+-- name: resume
+WITH gone AS (
+    DELETE FROM {pause} WHERE id = ANY (%(ids)s::text[]) RETURNING id
+)
+INSERT INTO {audit} (at, actor, action, details)
+SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'resume', jsonb_build_object('pause', g.id)
+FROM gone g ORDER BY g.id;
+
+-- name: expire
+-- Whoever deletes a pause whose time is over sets its jobs free.
+DELETE FROM {pause} WHERE until <= coalesce(%(now)s::timestamptz, now()) RETURNING id;
+
+-- name: pauses
+SELECT id, queue, kind, args, until, why, actor, at, coalesce(until <= coalesce(%(now)s::timestamptz, now()), false)
+FROM {pause} ORDER BY at, id;
+
+-- name: unpaused
+-- Jobs whose note names a pause that is gone: parked by a worker that had not heard of its end.
+SELECT p.job_id::text FROM {parked} p
+WHERE p.reason IN ('circuit breaker open', 'on hold') AND p.reason = 'on hold'
+  AND NOT EXISTS (
+      SELECT FROM {pause} a
+      WHERE starts_with(p.note || ' ', 'pause ' || a.id || ' ') OR starts_with(p.note, 'pause ' || a.id || ':')
+         OR starts_with(p.note, 'pause ' || a.id || ',')
+  )
+ORDER BY p.job_id LIMIT %(limit)s::int;

@@ -1,0 +1,166 @@
+-- name: lock_families
+-- The families that the end of jobs may change, and those that are waited for, locked in the order of their keys: what
+-- the jobs are children of, and whom they and all below them have spawned. A job that is not sure to end counts if it
+-- is to be called off. Answers whether the parent has nothing to wait for.
+WITH RECURSIVE ending (id) AS MATERIALIZED (
+    SELECT i.id
+    FROM unnest(%(ids)s::uuid[], %(finals)s::bool[]) AS i (id, is_final)
+    LEFT JOIN LATERAL (SELECT cancel_at FROM {lease} WHERE job_id = i.id OFFSET 0) l ON true
+    WHERE i.is_final OR l.cancel_at IS NOT NULL
+), tree (id) AS (
+    SELECT e.id FROM ending e
+    UNION
+    SELECT n.job_id FROM tree t
+    CROSS JOIN LATERAL (
+        SELECT c.job_id FROM {family} f
+        CROSS JOIN LATERAL (
+            SELECT job_id FROM {child}
+            WHERE parent_id = f.parent_id AND family = f.key AND fate IS NULL OFFSET 0
+        ) c
+        CROSS JOIN LATERAL (SELECT is_parent FROM {job} WHERE id = c.job_id OFFSET 0) j
+        WHERE f.parent_id = t.id AND f.succeeded + f.failed < f.total AND j.is_parent
+    ) n
+), touched (parent_id, key) AS MATERIALIZED (
+    SELECT c.parent_id, c.family FROM ending e
+    CROSS JOIN LATERAL (SELECT parent_id, family FROM {child} WHERE job_id = e.id OFFSET 0) c
+    UNION
+    SELECT f.parent_id, f.key FROM tree t
+    CROSS JOIN LATERAL (SELECT parent_id, key FROM {family} WHERE parent_id = t.id OFFSET 0) f
+    UNION
+    SELECT a.id, a.key FROM unnest(%(parents)s::uuid[], %(keys)s::text[]) AS a (id, key)
+)
+SELECT f.parent_id::text, f.key,
+       f.succeeded + f.failed >= f.total
+       OR coalesce(f.succeeded >= f.quorum OR f.total - f.failed < f.quorum, false)
+FROM (SELECT t.parent_id, t.key FROM touched t ORDER BY t.parent_id, t.key COLLATE "C" OFFSET 0) o
+JOIN {family} f ON f.parent_id = o.parent_id AND f.key = o.key
+FOR UPDATE OF f;
+
+-- name: ended_parents
+-- Which of these jobs have ended, how, and have children.
+SELECT f.job_id::text, f.state FROM {finished} f
+WHERE f.job_id = ANY (%(ids)s::uuid[]) AND EXISTS (SELECT FROM {family} y WHERE y.parent_id = f.job_id);
+
+-- name: cancel_children
+-- Call off the children of these jobs that are not final, wherever they stand; one that runs is taken from its worker.
+-- Answers how many there are to be seen, who was called off, and who of those may have children. One that went from
+-- place to place just then is seen and not called off: the next statement finds it.
+WITH active AS MATERIALIZED (
+    SELECT c.job_id
+    FROM unnest(%(parents)s::uuid[]) AS i (id)
+    CROSS JOIN LATERAL (
+        SELECT key FROM {family} WHERE parent_id = i.id AND (on_end = 'cancel' OR %(regardless)s::bool) OFFSET 0
+    ) f
+    CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE parent_id = i.id AND family = f.key OFFSET 0) c
+    CROSS JOIN LATERAL (
+        SELECT FROM (
+            SELECT job_id FROM {ready} WHERE job_id = c.job_id
+            UNION ALL SELECT job_id FROM {parked} WHERE job_id = c.job_id
+            UNION ALL SELECT job_id FROM {lease} WHERE job_id = c.job_id
+        ) p LIMIT 1
+    ) p
+), unready AS (
+    DELETE FROM {ready} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
+    RETURNING job_id, queue, failures, crashes, since, NULL::bigint AS worker_id, NULL::bigint AS token,
+              NULL::timestamptz AS claimed_at
+), unparked AS (
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
+    RETURNING job_id, queue, failures, crashes, since, NULL::bigint AS worker_id, NULL::bigint AS token,
+              NULL::timestamptz AS claimed_at
+), taken AS (
+    DELETE FROM {lease} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
+    RETURNING job_id, queue, failures, crashes, since, worker_id, token, claimed_at
+), stopped AS MATERIALIZED (
+    SELECT * FROM unready UNION ALL SELECT * FROM unparked UNION ALL SELECT * FROM taken
+), told AS (
+    INSERT INTO {revoked} (worker_id, job_id, token, why, at)
+    SELECT worker_id, job_id, token, %(why)s::text, coalesce(%(now)s::timestamptz, now()) FROM taken
+), done AS (
+    INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
+                            since)
+    SELECT s.job_id, s.queue, 'cancelled', 'cancelled', %(why)s::text, s.claimed_at,
+           coalesce(%(now)s::timestamptz, now()), coalesce(w.name, 'worker ' || s.worker_id), s.failures, s.crashes,
+           s.since
+    FROM stopped s LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = s.worker_id OFFSET 0) w ON true
+), record AS MATERIALIZED (
+    SELECT s.job_id, j.is_parent, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+           'cancelled' = ANY (string_to_array(j.unique_states, ',')) AS keeps
+    FROM stopped s
+    CROSS JOIN LATERAL (
+        SELECT is_parent, unique_key, unique_states FROM {job} WHERE id = s.job_id OFFSET 0
+    ) j
+), freed AS (
+    DELETE FROM {unique_hold} h USING record r WHERE h.key = r.hold AND h.job_id = r.job_id AND NOT r.keeps
+)
+SELECT (SELECT count(*) FROM active), array_agg(r.job_id::text), array_agg(r.job_id::text) FILTER (WHERE r.is_parent)
+FROM record r;
+
+-- name: settle
+-- Count the children among these jobs that have ended, each once, and keep what they brought; `gone` is said of those
+-- whose record is gone. Answers the families in which the parent has nothing more to wait for.
+WITH ended AS MATERIALIZED (
+    SELECT c.job_id, coalesce(f.state, 'cancelled') AS fate, f.result,
+           CASE f.state WHEN 'succeeded' THEN NULL
+                        WHEN 'dead' THEN coalesce(e.said, f.note, f.reason)
+                        ELSE coalesce(f.note, %(gone)s::text, f.reason) END AS error
+    FROM unnest(%(ids)s::uuid[]) AS i (id)
+    CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE job_id = i.id AND fate IS NULL OFFSET 0) c
+    LEFT JOIN LATERAL (SELECT state, reason, note, result FROM {finished} WHERE job_id = i.id OFFSET 0) f ON true
+    LEFT JOIN LATERAL (
+        SELECT left(a.error_type || ': ' || a.message, 500) AS said
+        FROM {attempt} a WHERE a.job_id = i.id ORDER BY a.token DESC LIMIT 1
+    ) e ON f.state = 'dead'
+    WHERE f.state IS NOT NULL OR %(gone)s::text IS NOT NULL
+), told AS (
+    UPDATE {child} c SET fate = e.fate, result = e.result, error = e.error
+    FROM ended e WHERE c.job_id = e.job_id AND c.fate IS NULL
+    RETURNING c.parent_id, c.family, c.fate
+), counted AS (
+    UPDATE {family} f SET succeeded = f.succeeded + t.succeeded, failed = f.failed + t.failed
+    FROM (
+        SELECT parent_id, family, count(*) FILTER (WHERE fate = 'succeeded') AS succeeded,
+               count(*) FILTER (WHERE fate <> 'succeeded') AS failed
+        FROM told GROUP BY parent_id, family
+    ) t
+    WHERE f.parent_id = t.parent_id AND f.key = t.family
+    RETURNING f.parent_id, f.key, f.total, f.succeeded, f.failed, f.quorum
+)
+SELECT f.parent_id::text, f.key FROM counted f
+WHERE f.succeeded + f.failed >= f.total OR f.succeeded >= f.quorum OR f.total - f.failed < f.quorum;
+
+-- name: wake
+-- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
+-- hold its key and cannot get it waits for it, paused. Workers are told when the transaction commits.
+WITH chosen AS MATERIALIZED (
+    SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since,
+           sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+           coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
+    FROM unnest(%(ids)s::uuid[], %(awaits)s::text[]) AS i (id, awaits)
+    JOIN {parked} p ON p.job_id = i.id AND p.awaits = i.awaits
+    CROSS JOIN LATERAL (SELECT unique_key, unique_states FROM {job} WHERE id = i.id OFFSET 0) j
+    WHERE p.state = 'waiting' FOR UPDATE OF p
+), freed AS (
+    DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
+), held AS (
+    INSERT INTO {unique_hold} AS h (key, job_id)
+    SELECT DISTINCT ON (c.hold) c.hold, c.job_id
+    FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
+    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
+        WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
+    RETURNING job_id
+), lucky AS MATERIALIZED (
+    SELECT c.* FROM chosen c WHERE NOT c.wanted OR c.job_id IN (SELECT job_id FROM held)
+), postponed AS (
+    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL,
+        due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
+    WHERE job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c WHERE c.job_id NOT IN (SELECT job_id FROM lucky)))
+), gone AS (
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+), entered AS (
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
+    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text FROM lucky ORDER BY job_id
+), told AS MATERIALIZED (
+    SELECT pg_notify(%(channel)s::text, l.queue) FROM (SELECT DISTINCT queue FROM lucky) l
+)
+SELECT count(*) FROM lucky WHERE (SELECT count(*) FROM told) > 0;

@@ -1,0 +1,34 @@
+"""Who did what, written in the transaction in which it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.domain.ids import JobId
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.rows import clean, to_document
+from perdure.engines.sqlite.transaction import Transaction
+
+
+class Audit:
+    """The audit trail."""
+
+    def __init__(self, database: Database) -> None:
+        self._sql = database.statements("audit.sql")
+
+    def about_jobs(
+        self, transaction: Transaction, ids: Sequence[JobId], actor: str, action: str, **details: str
+    ) -> None:
+        """Note what somebody did to jobs, one entry for each."""
+        if ids:
+            self._write(transaction, ids, actor, action, details)
+
+    def about(self, transaction: Transaction, actor: str, action: str, **details: str) -> None:
+        """Note what somebody did to something else; the details say to what."""
+        self._write(transaction, [""], actor, action, {name: clean(text) for name, text in details.items()})
+
+    def _write(
+        self, transaction: Transaction, ids: Sequence[str], actor: str, action: str, details: dict[str, str]
+    ) -> None:
+        entry = {"actor": clean(actor), "action": action, "details": to_document(details)}
+        transaction.change(self._sql["write"], entry | {"ids": to_document(ids), "now": transaction.now})

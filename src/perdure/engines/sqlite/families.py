@@ -1,0 +1,90 @@
+"""The jobs that a job has spawned, under one key each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.domain.flow import Child, FamilyView, NewFamily
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim, Intake
+from perdure.domain.states import JobState
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.insertion import check_text
+from perdure.engines.sqlite.intake import IntakePart
+from perdure.engines.sqlite.kinship import family_of
+from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.errors import ConflictError
+
+
+class FamilyPart:
+    """Parents and children of the store."""
+
+    def __init__(self, database: Database, intake: IntakePart) -> None:
+        self._database = database
+        self._intake = intake
+        self._sql = database.statements("families.sql")
+
+    async def spawn(self, claim: Claim, family: NewFamily) -> bool:
+        """Insert children together with their family, once, while the parent's claim is held."""
+        check_text("key", family.key)
+        return await self._database.write(lambda transaction: self._spawn(transaction, claim, family))
+
+    async def family(self, parent: JobId, key: str) -> FamilyView | None:
+        """How far the children of one key are."""
+        params = {"parent_id": parent, "key": key}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["family"], params))
+        return family_of(*rows[0]) if rows else None
+
+    async def families(self, parent: JobId) -> list[FamilyView]:
+        """All the families of a job, in the order in which they were made."""
+        params = {"parent_id": parent}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["families"], params))
+        return [family_of(*columns) for _, *columns in sorted(rows)]
+
+    async def children(self, parent: JobId, key: str, first: int = 0, limit: int = 1_000) -> list[Child]:
+        """The children of one key in their order, from the number `first` on."""
+        params = {"parent_id": parent, "key": key, "first": first, "limit": limit}
+
+        def look(transaction: Transaction) -> list[Child]:
+            ((document,),) = transaction.run(self._sql["children"], params)
+            return [_child(*row) for row in from_document(document)]
+
+        return await self._database.read(look)
+
+    def settled(self, transaction: Transaction, families: Sequence[tuple[JobId, str]]) -> set[tuple[JobId, str]]:
+        """Those of these families that leave their parent nothing to wait for; one that was never made is settled."""
+        rows = transaction.run(self._sql["several"], {"rows": to_document(families)})
+        unsettled = {(parent, columns[0]) for parent, *columns in rows if not family_of(*columns).is_settled}
+        return set(families) - unsettled
+
+    def _spawn(self, transaction: Transaction, claim: Claim, family: NewFamily) -> bool:
+        if not transaction.run(self._sql["is_held"], {"job_id": claim.job_id, "token": claim.token}):
+            return False
+        name = {"parent_id": claim.job_id, "key": family.key}
+        if transaction.run(self._sql["family"], name):
+            return True
+        for job, receipt in zip(family.children, self._intake.insert_within(transaction, family.children), strict=True):
+            if receipt.intake is not Intake.NEW:
+                raise ConflictError(
+                    f"child {job.id} of {claim.job_id} cannot be spawned: {receipt.job_id} stands for it already"
+                )
+        rows = to_document([(job.id, job.kind) for job in family.children])
+        made = {"turn": transaction.numbers(1), "total": len(family.children), "now": transaction.now}
+        terms = {"quorum": family.quorum, "on_end": family.on_end}
+        transaction.change(self._sql["add_family"], name | made | terms)
+        transaction.change(self._sql["add_children"], name | {"rows": rows})
+        transaction.change(self._sql["note_parent"], {"parent_id": claim.job_id, "rows": rows})
+        transaction.change(self._sql["note_is_parent"], {"parent_id": claim.job_id})
+        return True
+
+
+def _child(number: int, job_id: JobId, kind: str, fate: str | None, result: str | None, error: str | None) -> Child:
+    return Child(
+        number=number,
+        job_id=job_id,
+        kind=kind,
+        fate=None if fate is None else JobState(fate),
+        result=result,
+        error=error,
+    )

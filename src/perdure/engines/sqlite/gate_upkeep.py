@@ -1,0 +1,53 @@
+"""What gates leave behind: starts that no longer count, holds of leases that are gone, pauses nobody remembers."""
+
+from __future__ import annotations
+
+from perdure.domain.ids import JobId
+from perdure.engines.gate_needs import SPENDS_KEPT
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.instants import span
+from perdure.engines.sqlite.pauses import PausePart
+from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.transaction import Transaction
+
+_Spot = tuple[str, JobId]
+_BEGINNING: _Spot = ("", JobId(""))
+
+
+class GateUpkeepPart:
+    """Upkeep of the gates."""
+
+    def __init__(self, database: Database, pauses: PausePart) -> None:
+        self._database = database
+        self._pauses = pauses
+        self._sql = database.statements("gates.sql")
+        self._spots: dict[str, _Spot] = {}
+
+    async def forget_gates(self, limit: int) -> int:
+        """Delete at most `limit` rows of each sort that count for nothing any more; how many in all.
+
+        Jobs that are on hold for a pause that is gone come back.
+        """
+        forgotten, spots = await self._database.write(lambda transaction: self._forget(transaction, limit))
+        self._spots = spots
+        return forgotten
+
+    def _forget(self, transaction: Transaction, limit: int) -> tuple[int, dict[str, _Spot]]:
+        params = {"now": transaction.now, "old": transaction.now - span(SPENDS_KEPT), "limit": limit}
+        forgotten = self._pauses.wake_unpaused(transaction, limit)
+        for statement in ("forget_starts", "forget_places", "forget_spends", "forget_gates"):
+            forgotten += transaction.change(self._sql[statement], params)
+        spots: dict[str, _Spot] = {}
+        for look, drop in (("stale_holds", "drop_holds"), ("stale_line", "leave_line")):
+            dropped, spots[look] = self._sweep(transaction, look, drop, limit)
+            forgotten += dropped
+        return forgotten, spots
+
+    def _sweep(self, transaction: Transaction, look: str, drop: str, limit: int) -> tuple[int, _Spot]:
+        """Look at the next stretch of a table and drop what is stale in it; how many, and where to go on."""
+        key, job_id = self._spots.get(look, _BEGINNING)
+        ((document,),) = transaction.run(self._sql[look], {"key": key, "job_id": job_id, "limit": limit})
+        seen = from_document(document)
+        if stale := [(key, job_id) for key, job_id, is_stale in seen if is_stale]:
+            transaction.change(self._sql[drop], {"rows": to_document(stale)})
+        return len(stale), (seen[-1][0], seen[-1][1]) if len(seen) == limit else _BEGINNING

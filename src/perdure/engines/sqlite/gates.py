@@ -1,0 +1,221 @@
+"""Gates: what is known of them is loaded, decided upon and written in one transaction of the writer.
+
+So nobody counts while another does. Starts, holds and spends are rows of their own. A hold counts while the lease of
+its job and token exists, and those whose lease is gone are deleted in passing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Spend, Start
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.states import Reason
+from perdure.engines.gate_needs import GATES_KEPT, PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.sqlite.breakers import BreakerPart
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.instants import after, from_micros, span, to_micros
+from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.engines.sqlite.upkeep import UpkeepPart
+
+_Holds = dict[str, list[tuple[JobId, int]]]
+
+
+class GatePart:
+    """Gates of the store."""
+
+    def __init__(self, database: Database, upkeep: UpkeepPart, breakers: BreakerPart) -> None:
+        self._database = database
+        self._upkeep = upkeep
+        self._breakers = breakers
+        self._sql = database.statements("gates.sql")
+
+    async def pass_gates(self, requests: Sequence[GateRequest], decide: Gatekeeper) -> list[Held | None]:
+        """Load the gates, let `decide` answer, and write what it says."""
+        if not requests:
+            return []
+        needs = Needs(requests)
+
+        def work(transaction: Transaction) -> list[Held | None]:
+            spans = self._spans(transaction, needs.lines)
+            state = self._load(transaction, needs)
+            answers, changes = decide(state)
+            self._write_starts(transaction, needs, changes.starts, spans)
+            if left := places_left(changes.starts, state):
+                transaction.change(self._sql["leave_places"], {"rows": to_document(left)})
+            self._write_slots(transaction, needs, changes, state.lost)
+            self._write_spends(transaction, changes.spends)
+            self._breakers.keep(transaction, changes.breakers)
+            return answers
+
+        return await self._database.write(work)
+
+    async def release_gates(self, keys: Collection[str]) -> int:
+        """Wake jobs that wait for a slot, in turn, as far as there is room; where nobody waits it is only looked at."""
+        asked = {"keys": to_document(sorted(set(keys)))}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["keys_with_line"], asked))
+        if not rows:
+            return 0
+        waited_for = [key for (key,) in rows]
+        return await self._database.write(lambda transaction: self._release(transaction, waited_for))
+
+    async def spend(self, claim: Claim, name: str, amount: float) -> bool:
+        """Record what an attempt has spent, the first time in place of its estimate."""
+
+        def work(transaction: Transaction) -> bool:
+            if not transaction.run(self._sql["is_held"], {"job_id": claim.job_id, "token": claim.token}):
+                return False
+            spent = {"name": name, "job_id": claim.job_id, "amount": amount, "now": transaction.now}
+            if not transaction.change(self._sql["settle_estimate"], spent):
+                transaction.change(self._sql["add_spend"], spent)
+            return True
+
+        return await self._database.write(work)
+
+    async def spent(self, name: str, since: datetime) -> float:
+        """What was spent after that instant, estimates included."""
+        asked = {"name": name, "since": to_micros(since)}
+        ((total,),) = await self._database.read(lambda transaction: transaction.run(self._sql["spent"], asked))
+        return float(total)
+
+    def _spans(self, transaction: Transaction, lines: dict[str, Line]) -> dict[str, int]:
+        """For how long the starts of each rate are kept: as long as anybody who met it lately wants to look back."""
+        if not lines:
+            return {}
+        spans = {key: span(line.span) for key, line in lines.items()}
+        known = transaction.run(self._sql["gates"], {"names": to_document(list(lines))})
+        fresh = set[str]()
+        for key, kept, until in known:
+            is_longer, spans[key] = spans[key] > kept, max(spans[key], kept)
+            if not is_longer and until > after(transaction.now, GATES_KEPT / 2):
+                fresh.add(key)
+        if stale := [(key, kept) for key, kept in spans.items() if key not in fresh]:
+            until = after(transaction.now, GATES_KEPT)
+            transaction.change(self._sql["keep_gates"], {"rows": to_document(stale), "until": until})
+        return spans
+
+    def _load(self, transaction: Transaction, needs: Needs) -> GateState:
+        ((document,),) = transaction.run(self._sql["lost"], {"claims": to_document(needs.claims)})
+        live, stale = self._holds(transaction, needs.slots)
+        if stale:
+            transaction.change(self._sql["drop_holds"], {"rows": to_document(stale)})
+        asking = set(needs.claims)
+        return GateState(
+            now=from_micros(transaction.now),
+            starts=self._starts(transaction, needs),
+            holders={key: sum(hold not in asking for hold in holds) for key, holds in live.items()},
+            spends={name: self._spends(transaction, name, window) for name, window in needs.windows.items()},
+            breakers=self._breakers.load(transaction, needs.breakers),
+            lost=frozenset(needs.claims[index] for index in from_document(document)),
+        )
+
+    def _starts(self, transaction: Transaction, needs: Needs) -> dict[str, list[Start]]:
+        """The starts that count, and of each line as much as must be seen."""
+        if not needs.lines:
+            return {}
+        found: dict[str, list[Start]] = {key: [] for key in needs.lines}
+        for key, at, job_id in self._places(transaction, needs):
+            found[key].append(Start(key, from_micros(at), job_id, False))
+        wanted = [
+            (key, transaction.now - span(line.span), 0 if found[key] else line.least)
+            for key, line in needs.lines.items()
+        ]
+        for key, at, job_id in self._rows(transaction, "starts", {"rows": to_document(wanted)}):
+            found[key].append(Start(key, from_micros(at), job_id, True))
+        return found
+
+    def _places(self, transaction: Transaction, needs: Needs) -> set[tuple[str, int, JobId]]:
+        """The end of each line; of one that is longer also what is near, and where the askers stand."""
+        places = set[tuple[str, int, JobId]]()
+        for most, keys in _by_length(needs.lines).items():
+            asked = {"keys": to_document(keys), "most": most - 1}
+            places.update(map(tuple, self._rows(transaction, "last_places", asked)))
+        lengths = Counter(key for key, _, _ in places)
+        if long := {key: line for key, line in needs.lines.items() if lengths[key] >= line.most}:
+            now = transaction.now
+            near = [(key, now - span(line.span), after(now, line.span)) for key, line in long.items()]
+            places.update(map(tuple, self._rows(transaction, "near_places", {"rows": to_document(near)})))
+            own = to_document([asker for asker in needs.askers if asker[0] in long])
+            places.update(map(tuple, self._rows(transaction, "own_places", {"askers": own})))
+        return places
+
+    def _holds(self, transaction: Transaction, keys: Sequence[str]) -> tuple[_Holds, list[tuple[str, JobId]]]:
+        """Who holds these keys, and the holds whose lease is gone."""
+        live: _Holds = {}
+        stale: list[tuple[str, JobId]] = []
+        if keys:
+            for key, job_id, token, is_live in self._rows(transaction, "holds", {"keys": to_document(keys)}):
+                if is_live:
+                    live.setdefault(key, []).append((job_id, token))
+                else:
+                    stale.append((key, job_id))
+        return live, stale
+
+    def _spends(self, transaction: Transaction, name: str, window: timedelta) -> list[Spend]:
+        asked = {"name": name, "since": transaction.now - span(window)}
+        rows = self._rows(transaction, "spends", asked)
+        return [Spend(name, from_micros(at), amount, job_id, bool(guess)) for at, amount, job_id, guess in rows]
+
+    def _write_starts(
+        self, transaction: Transaction, needs: Needs, starts: Iterable[Start], spans: dict[str, int]
+    ) -> None:
+        tokens, late = needs.tokens(), span(PLACES_KEPT)
+        begun: list[tuple[Any, ...]] = []
+        reserved: list[tuple[Any, ...]] = []
+        for start in starts:
+            at = to_micros(start.at)
+            row = (start.key, at, start.job_id, tokens[start.job_id], at + spans[start.key])
+            if start.begun:
+                begun.append(row)
+            else:
+                reserved.append((*row[:4], row[4] + late))
+        if begun:
+            transaction.change(self._sql["begin"], {"rows": to_document(begun)})
+        if reserved:
+            transaction.change(self._sql["reserve"], {"rows": to_document(reserved)})
+
+    def _write_slots(
+        self, transaction: Transaction, needs: Needs, changes: GateChanges, lost: Collection[tuple[JobId, int]]
+    ) -> None:
+        if not needs.slots:
+            return
+        if changes.holds:
+            transaction.change(self._sql["hold"], {"rows": to_document(changes.holds)})
+        lines = {key for (key,) in transaction.run(self._sql["keys_with_line"], {"keys": to_document(needs.slots)})}
+        if left := [asked for asked in needs.not_waiting(changes, lost) if asked[0] in lines]:
+            transaction.change(self._sql["leave_line"], {"rows": to_document(left)})
+        if changes.waiting:
+            rows = [(*asked, needs.sizes[asked]) for asked in changes.waiting]
+            transaction.change(self._sql["stand_in_line"], {"rows": to_document(rows)})
+
+    def _write_spends(self, transaction: Transaction, spends: Iterable[Spend]) -> None:
+        if rows := [(spend.name, to_micros(spend.at), spend.amount, spend.job_id) for spend in spends]:
+            transaction.change(self._sql["estimate"], {"rows": to_document(rows)})
+
+    def _release(self, transaction: Transaction, keys: Sequence[str]) -> int:
+        live, _ = self._holds(transaction, keys)
+        woken = 0
+        for key in keys:
+            first = transaction.run(self._sql["first_in_line"], {"key": key})
+            room = first[0][0] - len(live.get(key, ())) if first else 0
+            if room > 0:
+                rows = self._rows(transaction, "next_in_line", {"key": key, "room": room})
+                woken += len(self._upkeep.wake(transaction, rows, Reason.RESUMED))
+        return woken
+
+    def _rows(self, transaction: Transaction, statement: str, params: dict[str, Any]) -> list[Any]:
+        ((document,),) = transaction.run(self._sql[statement], params)
+        return from_document(document)
+
+
+def _by_length(lines: dict[str, Line]) -> dict[int, list[str]]:
+    """Keys by how much of the end of their line is wanted, rounded up so that few statements do for all."""
+    found: dict[int, list[str]] = {}
+    for key, line in lines.items():
+        found.setdefault(1 << (line.most - 1).bit_length(), []).append(key)
+    return found

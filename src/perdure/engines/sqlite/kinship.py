@@ -1,0 +1,126 @@
+"""What the end of a job means for its parent and for its children (C5 to C8).
+
+A child's end is written into its row of the family and counted there, once. If the family is settled by it, the parent
+that waits for just this family is made ready. A parent's end cancels the children that are not final, and theirs.
+All of it happens in the transaction in which the job ends, and jobs without kin never come here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from perdure.domain.flow import FamilyView, OnEnd
+from perdure.domain.ids import JobId
+from perdure.domain.states import JobState, Reason
+from perdure.domain.transition import Transition
+from perdure.engines.sqlite.calling_off import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.rows import clean, from_document, to_document
+from perdure.engines.sqlite.transaction import Transaction
+from perdure.engines.sqlite.upkeep import UpkeepPart
+
+PARENT_DELETED: Final = "parent job deleted"
+_PARENT_ENDED: Final = {
+    JobState.SUCCEEDED: "parent job completed",
+    JobState.DEAD: "parent job died",
+    JobState.CANCELLED: "parent job cancelled",
+}
+_LONGEST_ERROR: Final = 500
+
+End = tuple[JobId, JobState, str | None, str | None]  # with result and error
+
+
+class Kinship:
+    """Settles ends between parents and children."""
+
+    def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
+        self._sql = database.statements("kinship.sql")
+        self._upkeep = upkeep
+        self._calling_off = CallingOff(database)
+
+    def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition]) -> None:
+        """Settle what became of claims whose jobs have kin, once they are final."""
+        ends = [
+            (move.claim.job_id, move.to, move.result, _error_of(move))
+            for move in ended
+            if move.claim.parent is not None
+        ]
+        parents = {
+            move.claim.job_id: _PARENT_ENDED[move.to] for move in ended if move.is_parent or move.claim.is_parent
+        }
+        self._settle(transaction, ends, self._cancel_children(transaction, parents))
+
+    def settle_cancelled(self, transaction: Transaction, jobs: Sequence[Chosen], why: str | None) -> None:
+        """Settle jobs that were cancelled."""
+        ends = _cancelled([job for job in jobs if job.parent is not None], why)
+        parents = {job.job_id: _PARENT_ENDED[JobState.CANCELLED] for job in jobs if job.is_parent}
+        self._settle(transaction, ends, self._cancel_children(transaction, parents))
+
+    def settle_deleted(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
+        """Settle jobs that are about to be forgotten; none of their children is kept running."""
+        ends = _cancelled([job for job in jobs if job.parent is not None], why)
+        parents = {job.job_id: PARENT_DELETED for job in jobs if job.is_parent}
+        self._settle(transaction, ends, self._cancel_children(transaction, parents, all_families=True))
+
+    def _cancel_children(
+        self, transaction: Transaction, parents: Mapping[JobId, str], *, all_families: bool = False
+    ) -> list[End]:
+        """Cancel the active children of these parents, for the reason given with each, and theirs in turn."""
+        seen = set(parents)
+        ends: list[End] = []
+        while parents:
+            params = {"ids": to_document(list(parents)), "all": all_families}
+            ((document,),) = transaction.run(self._sql["active_children"], params)
+            by_reason: dict[str, list[Chosen]] = defaultdict(list)
+            for row in from_document(document):
+                child = chosen_of(row)
+                if child.parent is not None and child.job_id not in seen:
+                    by_reason[parents[child.parent]].append(child)
+            parents, all_families = {}, False
+            for why, children in by_reason.items():
+                self._calling_off.cancel(transaction, children, ACTIVE_PLACES, why)
+                seen.update(child.job_id for child in children)
+                ends += _cancelled(children, why)
+                parents |= {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+        return ends
+
+    def _settle(self, transaction: Transaction, ends: list[End], more: list[End]) -> None:
+        """Count ends in their families, and wake the parents that have nothing to wait for any more."""
+        if not (ends := ends + more):
+            return
+        counts: dict[tuple[JobId, str], list[int]] = defaultdict(lambda: [0, 0])
+        for parent, key, fate in transaction.run(self._sql["settle_children"], {"rows": to_document(ends)}):
+            counts[parent, key][fate != JobState.SUCCEEDED] += 1
+        if not counts:
+            return
+        rows = to_document([(*family, *counted) for family, counted in counts.items()])
+        settled = [
+            (parent, view.key)
+            for parent, *columns in transaction.run(self._sql["count_ends"], {"rows": rows})
+            if (view := family_of(*columns)).is_settled
+        ]
+        if settled:
+            ((document,),) = transaction.run(self._sql["waiting_parents"], {"rows": to_document(settled)})
+            self._upkeep.wake(transaction, from_document(document), Reason.CHILDREN_SETTLED)
+
+
+def _cancelled(jobs: Iterable[Chosen], why: str | None) -> list[End]:
+    return [(job.job_id, JobState.CANCELLED, None, why) for job in jobs]
+
+
+def family_of(key: str, total: int, succeeded: int, failed: int, quorum: int | None, on_end: str) -> FamilyView:
+    """A family from its columns."""
+    return FamilyView(key=key, total=total, succeeded=succeeded, failed=failed, quorum=quorum, on_end=OnEnd(on_end))
+
+
+def _error_of(move: Transition) -> str | None:
+    """What a parent is told about a child that did not succeed."""
+    if move.to is JobState.SUCCEEDED:
+        return None
+    if move.to is JobState.CANCELLED and move.note:
+        return clean(move.note)
+    if move.failure is None:
+        return None if move.note is None else clean(move.note)
+    return clean(f"{move.failure.error_type}: {move.failure.message}"[:_LONGEST_ERROR])

@@ -1,0 +1,31 @@
+-- name: add_event
+-- The first payload is kept for good.
+INSERT INTO {event} (name, payload, actor, at) VALUES (:event, :payload, :actor, :now) ON CONFLICT DO NOTHING;
+
+-- name: event
+SELECT payload, at FROM {event} WHERE name = :event;
+
+-- name: known
+SELECT event.name FROM json_each(:names) AS row CROSS JOIN {event} AS event ON event.name = row.value;
+
+-- name: waiting
+-- A waiter whose job waits for something else by now is passed over; what the others need to be made ready.
+SELECT
+    CAST(json_group_array(json_array(
+        parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
+    )) AS BLOB)
+FROM {waiter} AS waiter
+CROSS JOIN {parked} AS parked ON parked.job_id = waiter.job_id
+CROSS JOIN {job} AS job ON job.id = parked.job_id
+WHERE waiter.event = :event AND parked.state = 'waiting' AND parked.awaits = 'event:' || :event;
+
+-- name: add_waiters
+-- Those that have parked; one that was called off or denied its key waits for no event.
+INSERT INTO {waiter} (event, job_id)
+SELECT substr(parked.awaits, 7), parked.job_id
+FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value
+WHERE parked.awaits GLOB 'event:*'
+ON CONFLICT DO NOTHING;
+
+-- name: drop_waiters
+DELETE FROM {waiter} WHERE event = :event;

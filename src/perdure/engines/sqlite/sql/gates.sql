@@ -1,0 +1,219 @@
+-- name: lost
+SELECT CAST(json_group_array(row.key) AS BLOB)
+FROM json_each(:claims) AS row
+WHERE
+    NOT EXISTS (
+        SELECT 1 FROM {lease} AS lease WHERE lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+    );
+
+-- name: gates
+SELECT gate.name, gate.span, gate.until FROM json_each(:names) AS row CROSS JOIN {gate} AS gate ON gate.name = row.value;
+
+-- name: keep_gates
+INSERT INTO {gate} (name, span, until)
+SELECT row.value ->> 0, row.value ->> 1, :until FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT (name) DO UPDATE SET span = max(span, excluded.span), until = excluded.until;
+
+-- name: starts
+-- Those of a key that has at least so many; of the others nobody needs to know more than that.
+SELECT CAST(json_group_array(json_array(start.key, start.at, start.job_id)) AS BLOB)
+FROM json_each(:rows) AS row
+CROSS JOIN {gate_start} AS start ON start.key = row.value ->> 0 AND start.at > row.value ->> 1
+WHERE
+    row.value ->> 2
+    <= (SELECT count(*) FROM {gate_start} AS met WHERE met.key = row.value ->> 0 AND met.at > row.value ->> 1);
+
+-- name: near_places
+SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
+FROM json_each(:rows) AS row
+CROSS JOIN
+    {gate_place} AS place
+    ON place.key = row.value ->> 0 AND place.at > row.value ->> 1 AND place.at < row.value ->> 2;
+
+-- name: last_places
+-- The end of each line; a shorter line is read as a whole.
+SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
+FROM json_each(:keys) AS row
+CROSS JOIN
+    {gate_place} AS place
+    ON place.key = row.value
+    AND place.at >= COALESCE(
+        (SELECT end.at FROM {gate_place} AS end WHERE end.key = row.value ORDER BY end.at DESC LIMIT 1 OFFSET :most), 0
+    );
+
+-- name: own_places
+SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
+FROM json_each(:askers) AS row
+CROSS JOIN {gate_place} AS place ON place.key = row.value ->> 0 AND place.job_id = row.value ->> 1;
+
+-- name: holds
+-- All holds of these keys, and whether their leases still exist.
+SELECT CAST(json_group_array(json_array(hold.key, hold.job_id, hold.token, lease.job_id IS NOT NULL)) AS BLOB)
+FROM json_each(:keys) AS row
+CROSS JOIN {gate_hold} AS hold ON hold.key = row.value
+LEFT JOIN {lease} AS lease ON lease.job_id = hold.job_id AND lease.token = hold.token;
+
+-- name: spends
+SELECT CAST(json_group_array(json_array(at, amount, job_id, is_estimate)) AS BLOB)
+FROM (
+    SELECT at, amount, job_id, is_estimate FROM {spend} WHERE name = :name AND at > :since ORDER BY at
+);
+
+-- name: breakers_named
+SELECT breaker.view FROM json_each(:names) AS row CROSS JOIN {breaker} AS breaker ON breaker.name = row.value;
+
+-- name: breakers
+SELECT view FROM {breaker} ORDER BY name;
+
+-- name: begin
+INSERT INTO {gate_start} (key, at, job_id, token, until)
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT DO NOTHING;
+
+-- name: leave_places
+DELETE FROM {gate_place}
+WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
+
+-- name: reserve
+INSERT INTO {gate_place} (key, at, job_id, until)
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 4
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until;
+
+-- name: hold
+INSERT INTO {gate_hold} (key, job_id, token)
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT (key, job_id) DO UPDATE SET token = excluded.token;
+
+-- name: drop_holds
+DELETE FROM {gate_hold}
+WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
+
+-- name: keys_with_line
+SELECT row.value FROM json_each(:keys) AS row
+WHERE EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
+
+-- name: stand_in_line
+-- One that stands there already keeps its turn.
+INSERT INTO {gate_wait} (key, job_id, size)
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT (key, job_id) DO UPDATE SET size = excluded.size;
+
+-- name: leave_line
+DELETE FROM {gate_wait}
+WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
+
+-- name: first_in_line
+-- The limit that the first job in line was told of, among those that have parked for it.
+SELECT wait.size
+FROM {gate_wait} AS wait
+CROSS JOIN {parked} AS parked ON parked.job_id = wait.job_id
+WHERE wait.key = :key AND parked.state = 'paused' AND parked.reason = 'concurrency limit reached'
+ORDER BY wait.turn
+LIMIT 1;
+
+-- name: next_in_line
+SELECT
+    CAST(json_group_array(json_array(job_id, queue, unique_key, unique_states, unique_dead_for)) AS BLOB)
+FROM (
+    SELECT parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
+    FROM {gate_wait} AS wait
+    CROSS JOIN {parked} AS parked ON parked.job_id = wait.job_id
+    CROSS JOIN {job} AS job ON job.id = parked.job_id
+    WHERE
+        wait.key = :key AND parked.state = 'paused' AND parked.reason = 'concurrency limit reached'
+    ORDER BY wait.turn
+    LIMIT :room
+);
+
+-- name: estimate
+INSERT INTO {spend} (name, at, amount, job_id, is_estimate)
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, 1
+FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT (name, job_id) WHERE is_estimate = 1 DO UPDATE SET at = excluded.at, amount = excluded.amount;
+
+-- name: is_held
+SELECT 1 FROM {lease} WHERE job_id = :job_id AND token = :token;
+
+-- name: settle_estimate
+UPDATE {spend} SET at = :now, amount = :amount, is_estimate = 0
+WHERE name = :name AND job_id = :job_id AND is_estimate = 1;
+
+-- name: add_spend
+INSERT INTO {spend} (name, at, amount, job_id, is_estimate) VALUES (:name, :now, :amount, :job_id, 0);
+
+-- name: spent
+SELECT TOTAL(amount) FROM {spend} WHERE name = :name AND at > :since;
+
+-- name: keep_breakers
+INSERT INTO {breaker} (name, view)
+SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row
+WHERE true
+ON CONFLICT (name) DO UPDATE SET view = excluded.view;
+
+-- name: forget_starts
+DELETE FROM {gate_start}
+WHERE
+    (key, at, job_id, token) IN (
+        SELECT key, at, job_id, token FROM {gate_start} WHERE until <= :now ORDER BY until LIMIT :limit
+    );
+
+-- name: forget_places
+DELETE FROM {gate_place}
+WHERE (key, job_id) IN (SELECT key, job_id FROM {gate_place} WHERE until <= :now ORDER BY until LIMIT :limit);
+
+-- name: forget_spends
+-- Name by name: there are few of them.
+DELETE FROM {spend}
+WHERE
+    id IN (
+        WITH RECURSIVE each_name (name) AS (
+            SELECT min(name) FROM {spend}
+            UNION ALL
+            SELECT (SELECT min(name) FROM {spend} WHERE name > each_name.name)
+            FROM each_name WHERE each_name.name IS NOT NULL
+        )
+        SELECT spend.id
+        FROM each_name CROSS JOIN {spend} AS spend ON spend.name = each_name.name AND spend.at <= :old
+        LIMIT :limit
+    );
+
+-- name: forget_gates
+DELETE FROM {gate} WHERE name IN (SELECT name FROM {gate} WHERE until <= :now ORDER BY until LIMIT :limit);
+
+-- name: stale_holds
+-- Along the key from where the last look ended.
+SELECT CAST(json_group_array(json_array(key, job_id, is_stale)) AS BLOB)
+FROM (
+    SELECT
+        hold.key, hold.job_id,
+        NOT EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.job_id = hold.job_id AND lease.token = hold.token)
+            AS is_stale
+    FROM {gate_hold} AS hold
+    WHERE (hold.key, hold.job_id) > (:key, :job_id)
+    ORDER BY hold.key, hold.job_id
+    LIMIT :limit
+);
+
+-- name: stale_line
+-- The same for jobs that have ended, or are gone.
+SELECT CAST(json_group_array(json_array(key, job_id, is_stale)) AS BLOB)
+FROM (
+    SELECT
+        wait.key, wait.job_id,
+        NOT EXISTS (SELECT 1 FROM {job} AS job WHERE job.id = wait.job_id)
+        OR EXISTS (SELECT 1 FROM {finished} AS finished WHERE finished.job_id = wait.job_id) AS is_stale
+    FROM {gate_wait} AS wait
+    WHERE (wait.key, wait.job_id) > (:key, :job_id)
+    ORDER BY wait.key, wait.job_id
+    LIMIT :limit
+);

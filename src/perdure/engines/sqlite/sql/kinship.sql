@@ -1,0 +1,37 @@
+-- name: settle_children
+-- An end is counted once: a child that was given a new life ends a second time for itself only.
+UPDATE {child} SET fate = row.value ->> 1, result = row.value ->> 2, error = row.value ->> 3
+FROM json_each(:rows) AS row
+WHERE {child}.job_id = row.value ->> 0 AND {child}.fate IS NULL
+RETURNING parent_id, family, fate;
+
+-- name: count_ends
+UPDATE {family} SET succeeded = {family}.succeeded + (row.value ->> 2), failed = {family}.failed + (row.value ->> 3)
+FROM json_each(:rows) AS row
+WHERE {family}.parent_id = row.value ->> 0 AND {family}.key = row.value ->> 1
+RETURNING parent_id, key, total, succeeded, failed, quorum, on_end;
+
+-- name: waiting_parents
+-- Only those that wait for just this family; what they need to be made ready.
+SELECT
+    CAST(json_group_array(json_array(
+        parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
+    )) AS BLOB)
+FROM json_each(:rows) AS row
+CROSS JOIN {parked} AS parked ON parked.job_id = row.value ->> 0
+CROSS JOIN {job} AS job ON job.id = parked.job_id
+WHERE parked.state = 'waiting' AND parked.awaits = 'family:' || (row.value ->> 1);
+
+-- name: active_children
+-- Of each parent in the families that are to be cancelled with it, or in all of them.
+SELECT
+    CAST(json_group_array(json_array(
+        job.id, job.unique_key, job.unique_states, job.unique_dead_for, job.parent_id, job.is_parent
+    )) AS BLOB)
+FROM json_each(:ids) AS row
+CROSS JOIN {family} AS family ON family.parent_id = row.value
+CROSS JOIN {child} AS child ON child.parent_id = family.parent_id AND child.family = family.key
+CROSS JOIN {job} AS job ON job.id = child.job_id
+WHERE
+    (:all OR family.on_end = 'cancel')
+    AND NOT EXISTS (SELECT 1 FROM {finished} AS finished WHERE finished.job_id = child.job_id);

@@ -1,0 +1,21 @@
+-- name: leader
+-- Whose lease holds. One that ends later than it could was given before the clock was put back, and has run out.
+SELECT holder, term, until FROM {leader} WHERE name = :name AND until > :now AND until <= :now + lease;
+
+-- name: lead
+-- For whoever has seen, in the same transaction, that nobody else leads. The term rises with every change of leader.
+INSERT INTO {leader} (name, holder, term, lease, since, until) VALUES (:name, :holder, 1, :lease, :now, :until)
+ON CONFLICT (name) DO UPDATE SET
+    holder = excluded.holder,
+    until = excluded.until,
+    lease = excluded.lease,
+    term = term + (holder <> excluded.holder),
+    since = CASE WHEN holder = excluded.holder AND until > :now THEN since ELSE excluded.since END
+RETURNING term;
+
+-- name: step_down
+-- The row stays, so that the next leader's term is higher.
+UPDATE {leader} SET until = :now WHERE name = :name AND holder = :holder AND until > :now;
+
+-- name: leaders
+SELECT name, holder, term, since, until FROM {leader} WHERE until > :now ORDER BY name;

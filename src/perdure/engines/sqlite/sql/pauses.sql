@@ -1,0 +1,32 @@
+-- name: pause
+INSERT INTO {pause} (id, queue, kind, args, until, why, actor, at)
+VALUES (:id, :queue, :kind, :args, :until, :why, :actor, :at)
+ON CONFLICT DO NOTHING;
+
+-- name: pauses
+SELECT id, queue, kind, args, until, why, actor, at FROM {pause} ORDER BY at, id;
+
+-- name: forget
+DELETE FROM {pause} WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id;
+
+-- name: expired
+SELECT id FROM {pause} WHERE until <= :now ORDER BY id;
+
+-- name: unpaused
+-- Jobs whose note names a pause that is gone, in the order of their ids: parked by a worker that had not heard of it.
+SELECT
+    CAST(json_group_array(json_array(job_id, queue, unique_key, unique_states, unique_dead_for)) AS BLOB)
+FROM (
+    SELECT parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
+    FROM {parked} AS parked CROSS JOIN {job} AS job ON job.id = parked.job_id
+    WHERE
+        parked.reason = 'on hold'
+        AND NOT EXISTS (
+            SELECT 1 FROM {pause} AS pause
+            WHERE
+                substr(parked.note || ' ', 1, length(pause.id) + 7)
+                IN ('pause ' || pause.id || ' ', 'pause ' || pause.id || ':', 'pause ' || pause.id || ',')
+        )
+    ORDER BY parked.job_id
+    LIMIT :limit
+);
