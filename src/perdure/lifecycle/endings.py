@@ -8,6 +8,7 @@ from typing import Final
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2  # wrong arguments or settings: starting again would not help
+EXIT_STACKS: Final = 2  # told its stacks on SIGQUIT, and ended without closing
 EXIT_RECYCLED: Final = 75  # closed in good order to make room for a fresh process: start one at once
 
 _SIGNALS: Final = {

@@ -1,37 +1,60 @@
 """The one periodic loop: every background task is a `tick()` that returns what it did.
 
-The loop brings the rest: no tick overlaps another, each has a time limit, an error never ends the loop (database
-trouble is met with patience, C4), and a wake-up brings the next tick forward. Tests call `tick()` and never wait.
+The loop brings the rest. Ticks come at a fixed rate, and none overlaps another: one that comes due while the last still
+runs is skipped, which is told and counted (A17), and after a long tick the next comes at its regular time, not in a
+burst. Each tick has a limit. Past it the tick is told to stop; one that does not obey, such as a function in a thread,
+is left running, and every further tick is skipped until it has ended at last. An error never ends the loop; database
+trouble is met with patience (C4). A wake-up brings the next tick forward.
+
+A loop that is stopped ends after the tick under way. One whose task is cancelled tells the tick to stop, and leaves it
+behind if it does not within a second. Tests call `tick()` and never wait, or replace `timer`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from perdure.errors import StoreError
-from perdure.events import Emitter, LoopFailed, StoreRecovered, StoreTrouble
+from perdure.events import Emitter, LoopFailed, LoopOverran, LoopSkipped, StoreRecovered, StoreTrouble
+from perdure.lifecycle.tick import Tick
+from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
+from perdure.policy.jitter import Jitter, Randomness
 from perdure.policy.patience import Patience
 
 Did = TypeVar("Did")
-_SPREAD = 0.1
+DEFAULT_JITTER: Final = Jitter.ratio(0.1)
+
+_log = logging.getLogger("perdure.loop")
 
 
 class Loop(ABC, Generic[Did]):
-    """A task that comes round: at once, then every `interval` (± 10 %), or sooner when woken."""
+    """A task that comes round: at once, or after the first interval, then every `interval` or sooner when woken."""
 
     name: str
     interval: timedelta
     limit: timedelta = timedelta(minutes=2)
+    at_start: bool = True
+    jitter: Jitter = DEFAULT_JITTER
+    is_patient: bool = True
+    """Whether database trouble is met with patience; otherwise it is an error like any other."""
+    timer: Timer = REAL_TIMER
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
+        self.ticks = 0
+        self.failed = 0
+        self.skipped = 0
+        self._chance: Randomness = random.Random()  # noqa: S311 - spreads load, hides nothing
         self._patience = Patience()
-        self._wake = asyncio.Event()
+        self._stir = asyncio.Event()
+        self._tick: Tick | None = None
+        self._due = 0.0
+        self._woken = False
         self._stopping = False
 
     @abstractmethod
@@ -43,35 +66,124 @@ class Loop(ABC, Generic[Did]):
         del did
         return self.interval
 
-    def wake(self) -> None:
-        """Bring the next tick forward to now."""
-        self._wake.set()
+    def is_wanted(self) -> bool:
+        """Whether a tick that is due is to run; one that is not counts for nothing."""
+        return True
 
-    async def run(self) -> None:
-        """Tick until stopped."""
-        while not self._stopping:
-            self._wake.clear()
-            wait = await self._guarded_tick()
-            spread = random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 - spreads load, hides nothing
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait.total_seconds() * spread)
+    @property
+    def running_since(self) -> float | None:
+        """When the tick under way began, on the monotonic clock; None: none is."""
+        return None if self._tick is None else self._tick.since
+
+    def wake(self) -> None:
+        """Bring the next tick forward to now, or to the end of the one under way; trouble is waited out first."""
+        self._woken = True
+        self._stir.set()
 
     def stop(self) -> None:
         """End after the tick that is under way, if any."""
         self._stopping = True
-        self._wake.set()
+        self._stir.set()
 
-    async def _guarded_tick(self) -> timedelta:
+    async def run(self) -> None:
+        """Tick until stopped."""
+        self._due = self.timer.monotonic() + (0.0 if self.at_start else self._drawn(self.interval))
         try:
-            async with asyncio.timeout(self.limit.total_seconds()):
-                did = await self.tick()
+            while True:
+                self._stir.clear()
+                wait = self._look()
+                if self._stopping and self._tick is None:
+                    return
+                await pause(self.timer, self._stir, wait)
+        finally:
+            if self._tick is not None:
+                await self._tick.call_off()
+                self._tick = None
+
+    def _look(self) -> float:
+        """Do what is due; how long until something may be due again."""
+        now = self.timer.monotonic()
+        if self._tick is not None:
+            self._watch(self._tick, now)
+        if self._tick is None and not self._stopping and self._is_due(now):
+            self._begin(now)
+        deadline = float("inf") if self._tick is None else self._tick.deadline
+        return min(deadline, float("inf") if self._stopping else self._due) - now
+
+    def _is_due(self, now: float) -> bool:
+        return now >= self._due or (self._woken and not self._patience.failures)
+
+    def _begin(self, now: float) -> None:
+        if self._woken and now < self._due:
+            self._due = now
+        self._woken = False
+        self._pass(now)
+        if self.is_wanted():
+            self.ticks += 1
+            self._tick = Tick(self._once(), self.name, self.limit, self.timer, self._stir.set)
+
+    async def _once(self) -> timedelta:
+        try:
+            return self.next_wait(await self.tick())
+        except SystemExit as error:  # asyncio would end the whole process
+            raise RuntimeError(f"the tick called sys.exit({error.code!r})") from error
+
+    def _watch(self, tick: Tick, now: float) -> None:
+        over = now if tick.ended is None else tick.ended
+        if not self._stopping and (skipped := self._pass(over)):
+            self.skipped += skipped
+            self.emitter.emit(LoopSkipped(self.name, over - tick.since, self.skipped))
+        if tick.ended is not None:
+            self._tick = None
+            self._conclude(tick, tick.ended)
+        elif now >= tick.deadline:
+            if tick.overran:
+                tick.give_up()
+                self.emitter.emit(LoopOverran(self.name, self.limit.total_seconds(), stopped=False))
+            else:
+                tick.stop()
+
+    def _conclude(self, tick: Tick, ended: float) -> None:
+        """Tell what became of a tick, and set the time of the next if that is not the regular one."""
+        if tick.overran:
+            self.failed += 1
+            if not tick.given_up:
+                self.emitter.emit(LoopOverran(self.name, self.limit.total_seconds(), stopped=True))
+            if (error := tick.error()) is not None:
+                _log.error("%s failed after its limit", self.name, exc_info=error)
+            return
+        try:
+            wait = tick.result()
         except StoreError as error:
+            self.failed += 1
+            if not self.is_patient:
+                self._tell_failed(error)
+                return
             wait = self._patience.failed()
+            self._due = ended + self._drawn(wait)
             self.emitter.emit(StoreTrouble(self.name, str(error), wait.total_seconds()))
-            return wait
-        except Exception as error:  # noqa: BLE001 - a loop outlives whatever its tick raises
-            self.emitter.emit(LoopFailed(self.name, f"{type(error).__name__}: {error}"))
-            return self.interval
-        if failures := self._patience.succeeded():
-            self.emitter.emit(StoreRecovered(self.name, failures))
-        return self.next_wait(did)
+        except BaseException as error:  # noqa: BLE001 - a loop outlives whatever its tick raises
+            self.failed += 1
+            self._tell_failed(error)
+        else:
+            if failures := self._patience.succeeded():
+                self.emitter.emit(StoreRecovered(self.name, failures))
+            if wait != self.interval:
+                self._due = ended + wait.total_seconds()
+
+    def _tell_failed(self, error: BaseException) -> None:
+        _log.error("%s failed", self.name, exc_info=error)
+        self.emitter.emit(LoopFailed(self.name, f"{type(error).__name__}: {error}"))
+
+    def _pass(self, until: float) -> int:
+        """Let the regular times up to then pass; how many they were."""
+        step = self.interval.total_seconds()
+        passed = max(int((until - self._due) // step), 0)  # many at once after a long standstill
+        self._due += passed * step
+        while self._due <= until:
+            self._due += self._drawn(self.interval)
+            passed += 1
+        return passed
+
+    def _drawn(self, wait: timedelta) -> float:
+        return self.jitter.apply(wait, self._chance).total_seconds()

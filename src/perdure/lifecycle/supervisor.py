@@ -4,6 +4,8 @@ The parent starts each with the very arguments that it was given, replaces one t
 stop waits for all of them, killing the rest when the time is up. A worker that dies quickly again and again is met with
 patience; one that says that its arguments are wrong ends everything, as starting it again would not help.
 
+SIGTSTP makes all of them quiet, those that are started later too, and SIGCONT lifts that; neither stops the parent.
+
 No worker outlives its parent for long: when the parent is gone, each closes in good order, and is killed if it does not
 within the time that a stop may take.
 """
@@ -24,13 +26,16 @@ from typing import Final
 
 from perdure.errors import SettingsError
 from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, WorkerProcessStarted, log_event
-from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_USAGE, how_it_ended
+from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_STACKS, EXIT_USAGE, how_it_ended
 from perdure.lifecycle.parent_death import die_with_parent
 from perdure.policy.patience import Patience
 
-_VARIABLE: Final = "PERDURE_SUPERVISOR"  # pid of the supervisor, and the seconds that a stop may take
+_VARIABLE: Final = "PERDURE_SUPERVISOR"  # pid of the supervisor, the seconds that a stop may take, and perhaps quiet
+_QUIET: Final = ":quiet"
 _SETTLED: Final = 10.0  # a worker that lived this long did not die quickly
 _STOP_WITHIN: Final = timedelta(seconds=45)
+_STACKS_WITHIN: Final = 5.0  # on SIGQUIT nobody closes: who takes longer is stuck in C code
+_BARE_STACKS_WITHIN: Final = 1.0
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _PASSED_ON: Final = (signal.SIGTSTP, signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2)
 _THIS_PROGRAM: Final = (sys.executable, "-m", "perdure")
@@ -46,8 +51,8 @@ def supervise(
 ) -> int:
     """Run so many processes of `command` with these arguments until told to stop; the exit code for the parent.
 
-    `stop_within` is all the time that a worker may take to stop: its stop timeout, the grace for handlers that do not
-    listen, and a margin for the database. In the processes `is_supervised()` holds: they must not supervise again.
+    `stop_within` is all the time that a worker may take to stop: its stop timeout, and a margin for the database. In
+    the processes `is_supervised()` holds: they must not supervise again.
     """
     if processes < 1:
         raise SettingsError("processes", f"must be at least 1, got {processes}")
@@ -60,6 +65,11 @@ def supervise(
 def is_supervised() -> bool:
     """Whether this process was started by a supervisor."""
     return _orders(os.environ)[0] == os.getppid()
+
+
+def begins_quiet() -> bool:
+    """Whether the supervisor was told to be quiet before it started this process."""
+    return is_supervised() and os.environ[_VARIABLE].endswith(_QUIET)
 
 
 def follow_supervisor() -> None:
@@ -82,6 +92,8 @@ class Supervisor:
         self._places = range(1, processes + 1)
         self._alive: dict[int, Process] = {}
         self._stopping = asyncio.Event()
+        self._is_quiet = False
+        self._wants_stacks = False
         self._exit_code = EXIT_OK
 
     async def run(self) -> int:
@@ -97,12 +109,18 @@ class Supervisor:
         """Pass the signal on, and start nothing more."""
         self._stopping.set()
         self._pass_on(by)
+        self._pass_on(signal.SIGCONT)  # one that SIGTSTP met before it was ready to listen sleeps
 
     def _signalled(self, by: signal.Signals) -> None:
+        if by is signal.SIGQUIT:
+            self._wants_stacks = True
+            self._exit_code = EXIT_STACKS
+            self._stop_within = min(self._stop_within, _STACKS_WITHIN)
         if by in _STOPPING:
             # Whatever the reason to stop, to a worker it is one; only SIGQUIT asks for more than that.
             self.stop(signal.SIGQUIT if by is signal.SIGQUIT else signal.SIGTERM)
         else:
+            self._is_quiet = by is signal.SIGTSTP or (self._is_quiet and by is not signal.SIGCONT)
             self._pass_on(by)
 
     def _pass_on(self, by: signal.Signals) -> None:
@@ -140,7 +158,7 @@ class Supervisor:
             await asyncio.wait_for(self._stopping.wait(), wait)
 
     async def _start(self, place: int) -> Process:
-        orders = {_VARIABLE: f"{os.getpid()}:{self._stop_within}"}
+        orders = {_VARIABLE: f"{os.getpid()}:{self._stop_within}{_QUIET if self._is_quiet else ''}"}
         # A group of its own: what a terminal sends goes to the parent, which passes it on, so that it arrives once.
         process = await asyncio.create_subprocess_exec(*self._command, env=os.environ | orders, process_group=0)
         self._alive[place] = process
@@ -155,6 +173,10 @@ class Supervisor:
         await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         await asyncio.wait({ended}, timeout=self._stop_within)
+        if not ended.done() and self._wants_stacks:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGABRT)  # which faulthandler answers even there
+            await asyncio.wait({ended}, timeout=_BARE_STACKS_WITHIN)
         if not ended.done():
             self._emitter.emit(WorkerProcessKilled(place, process.pid))
             with suppress(ProcessLookupError):
@@ -172,7 +194,7 @@ class Supervisor:
 def _orders(environment: Mapping[str, str]) -> tuple[int | None, float]:
     parent, _, within = environment.get(_VARIABLE, "").partition(":")
     try:
-        return int(parent), float(within)
+        return int(parent), float(within.removesuffix(_QUIET))
     except ValueError:
         return None, 0.0
 

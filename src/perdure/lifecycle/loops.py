@@ -1,0 +1,95 @@
+"""The loops of a process as one crew: started together, stopped together, and waited for together.
+
+What must not be cut off before HTTP and database close goes through one door (A18): the loops, their ticks under way,
+and whatever else the caller names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import Any, Final
+
+from perdure.domain.duration import Duration, parse_duration
+from perdure.errors import StillRunning
+from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
+
+_TIMEOUT: Final = timedelta(seconds=30)
+_LOOK_EVERY: Final = 0.01  # only at what cannot tell by itself that it is over
+
+
+class Loops:
+    """A crew of loops. `started` is set when they are launched (A19)."""
+
+    def __init__(self, loops: Iterable[Loop[Any]] = (), timer: Timer = REAL_TIMER) -> None:
+        self.started = asyncio.Event()
+        self._timer = timer
+        self._loops = list(loops)
+        self._tasks: dict[Loop[Any], asyncio.Task[None]] = {}
+        self._stir = asyncio.Event()
+        self._stopping = False
+
+    def __iter__(self) -> Iterator[Loop[Any]]:
+        return iter(self._loops)
+
+    def add(self, loop: Loop[Any]) -> None:
+        """Take one more in; it is launched at once if the others are."""
+        self._loops.append(loop)
+        if self.started.is_set() and not self._stopping:
+            self._launch(loop)
+
+    def start(self) -> None:
+        """Launch every loop."""
+        for loop in self._loops:
+            self._launch(loop)
+        self.started.set()
+
+    def stop(self) -> None:
+        """Let every loop end after the tick that is under way, if any."""
+        self._stopping = True
+        for loop in self._loops:
+            loop.stop()
+
+    async def wait_for_completion(
+        self,
+        timeout: Duration = _TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout could not say what still runs
+        also: Callable[[], Iterable[str]] | None = None,
+    ) -> None:
+        """Stop, and wait until the loops and their ticks are over, and `also` names nothing more that runs.
+
+        Past the timeout StillRunning names what is not over. By then the ticks have been told to stop, and those that
+        did not obey are left behind.
+        """
+        self.stop()
+        within = parse_duration("timeout", timeout).total_seconds()
+        deadline = self._timer.monotonic() + max(within, _LOOK_EVERY)  # a loop that only waits is given its turn to end
+        while left := [*self._running(), *(also() if also is not None else ())]:
+            remaining = deadline - self._timer.monotonic()
+            if remaining <= 0:
+                await self._call_off()
+                raise StillRunning(tuple(left), within)
+            self._stir.clear()
+            await pause(self._timer, self._stir, remaining if also is None else min(remaining, _LOOK_EVERY))
+
+    async def _call_off(self) -> None:
+        left = [task for task in self._tasks.values() if not task.done()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _running(self) -> list[str]:
+        """The loops that are not over, each with how long its tick has been under way."""
+        names = []
+        for loop, task in self._tasks.items():
+            if not task.done():
+                since = loop.running_since
+                running_for = "" if since is None else f" (for {self._timer.monotonic() - since:.1f} s)"
+                names.append(f"{loop.name}{running_for}")
+        return names
+
+    def _launch(self, loop: Loop[Any]) -> None:
+        task = asyncio.get_running_loop().create_task(loop.run(), name=f"perdure {loop.name} loop")
+        task.add_done_callback(lambda _: self._stir.set())
+        self._tasks[loop] = task

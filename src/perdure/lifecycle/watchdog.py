@@ -1,0 +1,245 @@
+"""Tells when the event loop is blocked, a call to the store takes too long, or the heartbeat is stuck, and by whom.
+
+The watchdog is a thread that looks a few times a second. Whoever is watched does nothing for it but count: a call to
+the store counts itself in and out, a heartbeat counts its beats, the event loop answers a ping. How long something
+has lasted is measured here, so that the working paths ask no clock.
+
+An incident is told when it has lasted too long, again whenever it has doubled, and, if it concerns the event loop, once
+more when it is over. While the loop answers, events come on the loop as all others do. An event that tells of a blocked
+loop comes from the watchdog's thread: nobody else could bring it.
+
+C code may keep the whole interpreter, and the watchdog with it. The watchdog then finds that it has overslept; it runs
+at the very moment at which the interpreter is let go, and the guilty frame still stands there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import Any, Final, Protocol
+
+from perdure.clock import Clock
+from perdure.events import Emitter, Event, EventLoopBlocked, HeartbeatStuck, LoopFailed, StoreSlow
+from perdure.lifecycle.stacks import Occupied, callback_frames, stack_text, task_frames, thread_frames
+
+_LOOKS: Final = 4  # per shortest time that is reported
+_LONGEST_REST: Final = 0.5
+_SHORTEST_REST: Final = 0.05
+_CALM: Final = 10.0  # seconds after a report in which only something longer is told
+_OVER: Final = "it is over: the event loop runs again"
+_LANES: Final = "perdure-sqlite"
+
+
+class StoreCall:
+    """A place that calls the store, one call at a time: `with call:` around the call is all that it costs."""
+
+    __slots__ = ("serial", "task", "what")
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.serial = 0
+        self.task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> None:
+        self.serial += 1
+        self.task = asyncio.current_task()
+
+    def __exit__(self, *_: object) -> None:
+        self.task = None
+
+
+class Beating(Protocol):
+    """A heartbeat as the watchdog sees it."""
+
+    beats: int  # that the store has answered
+    call: StoreCall
+
+    @property
+    def ident(self) -> int | None:
+        """Its thread."""
+
+
+class Watchdog:
+    """Watches one event loop, and the calls and the heartbeat that it was shown. `look` is one look."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        emitter: Emitter,
+        clock: Clock,
+        *,
+        blocked_after: timedelta,
+        slow_store_after: timedelta,
+        beat_within: timedelta,
+        calls: Iterable[StoreCall],
+        occupied: Callable[[], Iterable[Occupied]],
+    ) -> None:
+        self._loop = loop
+        self._emitter = emitter
+        self._clock = clock
+        self._blocked_after = blocked_after.total_seconds()
+        self._occupied = occupied
+        self._rest = min(max(self._blocked_after / _LOOKS, _SHORTEST_REST), _LONGEST_REST)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="perdure-watchdog", daemon=True)
+        self._loop_thread: int | None = None
+        self._asked = 0
+        self._answered = 0
+        self._expected: float | None = None
+        self._pings = _Age(self._blocked_after)
+        self._calls = [(call, _Age(slow_store_after.total_seconds())) for call in calls]
+        self._beats = _Age(beat_within.total_seconds())
+        self._beat_calls = _Age(slow_store_after.total_seconds())
+        self.heartbeat: Beating | None = None
+
+    def start(self) -> None:
+        """Watch from a thread of its own until stopped; to be called on the loop."""
+        self._loop_thread = threading.get_ident()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+
+    def look(self) -> None:
+        """Look at everything once, and tell what has lasted too long."""
+        now = self._clock.monotonic()
+        self._look_at_myself(now)
+        self._look_at_loop(now)
+        for call, age in self._calls:
+            self._look_at_call(call, age, now)
+        self._look_at_heartbeat(now)
+        self._expected = now + self._rest
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._rest):
+            try:
+                self.look()
+            except Exception as error:  # noqa: BLE001 - it must go on watching
+                self._tell(LoopFailed("watchdog", f"{type(error).__name__}: {error}"))
+
+    def _look_at_myself(self, now: float) -> None:
+        """Whether this very thread was kept from running."""
+        if self._expected is None:
+            return
+        late = now - self._expected
+        if self._asked == self._answered and late >= self._blocked_after and self._pings.is_news(late, now):
+            said = f"for {late:.1f} s nothing ran: C code kept the interpreter, or the process was stopped"
+            self._tell(EventLoopBlocked(round(late, 3), "\n".join([said, *self._suspects()])))
+
+    def _look_at_loop(self, now: float) -> None:
+        if self._asked == self._answered:
+            over = self._pings.ended(now)
+            if over is not None:
+                self._tell(EventLoopBlocked(over, _OVER))
+            self._asked += 1
+            self._pings.begin(self._asked, now)
+            try:
+                self._loop.call_soon_threadsafe(self._answer, self._asked)
+            except RuntimeError:  # the loop is closed
+                self._stopped.set()
+            return
+        seconds = self._pings.too_old(now)
+        if seconds is not None:
+            self._emitter.emit(EventLoopBlocked(seconds, "\n".join(self._suspects())))
+
+    def _look_at_call(self, call: StoreCall, age: _Age, now: float) -> None:
+        task, serial = call.task, call.serial
+        if task is None:
+            age.ended(now)
+            return
+        age.begin(serial, now)
+        seconds = age.too_old(now)
+        if seconds is not None:
+            self._tell(StoreSlow(call.what, seconds, "\n".join(_waiting(task))))
+
+    def _look_at_heartbeat(self, now: float) -> None:
+        heartbeat = self.heartbeat
+        if heartbeat is None:
+            self._beats.ended(now)
+            return
+        self._look_at_call(heartbeat.call, self._beat_calls, now)
+        self._beats.begin((id(heartbeat), heartbeat.beats), now)
+        seconds = self._beats.too_old(now)
+        if seconds is None:
+            return
+        task = heartbeat.call.task
+        lines = ["the heartbeat's thread:", stack_text(thread_frames(heartbeat.ident))]
+        self._tell(HeartbeatStuck(seconds, "\n".join([*lines, *(_waiting(task) if task else ())])))
+
+    def _answer(self, ping: int) -> None:
+        self._loop_thread = threading.get_ident()
+        self._answered = ping
+
+    def _suspects(self) -> Iterator[str]:
+        """The stack of the loop's thread, under the name of the attempt that it is in; then attempts in threads."""
+        occupied = list(self._occupied())
+        current = asyncio.current_task(self._loop)
+        guilty = next((str(one.attempt) for one in occupied if one.task is not None and one.task is current), None)
+        yield guilty or (f"task {current.get_name()}" if current else "no task: the loop itself, or a callback")
+        yield stack_text(callback_frames(self._loop_thread))
+        for one in occupied:
+            if one.thread is not None:
+                yield from (f"beside it, in a thread: {one.attempt}", stack_text(thread_frames(one.thread)))
+
+    def _tell(self, event: Event) -> None:
+        """Emit on the loop, or from here if the loop does not answer."""
+        if self._asked == self._answered:
+            try:
+                self._loop.call_soon_threadsafe(self._emitter.emit, event)
+            except RuntimeError:  # the loop has ended
+                return
+        else:
+            self._emitter.emit(event)
+
+
+class _Age:
+    """How long one and the same thing has lasted, and whether that is to be told."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._what: object = None
+        self._since = 0.0
+        self._told = 0.0  # of this incident; 0: nothing
+        self._last: tuple[float, float] | None = None  # when something was told, and how long it had lasted
+
+    def begin(self, what: object, now: float) -> None:
+        """This is under way; nothing happens if it was already."""
+        if what != self._what:
+            self._what, self._since, self._told = what, now, 0.0
+
+    def too_old(self, now: float) -> float | None:
+        """Its age, if that is to be told now."""
+        age = now - self._since
+        if age < max(self._limit, 2 * self._told) or not (self._told or self.is_news(age, now)):
+            return None
+        self._told = age
+        self._last = now, age
+        return round(age, 3)
+
+    def is_news(self, age: float, now: float) -> bool:
+        """Whether something of this age is not much the same as what was told a moment ago; it counts as told."""
+        if self._last is not None and now - self._last[0] < _CALM and age < 2 * self._last[1]:
+            return False
+        self._last = now, age
+        return True
+
+    def ended(self, now: float) -> float | None:
+        """It is over; its age, if it had been told of."""
+        age = round(now - self._since, 3) if self._told else None
+        self._what, self._told = None, 0.0
+        return age
+
+
+def _waiting(task: asyncio.Task[Any]) -> Iterator[str]:
+    frames, awaits = task_frames(task)
+    yield f"task {task.get_name()}"
+    yield stack_text(frames)
+    yield f"  awaits {awaits}"
+    for thread in threading.enumerate():
+        if thread.name.startswith(_LANES):
+            yield from (f"thread {thread.name}", stack_text(thread_frames(thread.ident)))
