@@ -7,16 +7,23 @@ alive after all and finish first, the rescue is what comes too late.
 
 While the database is away nobody can beat. So after an outage all workers are given one sweep's time to be heard again
 before any of them is taken for dead.
+
+Jobs come back at once, unless their queue has an Opening: then the usher lets them in one by one.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import socket
+import uuid
+from collections import Counter
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
@@ -29,20 +36,23 @@ from perdure.events import ClockJumped, Emitter, JobDied, JobsRescued, RescueFai
 from perdure.lifecycle.identity import is_alive, this_host
 from perdure.lifecycle.loop import Loop
 from perdure.policy.decide import decide
+from perdure.policy.opening import Opening
 from perdure.storage.port import Store
 from perdure.upkeep.steadiness import Steadiness
+from perdure.upkeep.usher import Usher
 
 _PAGE: Final = 500
 _SPREAD: Final = 1.1  # a tick may come so much later than its interval says
 
 
 class Rescued(Struct, frozen=True):
-    """What one sweep did."""
+    """What one sweep did; `returning` are those that will be ready when their time on the ramp has come."""
 
     buried: int = 0
     ready: int = 0
     dead: int = 0
     failed: int = 0
+    returning: int = 0
 
 
 class Rescuer(Loop[Rescued]):
@@ -59,6 +69,8 @@ class Rescuer(Loop[Rescued]):
         lease: timedelta,
         sweep: timedelta,
         on_ready: Callable[[], None],
+        on_returning: Callable[[], None] = lambda: None,
+        openings: Callable[[str], Opening | None] = lambda _: None,
     ) -> None:
         super().__init__(emitter)
         self._store = store
@@ -67,6 +79,10 @@ class Rescuer(Loop[Rescued]):
         self._sweep = sweep.total_seconds()
         self.interval = min(self.interval, sweep / _SPREAD)
         self._on_ready = on_ready
+        self._on_returning = on_returning
+        self._openings = openings
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._rounds: dict[str, datetime] = {}
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._next_sweep = 0.0
         self._was_away = False
@@ -93,8 +109,8 @@ class Rescuer(Loop[Rescued]):
             buried += await self._bury_silent()
         if not (buried or due):
             return Rescued()
-        ready, dead, failed = await self._rescue_all()
-        return Rescued(buried, ready, dead, failed)
+        rescued = await self._rescue_all()
+        return replace(rescued, buried=buried)
 
     async def _bury_silent(self) -> int:
         """Bury whoever's lease ran out. After the clock has jumped everybody first gets the time to beat by it."""
@@ -109,25 +125,39 @@ class Rescuer(Loop[Rescued]):
             self.emitter.emit(WorkersBuried(tuple(worker.name for worker in silent), "lease ran out"))
         return len(silent)
 
-    async def _rescue_all(self) -> tuple[int, int, int]:
-        ready = dead = failed = 0
+    async def _rescue_all(self) -> Rescued:
+        went: Counter[JobState] = Counter()
+        tried = 0
+
+        async def write(moves: list[Transition]) -> list[Transition]:
+            nonlocal tried
+            tried += len(moves)
+            written = await self._write(moves)
+            went.update(move.to for move in written)
+            self._tell(written)
+            return written
+
+        usher = Usher(self._store, self.emitter, self._openings, self._holder, self._rounds, write)
         after: JobId | None = None
         while page := await self._store.orphans(_PAGE, after):
             after = page[-1].claim.job_id
-            transitions = [self._decide(orphan) for orphan in page]
-            written = await self._write(transitions)
-            self._store.ring({t.claim.queue for t in written if t.to is not JobState.DEAD})
-            deaths = [transition for transition in written if transition.to is JobState.DEAD]
-            for death in deaths:
-                self.emitter.emit(JobDied.by(death))
-            ready += len(written) - len(deaths)
-            dead += len(deaths)
-            failed += len(transitions) - len(written)
-        if ready or dead:
-            self.emitter.emit(JobsRescued(ready, dead))
+            if at_once := await usher.gather([self._decide(orphan) for orphan in page]):
+                await write(at_once)
+        await usher.let_in()
+        ready, dead, returning = (went[state] for state in (JobState.READY, JobState.DEAD, JobState.RETRYING))
+        if went:
+            self.emitter.emit(JobsRescued(ready + returning, dead))
         if ready:
             self._on_ready()
-        return ready, dead, failed
+        if returning:
+            self._on_returning()
+        return Rescued(ready=ready, dead=dead, failed=tried - went.total(), returning=returning)
+
+    def _tell(self, written: list[Transition]) -> None:
+        self._store.ring({move.claim.queue for move in written if move.to is JobState.READY})
+        for move in written:
+            if move.to is JobState.DEAD:
+                self.emitter.emit(JobDied.by(move))
 
     def _decide(self, orphan: Orphan) -> Transition:
         cause = f"worker {orphan.worker} died while it held the job (silent for {orphan.silent_for})"

@@ -1,0 +1,169 @@
+"""Makes the jobs of schedules when their time has come.
+
+Every process does this, and none needs to lead: a step of a schedule is taken by whoever is first, in one transaction
+with the jobs and the record of their nominal times (G6). Whoever is second finds the schedule moved on.
+
+The database's clock is the one that counts. When it is put back, schedules that are ahead of it are put back too, so
+that none falls silent until the clock has caught up; the record keeps nominal times that were dealt with from being
+dealt with again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.clock import Clock
+from perdure.domain.schedule import Advance, Fate, Fire, Firing, Schedule, ScheduleView
+from perdure.errors import ArgumentError
+from perdure.events import Emitter, ScheduleBroken, ScheduleFired, ScheduleMissed, ScheduleOverlapped
+from perdure.lifecycle.loop import Loop
+from perdure.policy.agenda import Agenda, agenda
+from perdure.policy.jitter import Randomness
+from perdure.policy.nominal import job_of
+from perdure.policy.timetable import Timetable, timetable
+from perdure.storage.port import Store
+from perdure.upkeep.steadiness import Steadiness
+
+_BATCH: Final = 500
+_SHORTEST: Final = timedelta(milliseconds=5)
+_JUMP: Final = timedelta(seconds=5)
+_LOOK_BACK: Final = timedelta(minutes=1)
+_INSTANT: Final = timedelta(microseconds=1)
+
+
+class Fired(Struct, frozen=True):
+    """What one tick did, and how long until the next schedule is due."""
+
+    fires: tuple[Fire, ...] = ()
+    more: bool = False
+    next_in: timedelta | None = None
+
+
+class Scheduler(Loop[Fired]):
+    """Looks every second, and sooner when it knows that a schedule is due sooner. Fires those `declared` here."""
+
+    name = "scheduler"
+    interval = timedelta(seconds=1)
+
+    def __init__(
+        self,
+        store: Store,
+        emitter: Emitter,
+        clock: Clock,
+        declared: Collection[str],
+        on_ready: Callable[[], None],
+        chance: Randomness | None = None,
+    ) -> None:
+        super().__init__(emitter)
+        self._store = store
+        self._clock = clock
+        self._declared = declared
+        self._on_ready = on_ready
+        self._random = chance or random.Random()  # noqa: S311 - jitter hides nothing
+        self._steadiness = Steadiness(_JUMP)
+        self._looked = False
+        self._broken: dict[str, int] = {}  # the version that could not be read
+
+    async def tick(self) -> Fired:
+        """Take the steps that are due, one batch of them."""
+        found = await self._store.due_schedules(_BATCH, self._declared)
+        jump = self._steadiness.jump(found.now, self._clock.monotonic())
+        if not self._looked or (jump is not None and jump < timedelta(0)):
+            await self._put_back(found.now)
+            self._looked = True
+        advances = [step for view in found.due if (step := self._step(view, found.now)) is not None]
+        fires = await self._store.fire(advances) if advances else []
+        self._tell(fires, found.now)
+        more = len(found.due) == _BATCH and bool(advances)
+        return Fired(tuple(fires), more or _is_behind(advances, found.now), found.next_in)
+
+    def next_wait(self, did: Fired) -> timedelta:
+        """At once while there is a backlog, else until the next schedule that is known to be due."""
+        if did.more:
+            return timedelta(0)
+        if did.next_in is None:
+            return self.interval
+        return min(self.interval, max(did.next_in, _SHORTEST))
+
+    def _step(self, view: ScheduleView, now: datetime) -> Advance | None:
+        times = self._times(view)
+        if times is None or view.next_at is None:
+            return None
+        schedule = view.schedule
+        owed = agenda(schedule, view.next_at, now, times)
+        if owed.missed:
+            self._tell_missed(schedule, owed)
+        lost = [Firing(nominal_at=time, job=None) for time in owed.let_go]
+        fire = [Firing(nominal_at=time, job=job_of(schedule, time, self._random)) for time in owed.fire]
+        return Advance(
+            name=view.name,
+            version=view.version,
+            overlap=schedule.overlap,
+            expected=view.next_at,
+            next_at=owed.next_at,
+            firings=(*lost, *fire),
+        )
+
+    async def _put_back(self, now: datetime) -> None:
+        """Put schedules back that are ahead of the clock: it was ahead of itself when they were last dealt with."""
+        ahead = [view for view in await self._store.schedules() if view.last_at is not None and view.last_at > now]
+        steps = []
+        for view in ahead:
+            times = self._times(view)
+            if times is not None and view.next_at is not None:
+                again = times.next_after(_since(view, now))
+                steps.append(
+                    Advance(
+                        name=view.name,
+                        version=view.version,
+                        overlap=view.schedule.overlap,
+                        expected=view.next_at,
+                        next_at=again,
+                    )
+                )
+        if steps:
+            await self._store.fire(steps)
+
+    def _times(self, view: ScheduleView) -> Timetable | None:
+        try:
+            return timetable(view.schedule.expression, view.schedule.tz)
+        except ArgumentError as error:  # made by another release, or by hand
+            if self._broken.get(view.name) != view.version:
+                self._broken[view.name] = view.version
+                self.emitter.emit(ScheduleBroken(view.name, str(error)))
+            return None
+
+    def _tell(self, fires: Iterable[Fire], now: datetime) -> None:
+        queues = set()
+        for fire in fires:
+            nominal = fire.nominal_at.isoformat()
+            if fire.fate is Fate.FIRED and fire.job_id is not None:
+                late = (now - fire.nominal_at).total_seconds()
+                self.emitter.emit(ScheduleFired(fire.schedule, nominal, fire.job_id, late, fire.cause))
+                queues.add(fire.queue or "")
+            elif fire.fate is Fate.OVERLAPPED:
+                self.emitter.emit(ScheduleOverlapped(fire.schedule, nominal))
+        if queues:
+            self._store.ring(queues)
+            self._on_ready()
+
+    def _tell_missed(self, schedule: Schedule, owed: Agenda) -> None:
+        first, last = owed.let_go[0].isoformat(), owed.let_go[-1].isoformat()
+        self.emitter.emit(ScheduleMissed(schedule.name, owed.missed, first, last))
+
+
+def _since(view: ScheduleView, now: datetime) -> datetime:
+    """From where a schedule that is put back goes on: a little way back, as nobody has looked since the clock was."""
+    if view.paused_until is not None and view.paused_until > now:
+        return view.paused_until - _INSTANT
+    since = now - min(_LOOK_BACK, view.schedule.within)
+    return max(since, view.created_at) if view.created_at <= now else since
+
+
+def _is_behind(advances: Iterable[Advance], now: datetime) -> bool:
+    return any(advance.next_at is not None and advance.next_at <= now for advance in advances)
