@@ -103,6 +103,10 @@ class Fleet:
         """Start a producer, or start it again under the same name."""
         return self._start("producer", name, (str(number),))
 
+    def scheduled(self, name: str, clock: Path) -> Member:
+        """Start a worker that has schedules, on the clock of this file."""
+        return self._start("scheduled", name, (str(clock),))
+
     def opened(self, *members: Member) -> None:
         """Wait until these are at work."""
         for member in members:

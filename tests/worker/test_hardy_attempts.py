@@ -20,8 +20,8 @@ from perdure.domain.transition import Transition
 from perdure.events import LoopFailed
 from perdure.kinds.kind import Kind
 from perdure.worker.attempt import AttemptInterrupted
-from perdure.worker.context import StopFlag
 from perdure.worker.running import Running, Stop
+from perdure.worker.stop_flag import StopFlag
 from perdure.worker.threads import ThreadCrew
 
 

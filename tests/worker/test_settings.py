@@ -8,7 +8,8 @@ from typing import Any, assert_type
 import pytest
 from msgspec.structs import replace
 
-from perdure import App, Keep, MissingHandler, Queue, SettingsError, WorkerSettings
+from perdure import App, Keep, MissingHandler, Opening, Polling, Queue, SettingsError, WorkerSettings
+from perdure.policy.patience import Patience
 
 
 def test_spans_may_be_written_in_every_form_and_are_timedeltas() -> None:
@@ -89,3 +90,16 @@ async def test_an_app_brings_the_settings_of_its_workers(tmp_path: Any) -> None:
         assert (await app.worker())._settings is own
         assert (await app.worker(WorkerSettings(name="other"))).name == "other"
     assert App("sqlite:///unused.db").worker_settings == WorkerSettings()
+
+
+def test_c10_the_settings_of_a_graceful_worker_have_their_defaults() -> None:
+    """Workers, poll ramp, graceful start phase, stop timeout, consecutive errors and longest backoff, as specified."""
+    settings = WorkerSettings(concurrency=1, polling="ramp", opening=Opening())
+    assert (settings.concurrency, settings.polling) == (1, Polling.RAMP)
+    assert settings.opening is not None
+    assert settings.opening.phase == timedelta(minutes=5)
+    assert WorkerSettings().stop_timeout == timedelta(seconds=20)
+    patience = Patience()
+    waits = [patience.failed() for _ in range(20)]
+    assert [wait.total_seconds() for wait in waits[4:10]] == [1, 2, 4, 8, 16, 30]
+    assert max(waits) == timedelta(seconds=30)

@@ -22,6 +22,7 @@ from perdure.domain.states import Reason
 from perdure.domain.transition import Transition, died
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, JobDied, RecordRefused, StaleWrites, StoreRecovered, StoreTrouble
+from perdure.lifecycle.watchdog import StoreCall
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
@@ -33,15 +34,24 @@ _CONTENT: Final = (ValueError, TypeError, OverflowError)  # ArgumentError among 
 class Acknowledger:
     """The one way from a finished attempt to the store."""
 
-    def __init__(self, store: ClaimStore, emitter: Emitter, batch: int, on_room: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: ClaimStore,
+        emitter: Emitter,
+        batch: int,
+        on_room: Callable[[], None],
+        on_written: Callable[[list[Transition]], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._emitter = emitter
         self._batch = batch
         self._on_room = on_room
+        self._on_written = on_written
         self._pending: list[Transition] = []
         self._in_flight = 0
         self._task: asyncio.Task[None] | None = None
         self._patience = Patience()
+        self.call = StoreCall("acknowledge")
         self.applied = 0
         self.stale = 0
         self.unsure = 0
@@ -83,7 +93,8 @@ class Acknowledger:
         replaced = False
         while True:
             try:
-                answer = await self._store.acknowledge(batch)
+                with self.call:
+                    answer = await self._store.acknowledge(batch)
             except (StoreUnavailable, StoreRefused) as error:  # away, or full, or read-only: for all records alike
                 unsure = unsure or isinstance(error, StoreUnavailable)
                 await self._be_patient(error)
@@ -97,6 +108,7 @@ class Acknowledger:
                 batch, replaced = [self._refused(batch[0], error)], True
                 continue
             self._settled(answer, unsure=unsure)
+            self._on_written(batch)
             return []
 
     def _refused(self, move: Transition, error: Exception) -> Transition:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from perdure.domain.outcome import BadArguments, Done, Failed, Failure
+from perdure.domain.outcome import BadArguments, Done, Failed, Failure, Outcome
 from perdure.errors import PayloadError
+from perdure.flows.journal import Journal
 from perdure.kinds.encoding import encode
 from perdure.policy.failures import failure_of, lineage
 
@@ -26,6 +27,16 @@ def done(result: Any) -> Done:
     if len(text) > _RESULT_LIMIT:
         return Done(warnings=(f"the result was not kept: {len(text)} characters, {_RESULT_LIMIT} are allowed",))
     return Done(text)
+
+
+def with_journal(journal: Journal, outcome: Outcome | None) -> Outcome | None:
+    """What became of an attempt that keeps a journal: its warnings, and a park that its handler has swallowed."""
+    if not isinstance(outcome, Done):
+        return outcome
+    if journal.parked is not None:
+        return journal.parked.parked
+    warnings = journal.warnings()
+    return Done(outcome.result, outcome.warnings + warnings) if warnings else outcome
 
 
 def bad_arguments(error: PayloadError) -> BadArguments:

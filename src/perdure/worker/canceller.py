@@ -1,4 +1,4 @@
-"""Notices that somebody wants a running job called off."""
+"""Notices what operators want of a worker: that a running job is called off, or that the worker be quiet."""
 
 from __future__ import annotations
 
@@ -18,17 +18,27 @@ class Canceller(Loop[int]):
     name = "canceller"
     interval = timedelta(seconds=1)
 
-    def __init__(self, store: WorkerStore, emitter: Emitter, stop: Callable[[CancelRequest], None]) -> None:
+    def __init__(
+        self,
+        store: WorkerStore,
+        emitter: Emitter,
+        stop: Callable[[CancelRequest], None],
+        be_quiet: Callable[[bool], None],
+    ) -> None:
         super().__init__(emitter)
         self._store = store
         self._stop_job = stop
+        self._be_quiet = be_quiet
         self.worker_id: WorkerId | None = None
 
     async def tick(self) -> int:
         """Pass on every request; how many there were."""
-        if self.worker_id is None:
+        if (worker_id := self.worker_id) is None:
             return 0
-        requests = await self._store.cancel_requests(self.worker_id)
+        requests = await self._store.cancel_requests(worker_id)
         for request in requests:
             self._stop_job(request)
+        wants_quiet = await self._store.wants_quiet(worker_id)
+        if worker_id == self.worker_id:  # not lost meanwhile
+            self._be_quiet(wants_quiet)
         return len(requests)

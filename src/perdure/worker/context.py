@@ -2,44 +2,62 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
-from perdure.errors import ConflictError
+from perdure.errors import ConflictError, PayloadError
+from perdure.flows.journal import Journal
+from perdure.kinds.encoding import from_plain
 from perdure.storage.port import EffectStore
+from perdure.worker.answers import Answer
+from perdure.worker.checkpoints import Checkpoints, cursor_text
 from perdure.worker.effects import AttemptEffects, EffectBlock
+from perdure.worker.family_calls import FamilyCalls
+from perdure.worker.spending import Expense, Spending, checked_amount
+from perdure.worker.stop_flag import StopFlag
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
-
-class StopFlag:
-    """Says that an attempt should end, and why; read by handlers, written by the worker."""
-
-    __slots__ = ("closing", "reason")
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-        self.closing = False
+Wanted = TypeVar("Wanted")
 
 
-class Context:
+class Context(FamilyCalls):
     """The attempt that is running now. Ask for it with a first parameter called `ctx` or typed `Context`."""
 
-    __slots__ = ("_blocking", "_claim", "_flag", "_store", "effects")
+    __slots__ = ("_checkpoints", "_claim", "_cursor", "_flag", "_spending", "_spent", "_store")
 
     def __init__(
-        self, claim: Claim, flag: StopFlag, store: EffectStore | None = None, *, blocking: bool = False
+        self,
+        claim: Claim,
+        flag: StopFlag,
+        store: EffectStore | None = None,
+        checkpoints: Checkpoints | None = None,
+        open_journal: Callable[[], Journal] | None = None,
+        *,
+        spending: Spending | None = None,
+        blocking: bool = False,
     ) -> None:
         self._claim = claim
         self._flag = flag
         self._store = store
+        self._checkpoints = checkpoints
+        self._spending = spending
+        self._spent: frozenset[str | None] = frozenset()
         self._blocking = blocking
+        self._cursor = claim.cursor
+        self._open_journal = open_journal
+        self.opened: Journal | None = None
         self.effects: AttemptEffects | None = None
 
     @property
@@ -93,14 +111,118 @@ class Context:
         return msgspec.json.decode(self._claim.meta, type=dict[str, Any]) if self._claim.meta else {}
 
     @property
+    def nominal_at(self) -> datetime | None:
+        """The nominal time for which a schedule made this job; None: no schedule did."""
+        time = self.meta.get("nominal_at") if "schedule" in self.meta else None
+        return None if time is None else datetime.fromisoformat(time)
+
+    @property
     def closing(self) -> bool:
-        """Whether the worker is stopping: finish or give up soon."""
+        """Whether the worker is stopping: finish soon, or checkpoint and raise `Release()`.
+
+        A handler that does neither is told to stop when the stop timeout is nearly over.
+        """
         return self._flag.closing
+
+    def wait_closing(self, timeout: Duration | None = None) -> Answer[bool]:
+        """Sleep until the worker is stopping or this attempt must end, and then True; False: the time is up.
+
+        `await ctx.wait_closing("5m")` in an async handler, without `await` in a sync one.
+        """
+        seconds = None if timeout is None else parse_duration("timeout", timeout).total_seconds()
+        if not self._blocking:
+            return Answer("ctx.wait_closing()", coming=self._wait_closing(seconds))
+        raised = threading.Event()
+        with self._flag.calling(raised.set):
+            raised.wait(seconds)
+        return Answer("ctx.wait_closing()", self._flag.is_raised)
+
+    async def _wait_closing(self, seconds: float | None) -> bool:
+        loop, raised = asyncio.get_running_loop(), asyncio.Event()
+        with self._flag.calling(lambda: loop.call_soon_threadsafe(raised.set)), suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await raised.wait()
+        return self._flag.is_raised
 
     @property
     def stopping(self) -> str | None:
         """Why this attempt should end now (cancelled, out of time, …); None: go on."""
         return self._flag.reason
+
+    @property
+    def cursor(self) -> Any:
+        """What the last checkpoint of this job said, as plain JSON data; None: there is none."""
+        return None if self._cursor is None else msgspec.json.decode(self._cursor)
+
+    def read_cursor(self, wanted: type[Wanted]) -> Wanted | None:
+        """The same as a value of this type, which may be a dataclass, a struct or a pydantic model."""
+        if self._cursor is None:
+            return None
+        try:
+            return msgspec.json.decode(self._cursor, type=wanted, dec_hook=from_plain)
+        except (msgspec.MsgspecError, ValueError, NotImplementedError) as error:
+            raise PayloadError("cursor", f"is no {wanted.__name__}: {error}") from error
+
+    def checkpoint(self, cursor: Any) -> Answer[None]:
+        """Keep how far this job has come: whatever attempt comes next finds it as `ctx.cursor`.
+
+        `await ctx.checkpoint(page)` in an async handler, without `await` in a sync one. The cursor is any value that
+        can be stored as JSON, up to 64 KiB; None takes the checkpoint back. It is durable when the call returns. If
+        this attempt has lost its claim, nothing is written, ConflictError is raised, and the attempt is stopped.
+        """
+        text = cursor_text(cursor)
+        if self._checkpoints is None:
+            raise ConflictError("ctx.checkpoint() needs a worker")
+        if self.effects is not None:
+            raise ConflictError(
+                "ctx.checkpoint() after ctx.transaction(): it would be kept even if the transaction is undone;"
+                " checkpoint first, or let the transaction be the record"
+            )
+        if not self._blocking:
+            return Answer("ctx.checkpoint()", coming=self._checkpoint(self._checkpoints, text))
+        self._note(text, kept=self._checkpoints.keep_from_thread(self._claim, text))
+        return Answer("ctx.checkpoint()")
+
+    async def _checkpoint(self, checkpoints: Checkpoints, text: str | None) -> None:
+        self._note(text, kept=await checkpoints.keep(self._claim, text))
+
+    def _note(self, text: str | None, *, kept: bool) -> None:
+        self._demand(held=kept)
+        self._cursor = text
+
+    def spend(self, amount: float, budget: str | None = None) -> Answer[None]:
+        """Say what this attempt has spent: the first time it takes the place of the budget's estimate.
+
+        `await ctx.spend(0.42)` in an async handler, without `await` in a sync one. `budget` is the name of a Budget
+        among the job's gates, and may be left out where there is only one. Several calls add up. It is recorded when
+        the call returns, and stays so whatever becomes of the attempt. If this attempt has lost its claim, nothing is
+        recorded, ConflictError is raised, and the attempt is stopped.
+        """
+        expense = Expense(checked_amount(amount), budget, budget not in self._spent)
+        if self._spending is None:
+            raise ConflictError("ctx.spend() needs a worker")
+        if self.effects is not None:
+            raise ConflictError(
+                "ctx.spend() after ctx.transaction(): it would be recorded even if the transaction is undone;"
+                " say what was spent first"
+            )
+        if not self._blocking:
+            return Answer("ctx.spend()", coming=self._spend(self._spending, expense))
+        self._note_spent(budget, kept=self._spending.spend_from_thread(self._claim, expense))
+        return Answer("ctx.spend()")
+
+    async def _spend(self, spending: Spending, expense: Expense) -> None:
+        self._note_spent(expense.budget, kept=await spending.spend(self._claim, expense))
+
+    def _note_spent(self, budget: str | None, *, kept: bool) -> None:
+        self._demand(held=kept)
+        self._spent |= {budget}
+
+    def _demand(self, *, held: bool) -> None:
+        if not held:
+            raise ConflictError(
+                f"this attempt of job {self.job_id} has lost its claim: another one may run already; stop at once"
+            )
 
     def transaction(self) -> EffectBlock:
         """A database connection whose writes commit together with this attempt's acknowledgement, or not at all.

@@ -2,37 +2,51 @@
 
 The way of an attempt: find the kind → read the arguments → run the handler where its kind belongs → classify what
 happened → decide → hand the transition to the acknowledger. Nothing here touches the database, but for handlers that
-write together with their acknowledgement: `effects`.
+write together with their acknowledgement (`effects`), or keep how far they have come (`checkpoints`) or what they have
+done (`Journal`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.job import Claim
-from perdure.domain.outcome import Outcome, UnknownKind
+from perdure.domain.outcome import Done, Outcome, Parked, Released, UnknownKind
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition, paused
 from perdure.events import Emitter, HandlerStuck, JobDied, JobRetrying, LoopFailed, UnknownKindSeen
+from perdure.flows.journal import Journal
+from perdure.flows.park import parked_in
+from perdure.flows.recorder import Recorder
 from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.triage import classify
-from perdure.storage.port import EffectStore
+from perdure.storage.port import Store
 from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.attempt import NOTHING, AttemptInterrupted, broken, cancelled_from_inside, done, unreadable
-from perdure.worker.context import CURRENT, Context, StopFlag
+from perdure.worker.attempt import NOTHING, broken, cancelled_from_inside, done, unreadable, with_journal
+from perdure.worker.blocking import call_blocking
+from perdure.worker.built_in import BUILT_IN
+from perdure.worker.checkpoints import StoredCheckpoints
+from perdure.worker.context import CURRENT, Context
 from perdure.worker.effects import to_the_end
+from perdure.worker.near_limits import NearLimits
 from perdure.worker.processes import ProcessCrew
 from perdure.worker.running import Running, Stop
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.slots import Slots
+from perdure.worker.spending import StoredSpending
+from perdure.worker.stop_flag import StopFlag
 from perdure.worker.threads import ThreadCrew
 
 _TIME_TO_DIE: Final = 0.5
@@ -49,9 +63,12 @@ class Executor:
         settings: WorkerSettings,
         clock: Clock,
         emitter: Emitter,
-        effects: EffectStore,
+        store: Store,
         acknowledger: Acknowledger,
         on_free: Callable[[], None],
+        *,
+        on_end: Callable[[Claim, Outcome | None], None] = lambda _claim, _outcome: None,
+        near: NearLimits | None = None,
     ) -> None:
         self._kinds = kinds
         self._slots = slots
@@ -59,16 +76,22 @@ class Executor:
         self._limits = Limits(missing_handler=settings.missing_handler, unknown_kind_for=settings.unknown_kind_for)
         self._clock = clock
         self._emitter = emitter
-        self._effects = effects
+        self._effects = store
+        self._checkpoints = StoredCheckpoints(store, emitter, self._claim_lost)
+        near = near or NearLimits(emitter, clock)
+        self._spending = StoredSpending(store, kinds, emitter, near, self._claim_lost)
+        self._recorder = Recorder(store, emitter, clock, self._claim_lost)
         self._acknowledger = acknowledger
         self._acknowledge = acknowledger.add
         self._on_free = on_free
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._threads = ThreadCrew(settings.threads, self._run_in_thread, self._ended, self._loop)
-        self._processes = ProcessCrew(settings.isolated, self._grace)
+        self._processes = ProcessCrew(settings.isolated, self._grace, self._checkpoints, self._spending)
         self.running: set[Running] = set()
         self.finished = 0
+        self.released = 0
 
     @property
     def thread_backlog(self) -> int:
@@ -83,7 +106,7 @@ class Executor:
     def start(self, claims: Iterable[Claim]) -> None:
         """Run these claims, each where its kind belongs; one that cannot be started goes back at no cost."""
         for claim in claims:
-            kind = self._kinds.get(claim.kind)
+            kind = self._kinds.get(claim.kind) or BUILT_IN.get(claim.kind)
             if kind is None:
                 self._refuse(claim)
                 continue
@@ -104,11 +127,12 @@ class Executor:
             return
         running.stop = stop
         running.why = why
-        running.flag.reason = stop.value
+        running.flag.stop(stop.value)
         if running.interrupt is not None:
             running.interrupt()
-        if running.kind.mode is not Mode.THREAD and not running.begun:  # its task, cancelled now, will never begin
+        if not running.begun:  # its task, cancelled now, will never begin; a thread that finds it leaves it alone
             self._ended(running, running.outcome_when_stopped())
+            running.given_up = True
         else:
             self._loop.call_later(self._grace, self._give_up, running)
 
@@ -120,15 +144,25 @@ class Executor:
         return None
 
     def announce_closing(self) -> None:
-        """Tell every handler that looks that the worker is stopping."""
-        for running in self.running:
-            running.flag.closing = True
+        """Tell every handler that looks that the worker is stopping; what has not reached its handler goes back."""
         self._processes.announce_closing()
+        for running in list(self.running):
+            running.flag.close()
+            waits_for_process = running.kind.mode is Mode.PROCESS and running.force is None
+            if waits_for_process or not running.begun:
+                self.stop(running, Stop.CLOSING)
+
+    def give_up_rest(self) -> None:
+        """Give up every attempt that still runs: at once, or as soon as its process is killed."""
+        for running in list(self.running):
+            if not running.dying:
+                self._give_up(running)
 
     async def close(self) -> None:
         """Let go of threads, and end all processes."""
         self._threads.close()
         await self._processes.close()
+        await self._recorder.close()
 
     def _begin(self, running: Running) -> None:
         kind = running.kind
@@ -137,6 +171,7 @@ class Executor:
             return
         run = self._run_task if kind.mode is Mode.TASK else self._run_in_process
         task = self._loop.create_task(run(running))
+        running.task = task
         running.interrupt = task.cancel  # also what keeps the task from being collected
         if kind.timeout is not None and kind.mode is Mode.TASK:
             self._limit(running, kind.timeout)
@@ -164,7 +199,10 @@ class Executor:
     async def _run_task(self, running: Running) -> None:
         running.begun = True
         claim, kind = running.claim, running.kind
-        context = running.context = Context(claim, running.flag, self._effects)
+        journal = partial(self._journal, running)
+        context = running.context = Context(
+            claim, running.flag, self._effects, self._checkpoints, journal, spending=self._spending
+        )
         CURRENT.set(context)
         pressed: KeyboardInterrupt | None = None
         outcome: Outcome | None
@@ -182,8 +220,11 @@ class Executor:
         except asyncio.CancelledError as error:
             outcome = self._when_cancelled(running, error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
-            outcome = classify(error, kind.triage, now=self._clock.now())
+            outcome = parked_in(error) or classify(error, kind.triage, now=self._clock.now())
             pressed = error if isinstance(error, KeyboardInterrupt) else None
+        if context.opened is not None:
+            outcome = with_journal(context.opened, outcome)
+            await to_the_end(self._say_last_word(context.opened))
         if context.effects is not None:
             outcome = await to_the_end(context.effects.settle(outcome, lambda done: self._decide(running, done)))
         self._ended(running, outcome)
@@ -202,14 +243,25 @@ class Executor:
         self._ended(running, outcome)
 
     def _run_in_thread(self, running: Running) -> Outcome | None:
+        running.thread = threading.get_ident()
+        running.begun = True  # before the look: `stop` sets the one and looks at the other, so that one of us sees it
         if running.stop is not None:
             return running.outcome_when_stopped()
         if running.kind.timeout is not None:  # from now on: the time spent waiting for a thread is not the handler's
             self._loop.call_soon_threadsafe(self._limit, running, running.kind.timeout)
-        context = running.context = Context(running.claim, running.flag, self._effects, blocking=True)
+        journal = partial(self._journal, running, blocking=True)
+        context = Context(
+            *(running.claim, running.flag, self._effects, self._checkpoints, journal),
+            spending=self._spending,
+            blocking=True,
+        )
+        running.context = context
         outcome: Outcome | None
         try:
-            outcome = self._call(running, context)
+            outcome = call_blocking(running, context, self._clock)
+            if context.opened is not None:
+                outcome = with_journal(context.opened, outcome)
+                at_once(context.opened.reach(self._say_last_word(context.opened)))
             if context.effects is not None:
                 outcome = at_once(context.effects.settle(outcome, lambda done: self._decide(running, done)))
         except BaseException:  # interrupted
@@ -217,24 +269,6 @@ class Executor:
                 at_once(context.effects.undo())
             raise
         return outcome
-
-    def _call(self, running: Running, context: Context) -> Outcome:
-        kind = running.kind
-        try:
-            args, kwargs = kind.signature.decode(running.claim.args)
-        except Exception as error:  # noqa: BLE001 - the types of a job's arguments are somebody else's code
-            return unreadable(error)
-        CURRENT.set(context)
-        try:
-            if kind.signature.takes_context:
-                result = kind.handler(context, *args, **kwargs)
-            else:
-                result = kind.handler(*args, **kwargs)
-            return NOTHING if result is None else done(result)
-        except (AttemptInterrupted, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
-            return classify(error, kind.triage, now=self._clock.now())
 
     def _when_cancelled(self, running: Running, error: BaseException) -> Outcome | None:
         if running.stop is None:
@@ -252,11 +286,12 @@ class Executor:
         self._on_free()
 
     def _give_up(self, running: Running) -> None:
-        if running not in self.running:
+        if running not in self.running or running.given_up:
             return
         if running.force is not None:  # its end is then recorded as any other
             running.force()
             running.force = None
+            running.dying = True
             self._loop.call_later(_TIME_TO_DIE, self._give_up, running)
             return
         running.given_up = True
@@ -275,19 +310,48 @@ class Executor:
             if answer is not None:
                 self.finished += 1
                 self._acknowledger.note(answer)
-        if outcome is None:
+                self._on_end(running.claim, NOTHING)
+        if isinstance(outcome, Parked) and running.stop not in (None, Stop.CLOSING):
+            outcome = running.outcome_when_stopped()  # it was told to stop, and would have waited
+        if outcome is None or (running.stop is Stop.LOST and not isinstance(outcome, Done)):
+            self._on_end(running.claim, None)  # nobody asks how an attempt failed that had lost its claim
             return
         transition = self._decide(running, outcome)
         self.finished += 1
+        self.released += isinstance(outcome, Released)
         self._acknowledge(transition)
+        self._on_end(running.claim, outcome)
         if transition.failure is not None:
             self._tell(transition, running.kind)
+
+    def _journal(self, running: Running, *, blocking: bool = False) -> Journal:
+        return Journal(
+            running.claim,
+            self._recorder,
+            running.flag,
+            started=running.started,
+            blocking=blocking,
+            triage=running.kind.triage,
+            random=self._random,
+        )
+
+    async def _say_last_word(self, journal: Journal) -> None:
+        if journal.is_heard:
+            await self._recorder.show_now()
+
+    def _claim_lost(self, claim: Claim) -> None:
+        running = self.find(claim.job_id, claim.token)
+        if running is not None:
+            self.stop(running, Stop.LOST)
 
     def _decide(self, running: Running, outcome: Outcome) -> Transition:
         claim = running.claim
         # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
         now = claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
-        return decide(claim, outcome, running.kind.retry, now, self._random, self._limits)
+        move = decide(claim, outcome, running.kind.retry, now, self._random, self._limits)
+        if running.context is not None and running.context.opened is not None and running.context.opened.spawned:
+            return replace(move, is_parent=True)
+        return move
 
     def _tell(self, transition: Transition, kind: Kind) -> None:
         if transition.to is JobState.DEAD:

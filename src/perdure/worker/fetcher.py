@@ -1,7 +1,7 @@
 """Claims jobs whenever there is capacity and work.
 
-Wake-ups make it quick and polling makes it sure: a wake-up only brings the next look forward. The loop never ends by
-itself; database trouble is met with patience (C4).
+Wake-ups make it quick and polling makes it sure: a wake-up only brings the next look forward. How long to wait without
+one is asked before each wait (C3). The loop never ends by itself; database trouble is met with patience (C4).
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
 from perdure.errors import StoreError
 from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.lifecycle.watchdog import StoreCall
 from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
 from perdure.worker.slots import Slots
 
 
 class Fetcher:
-    """Fills free slots from the store."""
+    """Fills free slots from the store. `poll` is how many seconds to wait without a wake-up; None: for ever."""
 
     def __init__(
         self,
         store: ClaimStore,
         slots: Slots,
         emitter: Emitter,
-        poll: float,
+        poll: float | Callable[[], float | None],
         start: Callable[[list[Claim]], None],
         give_back: Callable[[list[Claim]], None],
         has_room: Callable[[], bool],
@@ -37,7 +38,7 @@ class Fetcher:
         self._store = store
         self._slots = slots
         self._emitter = emitter
-        self._poll = poll
+        self._poll = poll if callable(poll) else lambda: poll
         self._start = start
         self._give_back = give_back
         self._has_room = has_room
@@ -48,6 +49,7 @@ class Fetcher:
         self._no_claim = asyncio.Event()  # none is under way
         self._no_claim.set()
         self.worker_id: WorkerId | None = None
+        self.call = StoreCall("claim")
 
     def wake(self) -> None:
         """There may be work: look now."""
@@ -92,7 +94,8 @@ class Fetcher:
                 return
             self._no_claim.clear()
             try:
-                claims = await self._store.claim(worker_id, wanted)
+                with self.call:
+                    claims = await self._store.claim(worker_id, wanted)
             finally:
                 self._no_claim.set()
             if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more
@@ -103,9 +106,10 @@ class Fetcher:
             self._slots.note_taken(wanted, Counter(claim.queue for claim in claims))
 
     async def _rest(self) -> None:
-        """Wait for a wake-up, for room if that is what is missing, or for the next poll."""
+        """Wait for a wake-up, for room if that is what is missing, or for the next poll if there is to be one."""
         self._wants_room = self._slots.is_limited() or not self._has_room()
+        poll = self._poll()
+        spread = random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing
         with suppress(TimeoutError):
-            spread = random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing
-            await asyncio.wait_for(self._look.wait(), self._poll * spread)
+            await asyncio.wait_for(self._look.wait(), None if poll is None else poll * spread)
         self._wants_room = False

@@ -17,6 +17,7 @@ from typing import Final
 
 from perdure.domain.ids import WorkerId
 from perdure.events import Emitter, StoreTrouble
+from perdure.lifecycle.watchdog import StoreCall
 from perdure.storage.port import Store
 
 _RETRY: Final = 1.0
@@ -45,6 +46,13 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="perdure-heartbeat", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
+        self.call = StoreCall("heartbeat")
+        self.beats = 0  # that the store has answered
+
+    @property
+    def ident(self) -> int | None:
+        """Its thread."""
+        return self._thread.ident
 
     def start(self) -> None:
         """Begin to beat; the registration itself counts as the first beat."""
@@ -87,11 +95,14 @@ class Heartbeat:
             await self._store.close()
 
     async def _beat(self) -> bool:
-        if not self._opened:
-            await self._store.open()
-            self._opened = True
-        async with asyncio.timeout(self._limit):
-            return await self._store.beat(self._worker_id)
+        with self.call:
+            if not self._opened:
+                await self._store.open()
+                self._opened = True
+            async with asyncio.timeout(self._limit):
+                is_alive = await self._store.beat(self._worker_id)
+        self.beats += 1
+        return is_alive
 
     _opened = False
 

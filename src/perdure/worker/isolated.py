@@ -15,23 +15,41 @@ import signal
 import socket
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from perdure.clock import SystemClock
+from perdure.domain.job import Claim
 from perdure.domain.outcome import Failed, Failure, Outcome
-from perdure.errors import PayloadError, SettingsError
+from perdure.errors import PayloadError, SettingsError, StoreError
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
+from perdure.lifecycle.crossing import result_of
 from perdure.lifecycle.parent_death import die_with_parent
 from perdure.policy.failures import failure_of, lineage
 from perdure.policy.triage import classify
 from perdure.worker.attempt import NOTHING, AttemptInterrupted, bad_arguments, cancelled_from_inside, done
-from perdure.worker.context import CURRENT, Context, StopFlag
+from perdure.worker.context import CURRENT, Context
 from perdure.worker.memory import MemoryLimit
-from perdure.worker.wire import READY, STOPPED, Notice, Order, Place, Report, from_line, report_of, to_line
+from perdure.worker.spending import Expense, budget_of
+from perdure.worker.stop_flag import StopFlag
+from perdure.worker.wire import (
+    READY,
+    STOPPED,
+    Notice,
+    Order,
+    Place,
+    Report,
+    checkpoint_of,
+    expense_of,
+    from_line,
+    report_of,
+    to_line,
+)
 
 
 def main() -> None:
@@ -60,12 +78,22 @@ class Line:
         self._socket = socket.socket(fileno=descriptor)
         self._incoming = self._socket.makefile("rb")
         self._last_word = False
+        self._asking = threading.Lock()
+        self._unanswered: deque[Future[bool]] = deque()
 
     def send(self, report: Report) -> None:
         """Tell the parent; nobody is there to be told of a failure."""
         self._last_word = not report.is_ready
         with suppress(OSError):
             self._socket.sendall(to_line(report))
+
+    def ask(self, request: Report) -> Future[bool]:
+        """Ask the parent to keep something; whether it was kept will be told."""
+        answer: Future[bool] = Future()
+        with self._asking:  # so that answers come in the order of questions
+            self._unanswered.append(answer)
+            self._socket.sendall(to_line(request))
+        return answer
 
     def order(self) -> Order | None:
         """Wait for the order; None: the parent wants nothing any more."""
@@ -79,9 +107,61 @@ class Line:
     def _listen(self, hear: Callable[[Notice], None]) -> None:
         with suppress(OSError):
             for line in self._incoming:
-                hear(from_line(line, Notice))
+                notice = from_line(line, Notice)
+                if notice.kept is None and notice.trouble is None:
+                    hear(notice)
+                else:
+                    self._answer(notice)
         if not self._last_word:
             os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def _answer(self, notice: Notice) -> None:
+        answer = self._unanswered.popleft()
+        if not answer.set_running_or_notify_cancel():
+            return
+        if notice.trouble is None:
+            answer.set_result(bool(notice.kept))
+        else:
+            answer.set_exception(StoreError(notice.trouble))
+
+
+class RelayedCheckpoints:
+    """Checkpoints by way of the parent."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def keep(self, claim: Claim, cursor: str | None) -> bool:
+        """Durable when it returns."""
+        del claim  # the parent knows
+        return await asyncio.wrap_future(self._line.ask(checkpoint_of(cursor)))
+
+    def keep_from_thread(self, claim: Claim, cursor: str | None) -> bool:
+        """The same, for a handler that blocks."""
+        del claim
+        return result_of(self._line.ask(checkpoint_of(cursor)))
+
+
+class RelayedSpending:
+    """What is spent, by way of the parent."""
+
+    def __init__(self, line: Line, kind: Kind) -> None:
+        self._line = line
+        self._kind = kind
+
+    async def spend(self, claim: Claim, expense: Expense) -> bool:
+        """Recorded when it returns."""
+        del claim  # the parent knows
+        return await asyncio.wrap_future(self._ask(expense))
+
+    def spend_from_thread(self, claim: Claim, expense: Expense) -> bool:
+        """The same, for a handler that blocks."""
+        del claim
+        return result_of(self._ask(expense))
+
+    def _ask(self, expense: Expense) -> Future[bool]:
+        budget_of(self._kind, expense.budget)  # refused here, where the handler sees it
+        return self._line.ask(expense_of(expense))
 
 
 class Inmate:
@@ -90,8 +170,7 @@ class Inmate:
     def __init__(self, order: Order, line: Line) -> None:
         self._order = order
         self._line = line
-        self._flag = StopFlag()
-        self._flag.closing = order.closing
+        self._flag = StopFlag(closing=order.closing)
         self._interrupt: Callable[[], object] | None = None
         self._in_handler = False
 
@@ -104,7 +183,12 @@ class Inmate:
             args, kwargs = kind.signature.decode(self._order.claim.args)
         except PayloadError as error:
             return report_of(bad_arguments(error))
-        context = Context(self._order.claim, self._flag)
+        blocking = not is_async(kind.handler)
+        context = Context(
+            *(self._order.claim, self._flag, None, RelayedCheckpoints(self._line)),
+            spending=RelayedSpending(self._line, kind),
+            blocking=blocking,
+        )
         CURRENT.set(context)
         if kind.signature.takes_context:
             args = (context, *args)
@@ -112,7 +196,7 @@ class Inmate:
         self._line.listen(self._hear)
         try:
             with limit:
-                run = self._run_async if is_async(kind.handler) else self._run_sync
+                run = self._run_sync if blocking else self._run_async
                 result = run(kind.handler, args, kwargs)
             return report_of(NOTHING if result is None else done(result))
         except (AttemptInterrupted, asyncio.CancelledError) as error:
@@ -121,9 +205,10 @@ class Inmate:
             return report_of(_judged(error, kind, limit))
 
     def _hear(self, notice: Notice) -> None:
-        self._flag.closing = self._flag.closing or notice.closing
+        if notice.closing:
+            self._flag.close()
         if notice.stopping is not None and self._flag.reason is None:
-            self._flag.reason = notice.stopping
+            self._flag.stop(notice.stopping)
             if self._interrupt is not None:
                 self._interrupt()
 

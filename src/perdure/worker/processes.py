@@ -21,8 +21,10 @@ from perdure.errors import ProcessDied
 from perdure.kinds.declared import address_of
 from perdure.lifecycle.endings import how_it_ended
 from perdure.policy.failures import lineage, type_name
+from perdure.worker.checkpoints import Checkpoints
 from perdure.worker.isolation import IsolatedProcess
 from perdure.worker.running import Running
+from perdure.worker.spending import Spending
 from perdure.worker.wire import Notice, Order, Report
 
 _START_LIMIT: Final = 120.0
@@ -32,9 +34,13 @@ _SPARE_FOR: Final = 60.0
 class ProcessCrew:
     """At most `size` attempts at once, each in a process that has `grace` seconds to end after its work is done."""
 
-    def __init__(self, size: int, grace: float) -> None:
+    def __init__(
+        self, size: int, grace: float, checkpoints: Checkpoints | None = None, spending: Spending | None = None
+    ) -> None:
         self._seats = asyncio.Semaphore(size)
         self._grace = grace
+        self._checkpoints = checkpoints
+        self._spending = spending
         self._closing = False
         self._at_work: set[IsolatedProcess] = set()
         self._spares: dict[str, IsolatedProcess] = {}
@@ -84,6 +90,7 @@ class ProcessCrew:
             process.order(Order(address, running.claim, self._closing))
             running.interrupt = lambda: process.tell(Notice(stopping=running.stop or ""))
             running.force = process.kill
+            running.pid = process.pid
             self._prepare_spare(address.module)
             return await self._until_over(running, process)
         except BaseException:
@@ -98,10 +105,23 @@ class ProcessCrew:
         try:
             async with asyncio.timeout(None if limit is None else limit.total_seconds()):
                 report = await process.report()
+                while report is not None and report.is_request:
+                    process.tell(await self._keep(running, report))
+                    report = await process.report()
         except TimeoutError:
             await process.kill_with_stacks()
             return running.outcome_when_stopped() if running.stop else _timed_out(running, process)
         return await self._judge(running, process, report)
+
+    async def _keep(self, running: Running, report: Report) -> Notice:
+        if self._checkpoints is None or self._spending is None:
+            return Notice(trouble="ctx.checkpoint() and ctx.spend() need a worker")
+        try:
+            if report.is_checkpoint:
+                return Notice(kept=await self._checkpoints.keep(running.claim, report.cursor()))
+            return Notice(kept=await self._spending.spend(running.claim, report.expense()))
+        except Exception as error:  # noqa: BLE001 - the handler is to be told, whatever it is
+            return Notice(trouble=f"{type(error).__name__}: {error}")
 
     async def _judge(self, running: Running, process: IsolatedProcess, report: Report | None) -> Outcome | None:
         if report is not None and not report.is_stopped:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from asyncio import TimerHandle
+from asyncio import Task, TimerHandle
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,7 +14,8 @@ from perdure.domain.job import Claim
 from perdure.domain.outcome import Cancelled, Failed, Failure, Outcome, Released
 from perdure.kinds.kind import Kind
 from perdure.policy.failures import lineage, type_name
-from perdure.worker.context import Context, StopFlag
+from perdure.worker.context import Context
+from perdure.worker.stop_flag import StopFlag
 
 
 class Stop(StrEnum):
@@ -37,9 +39,13 @@ class Running(Struct, eq=False):
     timer: TimerHandle | None = None
     stop: Stop | None = None
     why: str | None = None  # in the words of whoever wants it called off
-    begun: bool = False  # its task has taken its first step; without meaning for threads
+    begun: bool = False  # its task has taken its first step, or a thread has taken it
+    dying: bool = False  # it was forced, and will be gone in a moment
     given_up: bool = False
     context: Context | None = None
+    task: Task[Any] | None = None  # that runs it, or waits for its process
+    thread: int | None = None  # the ident of the thread that runs it
+    pid: int | None = None  # of its own process
 
     def outcome_when_stopped(self) -> Outcome | None:
         """What it means that the attempt was stopped; None: nothing, it is no longer ours."""

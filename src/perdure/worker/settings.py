@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -12,21 +13,49 @@ from msgspec.structs import force_setattr
 from perdure.domain.duration import Duration, format_duration, read_spans
 from perdure.domain.job import DEFAULT_QUEUE
 from perdure.errors import SettingsError
+from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
+from perdure.policy.opening import Opening, Polling
 from perdure.storage.records import Keep
+
+Word = TypeVar("Word", bound=StrEnum)
 
 _NUMBERS: Final = ("concurrency", "threads", "isolated", "claim_batch", "ack_batch", "unacknowledged")
 _OPTIONAL_NUMBERS: Final = ("recycle_after_jobs", "recycle_above_mb")
-_SPANS: Final = ("heartbeat", "lease", "sweep", "poll", "grace", "stop_timeout", "unknown_kind_for")
-_NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll")
+_SPANS: Final = (
+    *("heartbeat", "lease", "sweep", "poll", "grace", "stop_timeout", "unknown_kind_for"),
+    *("slow_start", "blocked_after", "slow_store_after"),
+)
+_NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll", "blocked_after", "slow_store_after")
 
 
 class Queue(Struct, frozen=True):
-    """How a worker serves one queue: its share of free capacity, and how many of its jobs may run here at once."""
+    """How a worker serves one queue: its share of free capacity, and how many of its jobs may run here at once.
+
+    `slow_start` lets its jobs at once grow from 1 over that time after the worker has opened; `opening` says how the
+    jobs of dead workers come back to it. None: as the worker's settings say.
+    """
 
     name: str
     weight: int = 1
     concurrency: int | None = None
+    slow_start: timedelta | None = None
+    opening: Opening | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            name: str,
+            weight: int = ...,
+            concurrency: int | None = ...,
+            slow_start: Duration | None = ...,
+            opening: Opening | None = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.slow_start is not None:
+            read_spans(f"queue {self.name}", self, ("slow_start",))
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
@@ -47,13 +76,19 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     lease: timedelta = timedelta(seconds=30)
     sweep: timedelta = timedelta(seconds=5)
     poll: timedelta = timedelta(seconds=1)
+    polling: Polling = Polling.FIXED
+    slow_start: timedelta = timedelta(0)  # jobs at once grow from 1 to `concurrency` over so much time
+    opening: Opening | None = None  # how the jobs of dead workers come back; None: at once
     grace: timedelta = timedelta(seconds=5)  # between asking a handler to stop and giving its attempt up
     stop_timeout: timedelta = timedelta(seconds=20)
     missing_handler: MissingHandler = MissingHandler.DEFER
     unknown_kind_for: timedelta = timedelta(days=1)
     keep: Keep = Keep()
+    backup: BackupPlan | None = None  # copies of an SQLite database; None: none are made
     recycle_after_jobs: int | None = None
     recycle_above_mb: int | None = None
+    blocked_after: timedelta = timedelta(seconds=2)  # a blocked event loop is reported
+    slow_store_after: timedelta = timedelta(seconds=10)  # a call to the database that takes so long is reported
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
@@ -72,13 +107,19 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             lease: Duration = ...,
             sweep: Duration = ...,
             poll: Duration = ...,
+            polling: Polling | str = ...,
+            slow_start: Duration = ...,
+            opening: Opening | None = ...,
             grace: Duration = ...,
             stop_timeout: Duration = ...,
             missing_handler: MissingHandler | str = ...,
             unknown_kind_for: Duration = ...,
             keep: Keep = ...,
+            backup: BackupPlan | None = ...,
             recycle_after_jobs: int | None = ...,
             recycle_above_mb: int | None = ...,
+            blocked_after: Duration = ...,
+            slow_store_after: Duration = ...,
         ) -> None: ...
 
     @property
@@ -88,7 +129,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "queues", _read_queues(self.queues))
-        force_setattr(self, "missing_handler", _read_missing_handler(self.missing_handler))
+        force_setattr(self, "missing_handler", _read_word("missing_handler", MissingHandler, self.missing_handler))
+        force_setattr(self, "polling", _read_word("polling", Polling, self.polling))
         read_spans("worker", self, _SPANS)
         for field in _NUMBERS:
             _check_number(f"worker.{field}", getattr(self, field))
@@ -96,6 +138,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             if getattr(self, field) is not None:
                 _check_number(f"worker.{field}", getattr(self, field))
         _check_type("worker.name", self.name, (str, type(None)), "text")
+        _check_type("worker.opening", self.opening, (Opening, type(None)), 'an Opening, as in Opening("5m")')
+        _check_type("worker.backup", self.backup, (BackupPlan, type(None)), 'a BackupPlan, as in BackupPlan("backups")')
         _check_type("worker.keep", self.keep, Keep, 'a Keep, as in Keep(succeeded="7d")')
         for field in _NEVER_ZERO:
             if not getattr(self, field):
@@ -134,17 +178,17 @@ def _read_queues(given: object) -> tuple[Queue, ...]:
     for queue in queues:
         _check_type("worker.queues", queue.name, str, "queues, or their names")
         _check_number(f"weight of queue {queue.name}", queue.weight)
+        _check_type(f"opening of queue {queue.name}", queue.opening, (Opening, type(None)), "an Opening")
         if queue.concurrency is not None:
             _check_number(f"concurrency of queue {queue.name}", queue.concurrency)
     return tuple(queues)
 
 
-def _read_missing_handler(given: str) -> MissingHandler:
+def _read_word(field: str, words: type[Word], given: str) -> Word:
     try:
-        return MissingHandler(given)
+        return words(given)
     except ValueError:
-        words = ", ".join(MissingHandler)
-        raise SettingsError("worker.missing_handler", f"must be one of {words}, got {given!r}") from None
+        raise SettingsError(f"worker.{field}", f"must be one of {', '.join(words)}, got {given!r}") from None
 
 
 def _check_number(field: str, number: object) -> None:

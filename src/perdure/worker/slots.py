@@ -2,6 +2,7 @@
 
 Free capacity is shared among the queues by weight. A queue that gave less than its share is taken to be empty for this
 round, and its share goes to the others at once, so that weights matter only where there is more work than capacity.
+While a worker starts slowly its capacity is what the ramp allows by now.
 """
 
 from __future__ import annotations
@@ -10,19 +11,25 @@ from collections import Counter
 from collections.abc import Iterable
 
 from perdure.storage.records import Wanted
+from perdure.worker.opening import SlowStart
 from perdure.worker.settings import Queue
 
 
 class Slots:
     """Counts what runs, and divides what is free."""
 
-    def __init__(self, queues: Iterable[Queue], concurrency: int, batch: int) -> None:
+    def __init__(
+        self, queues: Iterable[Queue], concurrency: int, batch: int, slow_start: SlowStart | None = None
+    ) -> None:
         self._queues = tuple(queues)
         self._concurrency = concurrency
         self._batch = batch
+        self._slow_start = slow_start
         self._running: Counter[str] = Counter()
         self._empty: set[str] = set()
         self.total = 0
+        self.paused: frozenset[str] = frozenset()
+        """Queues that are not asked for now."""
 
     def take(self, queue: str) -> None:
         """One more job of this queue runs."""
@@ -44,9 +51,11 @@ class Slots:
 
     def wanted(self) -> list[Wanted]:
         """What to ask the store for now: empty when there is no capacity, or no queue left to ask."""
-        free = min(self._concurrency - self.total, self._batch)
+        free = min(self._limit() - self.total, self._batch)
         asked = [
-            (queue, room) for queue in self._queues if queue.name not in self._empty if (room := self._room(queue))
+            (queue, room)
+            for queue in self._queues
+            if queue.name not in self._empty and queue.name not in self.paused and (room := self._room(queue))
         ]
         if free <= 0 or not asked:
             return []
@@ -61,12 +70,22 @@ class Slots:
         return wanted
 
     def is_limited(self) -> bool:
-        """Whether more would be asked for if something ended."""
-        return self.total >= self._concurrency or any(
-            queue.concurrency is not None and self._running[queue.name] >= queue.concurrency for queue in self._queues
+        """Whether more would be asked for if something ended, or if a ramp went on."""
+        return self.total >= self._limit() or any(
+            (limit := self._limit_of(queue)) is not None and self._running[queue.name] >= limit
+            for queue in self._queues
         )
 
     def _room(self, queue: Queue) -> int:
-        if queue.concurrency is None:
+        limit = self._limit_of(queue)
+        return self._concurrency if limit is None else max(limit - self._running[queue.name], 0)
+
+    def _limit(self) -> int:
+        if self._slow_start is None:
             return self._concurrency
-        return queue.concurrency - self._running[queue.name]
+        return self._slow_start.limit(self._concurrency)
+
+    def _limit_of(self, queue: Queue) -> int | None:
+        if self._slow_start is None or not self._slow_start.holds_back(queue.name):
+            return queue.concurrency
+        return self._slow_start.limit(queue.concurrency or self._concurrency, queue.name)

@@ -10,10 +10,14 @@ from msgspec import Raw, Struct
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Outcome
 from perdure.kinds.declared import Address
+from perdure.worker.spending import Expense
 
 _OUTCOMES: Final = {word.__name__: word for word in get_args(Outcome)}
 _READY: Final = "ready"
 _STOPPED: Final = "stopped"
+_CHECKPOINT: Final = "checkpoint"
+_EXPENSE: Final = "expense"
+_NULL: Final = b"null"
 
 Message = TypeVar("Message")
 
@@ -40,17 +44,22 @@ class Order(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """News for a handler: the worker is closing, or the attempt must stop, and why."""
+    """News for a handler: the worker is closing, or the attempt must stop, and why; or the answer to a request.
+
+    `kept` answers the oldest request that has no answer yet; with `trouble` it could not even be tried.
+    """
 
     closing: bool = False
     stopping: str | None = None
+    kept: bool | None = None
+    trouble: str | None = None
 
 
 class Report(Struct, frozen=True):
-    """What a process says of itself: that it is ready, that its handler stopped when told to, or an outcome."""
+    """What a process says: that it is ready, what it wants to be kept, that it stopped when told to, or an outcome."""
 
     word: str
-    body: Raw = Raw(b"null")
+    body: Raw = Raw(_NULL)
 
     @property
     def is_ready(self) -> bool:
@@ -61,6 +70,25 @@ class Report(Struct, frozen=True):
     def is_stopped(self) -> bool:
         """Whether the handler gave up because it was told to stop."""
         return self.word == _STOPPED
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the handler wants to keep how far it has come, and waits for an answer."""
+        return self.word == _CHECKPOINT
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the handler wants something to be kept, a checkpoint or an expense, and waits for an answer."""
+        return self.word in (_CHECKPOINT, _EXPENSE)
+
+    def expense(self) -> Expense:
+        """What was spent."""
+        return msgspec.json.decode(self.body, type=Expense)
+
+    def cursor(self) -> str | None:
+        """What a checkpoint says."""
+        body = bytes(self.body)
+        return None if body == _NULL else body.decode()
 
     def outcome(self) -> Outcome:
         """What became of the attempt; raises msgspec.DecodeError or LookupError if that cannot be read."""
@@ -75,6 +103,16 @@ STOPPED: Final = Report(_STOPPED)
 def report_of(outcome: Outcome) -> Report:
     """The report that carries this outcome."""
     return Report(type(outcome).__name__, Raw(msgspec.json.encode(outcome)))
+
+
+def checkpoint_of(cursor: str | None) -> Report:
+    """The report that asks for a checkpoint."""
+    return Report(_CHECKPOINT, Raw(_NULL if cursor is None else cursor.encode()))
+
+
+def expense_of(expense: Expense) -> Report:
+    """The report that asks for an expense to be recorded."""
+    return Report(_EXPENSE, Raw(msgspec.json.encode(expense)))
 
 
 def to_line(message: Struct) -> bytes:

@@ -1,29 +1,30 @@
 """A worker, from opening to closing: it joins the actors of this folder and owns none of their work.
 
-Opening: register, beat, start the upkeep, listen for wake-ups, claim. Closing is the reverse: claim nothing more, let
-handlers finish, ask the rest to stop and put their jobs back at no cost, record everything, retire.
+Opening: register, beat, start the upkeep, listen for wake-ups, claim. Closing is the reverse: claim nothing more, bring
+what runs to its end (`closing` says how and when), record everything, stop listening and the upkeep, retire.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any, Final
 
 from perdure.clock import Clock
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
+from perdure.domain.schedule import Schedule
 from perdure.domain.transition import released
 from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import (
     Emitter,
-    RecordsLeft,
-    StoreRecovered,
     StoreTrouble,
     WorkerClosed,
+    WorkerClosing,
     WorkerLost,
     WorkerOpened,
     WorkerRecycled,
@@ -31,23 +32,38 @@ from perdure.events import (
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.identity import this_process
 from perdure.lifecycle.loop import Loop
-from perdure.policy.patience import Patience
+from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.stacks import Snapshot
+from perdure.lifecycle.watchdog import Watchdog
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest
+from perdure.upkeep.gate_sweeper import GateSweeper
 from perdure.upkeep.promoter import Promoter
 from perdure.upkeep.pruner import Pruner
 from perdure.upkeep.rescuer import Rescuer
 from perdure.version import __version__
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.canceller import Canceller
+from perdure.worker.closing import Closing, end_loops, record_all, settle_gates
+from perdure.worker.ears import Ears
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
+from perdure.worker.gate_reports import GateReports
+from perdure.worker.gatekeeper import Gatekeeper
 from perdure.worker.heartbeat import Heartbeat
+from perdure.worker.namesakes import tell_of_namesakes
+from perdure.worker.near_limits import NearLimits
+from perdure.worker.opening import Opener, Pace, SlowStart, openings
+from perdure.worker.pauser import Pauser, Pauses
+from perdure.worker.periodic import Periodic
 from perdure.worker.quarantine import Quarantine
 from perdure.worker.recycler import Recycler
 from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.slots import Slots
+from perdure.worker.standing import BY_OPERATOR, Standing
+from perdure.worker.timekeeping import Timekeeping
+from perdure.worker.whereabouts import Whereabouts
 
 _SHORTEST_LIMIT: Final = 1.0
 _RETRY: Final = 1.0
@@ -56,7 +72,17 @@ _RETRY: Final = 1.0
 class Worker:
     """Runs jobs of an open store until it is stopped."""
 
-    def __init__(self, store: Store, kinds: Registry, settings: WorkerSettings, emitter: Emitter, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        kinds: Registry,
+        settings: WorkerSettings,
+        emitter: Emitter,
+        clock: Clock,
+        *,
+        schedules: Sequence[Schedule] = (),
+        periodic: Sequence[Periodic] = (),
+    ) -> None:
         self._store = store
         self._settings = settings
         self._emitter = emitter
@@ -71,22 +97,59 @@ class Worker:
             concurrency=settings.concurrency,
             version=__version__,
         )
-        self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
-        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed)
-        self._executor = Executor(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed)
-        poll = settings.poll.total_seconds()
+        self._slow_start = SlowStart(settings, clock)
+        self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch, self._slow_start)
+        near, self._pauses = NearLimits(emitter, clock), Pauses()
+        self._reports = GateReports(store, emitter, self.wake)
+        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed, self._reports.recorded)
+        self._executor = Executor(
+            *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
+            on_end=self._reports.ended,
+            near=near,
+        )
+        self._gatekeeper = Gatekeeper(
+            *(store, kinds, self._slots, emitter, self._pauses, self._reports, near),
+            start=self._begin,
+            acknowledge=self._acknowledger.add,
+            on_free=self._freed,
+        )
+        poll = Pace(settings, self._slow_start, lambda: self.finished)
         self._fetcher = Fetcher(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room)
-        self._canceller = Canceller(store, emitter, self._cancel)
+        self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
+        self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
         promoter = Promoter(store, emitter, self._fetcher.wake)
         self._quarantine = Quarantine(store, emitter, self._start_now, self._is_running, promoter.wake)
-        self._loops: list[Loop[Any]] = [
+        self._timekeeping = Timekeeping(
+            *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)
+        )
+        sweeper = GateSweeper(store, emitter)
+        loops: list[Loop[Any]] = [
             promoter,
-            Rescuer(store, emitter, clock, settings.lease, settings.sweep, self._fetcher.wake),
+            Rescuer(
+                *(store, emitter, clock, settings.lease, settings.sweep, self._fetcher.wake),
+                *(promoter.wake, openings(settings)),
+            ),
+            Opener(self.name, self._slow_start, emitter, self._fetcher.wake, self._in_full),
             Pruner(store, emitter, settings.keep),
+            sweeper,
+            Pauser(store, emitter, self._pauses, self._heed_pauses, sweeper.wake),
             self._canceller,
+            *self._timekeeping.loops,
         ]
         if settings.recycles:
-            self._loops.append(Recycler(emitter, settings, lambda: self.finished, self._recycle))
+            loops.append(Recycler(emitter, settings, lambda: self.finished, self._recycle))
+        self._loops = Loops(loops)
+        self._whereabouts = Whereabouts(self._self, self._standing, self._executor, self._acknowledger, loops, clock)
+        self._watchdog = Watchdog(
+            self._loop,
+            emitter,
+            clock,
+            blocked_after=settings.blocked_after,
+            slow_store_after=settings.slow_store_after,
+            beat_within=min(2 * settings.heartbeat, settings.lease - settings.heartbeat / 2),
+            calls=(self._fetcher.call, self._acknowledger.call),
+            occupied=self._whereabouts.occupied,
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._heartbeat: Heartbeat | None = None
         self._worker_id: WorkerId | None = None
@@ -111,6 +174,11 @@ class Worker:
         return self._acknowledger.applied
 
     @property
+    def held(self) -> dict[str, int]:
+        """How many claims gates, breakers and pauses have held back here, by reason."""
+        return dict(self._gatekeeper.held)
+
+    @property
     def stale_writes(self) -> int:
         """How many acknowledgements came too late and changed nothing."""
         return self._acknowledger.stale
@@ -124,55 +192,60 @@ class Worker:
         self._hurried = True
         self._stop.set()
 
+    def describe(self, innermost: FrameType | None = None) -> Snapshot:
+        """Everything that this process does just now; may be asked from any thread, and while the loop is blocked.
+
+        The calling thread is shown from `innermost` outwards.
+        """
+        return self._whereabouts.describe(self._loop, innermost)
+
     def wake(self) -> None:
         """Look for work now."""
         self._fetcher.wake()
 
+    def quiet(self, because: str) -> None:
+        """Claim nothing more, and let run what runs, until this reason is taken back with `loud`."""
+        self._standing.quiet(because)
+
+    def loud(self, because: str) -> None:
+        """Claim again, unless there is another reason to be quiet."""
+        self._standing.loud(because)
+
     async def run(self) -> None:
         """Work until stopped."""
         await self._enter()
-        for loop in self._loops:
-            self._background(loop.run())
-        self._background(self._listen())
+        await tell_of_namesakes(self._self, self._store, self._emitter)
+        await self._timekeeping.declare()
+        self._slow_start.begin()
+        self._loops.start()
+        self._background(Ears(self._store, self._emitter, self._fetcher.wake).run())
         fetching = self._background(self._fetcher.run())
         queues = tuple(queue.name for queue in self._settings.queues)
         self._emitter.emit(WorkerOpened(self.name, self._worker_id or 0, queues, self._settings.concurrency))
         self.opened.set()
         stopping = self._loop.create_task(self._stop.wait())
+        self._watchdog.start()
         try:
             await asyncio.wait([stopping, fetching], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
             await self._close()
+            self._watchdog.stop()
         if fetching.done() and not fetching.cancelled() and (error := fetching.exception()):
             raise error
 
     async def _enter(self) -> None:
         """Register under a new id, and beat for it."""
         worker_id = await self._store.register(self._self)
+        if self._standing.is_quiet(BY_OPERATOR):  # what was asked of the old id holds for the new one
+            await self._store.quiet([worker_id], self.name, quiet=True)
         beat = self._settings.heartbeat.total_seconds()
         limit = max(self._settings.lease.total_seconds() / 6, _SHORTEST_LIMIT)  # so that there is time for another try
         heartbeat = Heartbeat(self._store.sibling(), worker_id, beat, limit, self._emitter, self._lost)
         heartbeat.start()
-        self._heartbeat = heartbeat
+        self._heartbeat = self._watchdog.heartbeat = heartbeat
         self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
-
-    async def _listen(self) -> None:
-        patience = Patience()
-        while not self._closing:
-            try:
-                async with self._store.wakeups() as wakeups:
-                    if failures := patience.succeeded():
-                        self._emitter.emit(StoreRecovered("listen", failures))
-                    self._fetcher.wake()  # for what came between the last look and now
-                    async for _ in wakeups:
-                        self._fetcher.wake()
-            except Exception as error:  # noqa: BLE001 - without ears the worker is slow, and must not stay so
-                wait = patience.failed().total_seconds()
-                self._emitter.emit(StoreTrouble("listen", f"{type(error).__name__}: {error}", wait))
-                await asyncio.sleep(wait)
-            else:
-                return
+        self._standing.entered(worker_id)
 
     def _start(self, claims: list[Claim]) -> None:
         if self._closing:  # they were on their way when the worker began to close
@@ -184,6 +257,12 @@ class Worker:
         if self._closing:  # they were in quarantine when the worker began to close
             self._give_back(claims)
         else:
+            self._gatekeeper.start(claims)
+
+    def _begin(self, claims: Sequence[Claim]) -> None:
+        if self._closing:  # they stood before a gate when the worker began to close
+            self._give_back(claims)
+        else:
             self._executor.start(claims)
 
     def _give_back(self, claims: Sequence[Claim]) -> None:
@@ -191,14 +270,20 @@ class Worker:
             self._acknowledger.add(released(claim))
 
     def _is_running(self, claim: Claim) -> bool:
-        return self._executor.find(claim.job_id, claim.token) is not None
+        return self._gatekeeper.is_waiting(claim) or self._executor.find(claim.job_id, claim.token) is not None
 
     def _has_room(self) -> bool:
         return (
-            self._acknowledger.backlog < self._settings.unacknowledged
+            not self._standing.is_quiet()
+            and self._pauses.are_known
+            and self._acknowledger.backlog < self._settings.unacknowledged
             and self._executor.thread_backlog < self._settings.threads
             and self._executor.process_backlog < self._settings.isolated
         )
+
+    def _in_full(self) -> None:
+        """Nothing holds this worker back any more."""
+        self._standing.opened()
 
     def _freed(self) -> None:
         self._fetcher.freed()
@@ -207,6 +292,17 @@ class Worker:
         running = self._executor.find(request.job_id, request.token)
         if running is not None:
             self._executor.stop(running, Stop.CANCELLED, request.why)
+
+    def _heed_operator(self, wants_quiet: bool) -> None:
+        if wants_quiet:
+            self._standing.quiet(BY_OPERATOR)
+        else:
+            self._standing.loud(BY_OPERATOR)
+        self._standing.show()
+
+    def _heed_pauses(self) -> None:
+        self._slots.paused = self._pauses.queues
+        self._fetcher.wake()
 
     def _recycle(self, why: str) -> None:
         if not self._stop.is_set():
@@ -218,6 +314,8 @@ class Worker:
         """Everything held under the old id is lost: stop it, and begin again under a new one."""
         self._emitter.emit(WorkerLost(self.name, self._worker_id or 0, self.running))
         self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = None
+        self._standing.entered(None)
+        self._watchdog.heartbeat = None
         for running in list(self._executor.running):
             self._executor.stop(running, Stop.LOST)
         self._background(self._enter_again())
@@ -234,44 +332,34 @@ class Worker:
                 return
 
     async def _close(self) -> None:
+        settings = self._settings
+        deadline, given_back = self._loop.time() + settings.stop_timeout.total_seconds(), self._executor.released
         self._closing = True
         self._fetcher.stop()
-        self._executor.announce_closing()
-        await self._wait_until(
-            lambda: self._hurried or not self._executor.running, self._settings.stop_timeout.total_seconds()
+        self._gatekeeper.stop()
+        self._timekeeping.stop()
+        self._standing.closing()
+        self._emitter.emit(WorkerClosing(self.name, self.running, settings.stop_timeout.total_seconds()))
+        await Closing(self._executor, settings, lambda: self._hurried).run()
+        deadline = max(deadline, self._loop.time() + settings.grace.total_seconds() + _SHORTEST_LIMIT)
+        await record_all(
+            *(self.name, self._fetcher, self._quarantine, self._gatekeeper),
+            *(self._acknowledger, self._emitter, deadline),
         )
-        left = list(self._executor.running)
-        for running in left:
-            self._executor.stop(running, Stop.CLOSING)
-        still = self._settings.grace.total_seconds() + 1
-        await self._wait_until(lambda: not any(not running.given_up for running in self._executor.running), still)
-        with suppress(TimeoutError):  # to cut a claim off would leave jobs that nobody knows to hold
-            await asyncio.wait_for(self._fetcher.settle(), still)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._quarantine.settle(), still)
-        await self._quarantine.close()
-        try:
-            await asyncio.wait_for(self._acknowledger.drain(), max(self._settings.stop_timeout.total_seconds(), still))
-        except TimeoutError:
-            self._emitter.emit(RecordsLeft(self.name, self._acknowledger.backlog))
-        for loop in self._loops:
-            loop.stop()
-        for task in self._tasks:
+        await settle_gates(self._reports, deadline)
+        for task in reversed(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_loops(self._loops, self._emitter, deadline)
         await self._executor.close()
+        await self._standing.close()
+        self._watchdog.heartbeat = None
         if self._heartbeat is not None:
             await self._heartbeat.stop()
         if self._worker_id is not None:
             with suppress(StoreError):
                 await self._store.retire(self._worker_id)
-        self._emitter.emit(WorkerClosed(self.name, self._executor.finished, len(left)))
-
-    @staticmethod
-    async def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
-        deadline = asyncio.get_running_loop().time() + seconds
-        while not condition() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - closing is rare
-            await asyncio.sleep(0.01)
+        self._emitter.emit(WorkerClosed(self.name, self._executor.finished, self._executor.released - given_back))
 
     def _background(self, coroutine: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = self._loop.create_task(coroutine)

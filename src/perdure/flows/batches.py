@@ -1,0 +1,72 @@
+"""Batches and chains: what our own handlers do for calls that were made outside any handler.
+
+Both are parents like any other. Nothing is known here of the kinds of their children: results go from one to the next
+as the JSON that they are, and are read by the handler that gets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from perdure.domain.flow import OnEnd
+from perdure.domain.ids import JobId
+from perdure.domain.job import NewJob
+from perdure.domain.plan import Planned
+from perdure.domain.verdicts import Permanent, Verdict
+from perdure.errors import ChildrenFailed
+from perdure.flows.children import gather, plain_order, spawn
+from perdure.flows.family import ChildResult, Failures, Family
+from perdure.flows.journal import Journal
+from perdure.kinds.encoding import encode
+
+_NOBODY: Final = JobId("")  # the parent gives its children their ids
+
+
+class BatchOutcome(Struct, frozen=True, kw_only=True):
+    """What became of a batch; `then` is the job that came after it."""
+
+    total: int
+    succeeded: int
+    failed: int
+    then: JobId | None = None
+
+
+async def run_batch(journal: Journal, calls: Sequence[Planned], then: Planned | None, name: str | None) -> BatchOutcome:
+    """Run all calls at once, and the one that comes after them when they are final, whatever became of them."""
+    jobs = [call.made(_NOBODY) for call in calls]
+    key = journal.key("calls", "batch")
+    results: list[ChildResult[Any]] = await gather(journal, key, plain_order(jobs, Failures.COLLECT))
+    succeeded = sum(result.ok for result in results)
+    outcome = BatchOutcome(total=len(results), succeeded=succeeded, failed=len(results) - succeeded)
+    if then is None:
+        return outcome
+    after = _with_meta(then.made(_NOBODY, encode(results)), journal.claim.job_id, name, outcome)
+    key = journal.key("then", "batch")
+    family: Family[Any] = await spawn(journal, key, (), plain_order([after], Failures.RAISE, OnEnd.KEEP))
+    return replace(outcome, then=family.ids[0])
+
+
+async def run_chain(journal: Journal, stages: Sequence[Planned]) -> Raw:
+    """Run one call after the other; the result of the last one."""
+    before: Raw | None = None
+    for stage in stages:
+        job = stage.made(_NOBODY, None if before is None else bytes(before).decode())
+        key = journal.key("stage", "chain")
+        (before,) = await gather(journal, key, plain_order([job], Failures.RAISE))
+    return before or Raw(b"null")
+
+
+def ends_chain(error: BaseException) -> Verdict | None:
+    """A chain of which one failed is dead: trying it again would only find the same."""
+    return Permanent(str(error)) if isinstance(error, ChildrenFailed) else None
+
+
+def _with_meta(job: NewJob, batch: JobId, name: str | None, outcome: BatchOutcome) -> NewJob:
+    told = {"id": batch, "name": name, "total": outcome.total, "succeeded": outcome.succeeded, "failed": outcome.failed}
+    given = msgspec.json.decode(job.meta, type=dict[str, Any]) if job.meta else {}
+    return replace(job, meta=encode(given | {"batch": told}))

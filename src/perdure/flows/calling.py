@@ -1,0 +1,92 @@
+"""How the function of a step is called, wherever its handler runs.
+
+An async function is awaited by an async handler, and runs on the worker's event loop for a sync one. A plain function
+runs in the thread of a sync handler, and in a thread of its own for an async one: it may block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from perdure.domain.duration import Duration, format_duration, parse_duration
+from perdure.errors import ArgumentError
+from perdure.flows.journal import INSIDE, Journal
+from perdure.kinds.kind import is_async
+
+
+class Calling:
+    """A function with its arguments, to be called once or again and again under the name of a step."""
+
+    def __init__(
+        self,
+        key: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        timeout: Duration | None = None,
+    ) -> None:
+        if not callable(function):
+            raise ArgumentError(f"function of step {key!r}", f"must be callable, got {function!r}")
+        self._is_async = is_async(function)
+        if timeout is not None and not self._is_async:
+            raise ArgumentError(
+                f"timeout of step {key!r}",
+                "needs an async function: a plain one cannot be stopped; give the whole job a timeout and isolate=True",
+            )
+        self._timeout = None if timeout is None else parse_duration("timeout", timeout)
+        self._key = key
+        self.function = function
+        self._call = partial(function, *args, **kwargs) if args or kwargs else function
+
+    async def once(self, journal: Journal) -> Any:
+        """Call it, and give what it returns or raises."""
+        before = INSIDE.set(self._key)
+        try:
+            in_place = self._is_async or journal.blocking
+            result = self._call() if in_place else await _in_thread(self._call)
+            if inspect.isawaitable(result):
+                waiting = _limited(result, self._timeout, self._key)
+                return await journal.reach(waiting)
+            return result
+        finally:
+            INSIDE.reset(before)
+
+
+async def _limited(result: Awaitable[Any], limit: timedelta | None, key: str) -> Any:
+    if limit is None:
+        return await result
+    scope = asyncio.timeout(limit.total_seconds())
+    try:
+        async with scope:
+            return await result
+    except TimeoutError:
+        if scope.expired():
+            raise TimeoutError(f"step {key} exceeded its time limit of {format_duration(limit)}") from None
+        raise
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """Call it in a daemon thread: one that never ends cannot keep the process alive."""
+    answer: Future[Any] = Future()
+    answer.set_running_or_notify_cancel()  # so that who is told to stop leaves it behind
+
+    def run() -> None:
+        try:
+            result = call()
+        except StopIteration as error:  # which no future can carry
+            answer.set_exception(RuntimeError(f"a step raised StopIteration: {error}"))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the step was taken
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), name="perdure-step", daemon=True).start()
+    return await asyncio.wrap_future(answer)

@@ -1,0 +1,26 @@
+"""What is emitted, as it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perdure.errors import PayloadError
+from perdure.flows.journal import checked_name
+from perdure.kinds.encoding import encode
+
+
+def event_payload(event: str, payload: Any, limit: int) -> str | None:
+    """The JSON of an event's payload; a name or a payload that cannot be kept is refused."""
+    checked_name("event", event)
+    if payload is None:
+        return None
+    try:
+        text = encode(payload)
+    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        raise PayloadError(f"payload of event {event}", f"cannot be stored as JSON: {error}") from error
+    if (size := len(text.encode())) > limit:
+        raise PayloadError(
+            f"payload of event {event}",
+            f"has {size} bytes as JSON, {limit} are allowed; store the data elsewhere, emit its key",
+        )
+    return text

@@ -1,0 +1,279 @@
+"""What one attempt knows of its job's steps, and how it takes further ones.
+
+Everything a handler can call that is kept (steps, sleeps, events, polls, children) is written once, as a coroutine over
+this class. In an async handler it is awaited. In a sync handler it is run in the handler's own thread by `at_once`: a
+journal that is `blocking` waits for nothing, it blocks. So code on top of it awaits the journal's own methods only.
+
+The usual shape of such a coroutine:
+
+    key = journal.key("fetch", "ctx.step")              # when it is called, so that numbers follow the order of calls
+    async with journal.busy():                          # as long as it is under way
+        record = await journal.find(key, StepKind.CALL) # from an earlier attempt; a changed handler is refused here
+        ...
+        await journal.save(record)                      # durable when it returns
+        await journal.wait(due_at, Parked(...))         # here if it is short; else the handler is left
+        await journal.park(Parked(...))                 # the handler is left: this never returns
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import Any, Final, NoReturn, Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from perdure.domain.flow import Progress, StepKind, StepRecord
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Parked
+from perdure.errors import ArgumentError, ConflictError, StepError
+from perdure.flows.park import Park, merged
+from perdure.flows.recorder import Recorder
+from perdure.lifecycle.crossing import result_of
+from perdure.policy.failures import storable
+from perdure.policy.jitter import Randomness
+from perdure.policy.triage import Triage
+from perdure.storage.port import Store
+
+Result = TypeVar("Result")
+
+LONGEST_NAME: Final = 200
+LONGEST_NOTE: Final = 500
+_TURNS: Final = 10
+_NOTHING: Final = timedelta(0)
+_WORDS: Final = {
+    StepKind.CALL: "a call (ctx.step)",
+    StepKind.SLEEP: "a sleep (ctx.sleep)",
+    StepKind.EVENT: "a wait for an event (ctx.wait_for, ctx.approval)",
+    StepKind.POLL: "a poll (ctx.poll)",
+    StepKind.FAMILY: "children (ctx.spawn, ctx.gather)",
+}
+
+INSIDE: Final[ContextVar[str | None]] = ContextVar("perdure_step", default=None)
+"""The step whose function is running, if any: nothing that is kept can be called in there."""
+
+
+class Told(Protocol):
+    """How an attempt learns that it should come to an end."""
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether the worker is closing, or the attempt must end."""
+
+    def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
+        """Have this called as soon as that is so."""
+
+
+class Journal:
+    """The steps of one attempt. `started` is when it began on the recorder's monotonic clock."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        recorder: Recorder,
+        told: Told,
+        *,
+        started: float,
+        blocking: bool,
+        triage: Triage | None,
+        random: Randomness,
+    ) -> None:
+        self.claim = claim
+        self.recorder = recorder
+        self.told = told
+        self.blocking = blocking
+        self.triage = triage
+        self.random = random
+        self.spawned = False  # set by whoever spawns children: the transition must say so
+        self.parked: Park | None = None
+        self.is_heard = False  # its progress is to be written, and the recorder knows
+        self._started = started
+        self._names: Counter[str] = Counter()
+        self._records: dict[str, StepRecord] | None = None
+        self._asked: set[str] = set()
+        self._warnings: dict[str, str] = {}
+        self._busy = 0
+        self._wishes: list[Parked] = []
+        self._stirred: asyncio.Event | None = None
+        self._progress: tuple[float, float | None, str | None] | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The database's clock: as of the claim, plus the time measured here."""
+        return self.claim.claimed_at + timedelta(seconds=self.recorder.clock.monotonic() - self._started)
+
+    def key(self, name: str, call: str, *, prefix: str = "") -> str:
+        """The key of the next step of this name: `fetch`, then `fetch#2`; refused inside the function of a step.
+
+        `call` is what the handler has written, for the message.
+        """
+        if (inside := INSIDE.get()) is not None:
+            what = "a step cannot hold another one" if call == "ctx.step" else "waits belong to the handler itself"
+            raise ConflictError(f"{call} inside step {inside!r}: {what}")
+        checked_name("name", name)
+        name = prefix + name
+        self._names[name] += 1
+        used = self._names[name]
+        return name if used == 1 else f"{name}#{used}"
+
+    @asynccontextmanager
+    async def busy(self) -> AsyncIterator[None]:
+        """One call under way; a park of this attempt waits for all others."""
+        if self.parked is not None:
+            raise self.parked
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._stir()
+
+    async def find(self, key: str, kind: StepKind) -> StepRecord | None:
+        """What is kept under this key; None: nothing yet. Refuses a record of another kind: the handler has changed."""
+        if self._records is None:
+            loaded = await self.reach(self.recorder.load(self.claim.job_id))
+            if self._records is None:  # else another call has loaded them meanwhile
+                self._records = {record.key: record for record in loaded}
+        self._asked.add(key)
+        record = self._records.get(key)
+        if record is not None and record.kind is not kind:
+            raise StepError(
+                key,
+                f"was kept as {_WORDS[record.kind]} and is now {_WORDS[kind]}: the handler was changed while this job"
+                " was under way; give the new step another name, or enqueue the job anew",
+            )
+        return record
+
+    async def save(self, record: StepRecord) -> None:
+        """Keep a step: durable when it returns. A lost claim stops the attempt."""
+        await self.reach(self.recorder.save(self.claim, record), to_the_end=True)
+        if self._records is not None:
+            self._records[record.key] = record
+
+    async def ask(self, what: str, call: Callable[[Store], Awaitable[Result]]) -> Result:
+        """Ask the store something that is safe to be asked twice, patiently while it is away."""
+        return await self.reach(self.recorder.ask(what, call))
+
+    async def reach(self, coroutine: Coroutine[Any, Any, Result], *, to_the_end: bool = False) -> Result:
+        """Run a coroutine on the worker's event loop, from wherever the handler is."""
+        if not self.blocking:
+            return await coroutine
+        try:
+            future = asyncio.run_coroutine_threadsafe(coroutine, self.recorder.loop)
+        except RuntimeError:
+            coroutine.close()
+            raise ConflictError("the worker of this attempt has closed: its job went back to the queue") from None
+        return result_of(future, to_the_end=to_the_end)
+
+    async def wait(self, until: datetime, parked: Parked) -> None:
+        """Wait until then: here if it is short, else the handler is left and its job parked as `parked` says.
+
+        A short wait is cut by the closing of the worker, and becomes a park.
+        """
+        left = until - self.now
+        if left <= _NOTHING:
+            return
+        if left > self.recorder.short_wait or await self._cut_short(left):
+            await self.park(replace(parked, after=max(until - self.now, _NOTHING)))
+
+    async def park(self, parked: Parked) -> NoReturn:
+        """Leave the handler: its job is parked, and it is run again when the time or what it awaits has come.
+
+        Other calls of the attempt that are under way (`asyncio.gather`) are waited for, so that nothing that is being
+        done is done twice; several parks become one.
+        """
+        self._wishes.append(parked)
+        self._stir()
+        try:
+            if not self.blocking:
+                await self._all_others_wait()
+        except BaseException:  # told to stop
+            self._wishes.remove(parked)
+            raise
+        if self.parked is None:
+            self.parked = Park(merged(self._wishes))
+            self._stir()
+        raise self.parked
+
+    def warn(self, key: str, warning: str) -> None:
+        """Have the job end "done with warnings", if it is done."""
+        self._warnings[key] = warning
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be said about a job whose handler has returned: steps that were given up, or not asked for."""
+        unasked = [key for key in self._records or {} if key not in self._asked]
+        if not unasked:
+            return tuple(self._warnings.values())
+        told = f"kept steps were not asked for (was the handler changed?): {', '.join(unasked)}"
+        return (*self._warnings.values(), told)
+
+    def show(self, current: float, total: float | None, note: str | None) -> None:
+        """Show how far the attempt is: only remembered here, and written soon."""
+        self._progress = current, total, note
+        if self.is_heard:
+            return
+        self.is_heard = True
+        if self.blocking:
+            with suppress(RuntimeError):  # the worker has closed: nobody looks any more
+                self.recorder.loop.call_soon_threadsafe(self.recorder.hear, self)
+        else:
+            self.recorder.hear(self)
+
+    def last_word(self) -> Progress | None:
+        """How far the attempt is, if it has said so since this was last asked."""
+        self.is_heard = False  # before the look, so that a word from another thread is not missed
+        word, self._progress = self._progress, None
+        if word is None:
+            return None
+        current, total, note = word
+        return Progress(
+            current=current, total=total, note=None if note is None else storable(note, LONGEST_NOTE), at=self.now
+        )
+
+    def _stir(self) -> None:
+        if self._stirred is not None:
+            self._stirred.set()
+
+    async def _all_others_wait(self) -> None:
+        """Wait until every other call under way wants to park, too.
+
+        A few turns of the event loop are left to a task that goes from one call to its next.
+        """
+        turns = 0
+        while self.parked is None and turns < _TURNS:
+            if self._busy > len(self._wishes):
+                self._stirred = self._stirred or asyncio.Event()
+                self._stirred.clear()
+                await self._stirred.wait()
+                turns = 0
+            else:
+                await asyncio.sleep(0)
+                turns += 1
+
+    async def _cut_short(self, span: timedelta) -> bool:
+        """Wait here; whether the attempt was told to come to an end before the time was over."""
+        seconds = span.total_seconds()
+        if self.blocking:
+            raised = threading.Event()
+            with self.told.calling(raised.set):
+                return raised.wait(seconds)
+        loop, stirred = asyncio.get_running_loop(), asyncio.Event()
+        with self.told.calling(lambda: loop.call_soon_threadsafe(stirred.set)), suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await stirred.wait()
+        return self.told.is_raised
+
+
+def checked_name(field: str, name: object) -> None:
+    """Refuse a name that cannot be kept, or would be taken for another."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ArgumentError(field, f"must be a word or two, got {name!r}")
+    if len(name) > LONGEST_NAME:
+        raise ArgumentError(field, f"must have at most {LONGEST_NAME} characters, got {len(name)}")
+    if "#" in name:
+        raise ArgumentError(field, f"must not hold '#', which numbers repeated names, got {name!r}")

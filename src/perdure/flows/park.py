@@ -1,0 +1,61 @@
+"""How an attempt ends that waits: its handler is left by an exception, and run again when what it waits for is there.
+
+`Park` is no `Exception`, so that a handler's `except Exception` lets it through; `finally` and `with` blocks run as
+ever. Several waits at once (`asyncio.gather`) park together: see `merged`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from perdure.domain.outcome import Parked
+
+LOOK_ROUND: Final = timedelta(seconds=30)
+"""A job that waits for several things at once is woken by the first of them, and looks for the others this often."""
+
+
+class Park(BaseException):
+    """Leaves a handler whose job is to wait; `parked` says for what."""
+
+    def __init__(self, parked: Parked) -> None:
+        super().__init__(parked.reason)
+        self.parked = parked
+
+
+def merged(wishes: Iterable[Parked]) -> Parked:
+    """One park for all of these: until the first of their times, or until what the first of them waits for is there."""
+    first, *others = wishes
+    if not others:
+        return first
+    awaiting = [wish for wish in (first, *others) if wish.event or wish.family]
+    times = [wish.after for wish in (first, *others) if wish.after is not None]
+    if len(awaiting) > 1:
+        times.append(LOOK_ROUND)
+    return replace(awaiting[0] if awaiting else first, after=min(times, default=None))
+
+
+def parked_in(error: BaseException) -> Parked | None:
+    """What a handler waits for that was left by this; None: it was left for another reason.
+
+    A group, as task groups make them, is a park if it holds nothing but parks, and tasks that were cancelled for them.
+    """
+    if isinstance(error, Park):
+        return error.parked
+    if not isinstance(error, BaseExceptionGroup):
+        return None
+    leaves = [leaf for leaf in _leaves(error) if not isinstance(leaf, asyncio.CancelledError)]
+    parks = [leaf.parked for leaf in leaves if isinstance(leaf, Park)]
+    return merged(parks) if parks and len(parks) == len(leaves) else None
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

@@ -1,0 +1,162 @@
+"""`ctx.poll`: ask an outside system again and again until it has an answer, politely and without holding a worker.
+
+The waits follow a table with jitter; the last one of a round is clipped to the round's end and followed by one last
+poll, so that with 5 s, 15 s, 45 s, 2 min, 5 min within 10 min there are seven: at 0, 5, 20, 65, 185, 485 and 600 s
+(D4). Then the job rests, and a new round begins. Round and count are kept before every wait, so that a restart goes on
+where it was (D5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure.domain import verdicts
+from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.flow import StepKind, StepRecord, StepState
+from perdure.domain.outcome import Parked
+from perdure.domain.states import Reason
+from perdure.errors import ArgumentError, PollTimeout
+from perdure.flows.calling import Calling
+from perdure.flows.journal import Journal
+from perdure.flows.results import read, reader, written
+from perdure.kinds.encoding import encode
+from perdure.policy.backoff import Backoff
+from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
+from perdure.policy.jitter import Jitter
+from perdure.policy.retry import Retry
+from perdure.policy.triage import Triage, judged
+
+EVERY: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
+JITTER: Final = Jitter.ratio(0.2)
+WITHIN: Final = timedelta(minutes=10)
+
+
+class Then(StrEnum):
+    """What follows a round that was over before there was an answer."""
+
+    ROUND = "round"  # another one, after a rest
+    RAISE = "raise"  # PollTimeout
+
+
+class Round(Struct, frozen=True):
+    """Where a poll stands: kept as the result of its step until there is one. `began` None: with the next poll."""
+
+    number: int = 1
+    began: datetime | None = None
+    polls: int = 0
+
+
+class Plan:
+    """How often to ask, and for how long."""
+
+    def __init__(
+        self,
+        every: Backoff = EVERY,
+        jitter: Jitter = JITTER,
+        within: Duration = WITHIN,
+        rest: Duration | None = None,
+        deadline: Duration | datetime | None = None,
+        then: Then | str = Then.ROUND,
+    ) -> None:
+        self._retry = Retry(attempts=None, backoff=every, jitter=jitter, within=parse_duration("within", within))
+        self._rest = None if rest is None else parse_duration("rest", rest)
+        if isinstance(deadline, datetime) and deadline.tzinfo is None:
+            raise ArgumentError("deadline", f"must say its time zone, got {deadline!r}; use datetime.now(UTC) + …")
+        self._deadline = (
+            deadline if deadline is None or isinstance(deadline, datetime) else parse_duration("deadline", deadline)
+        )
+        if then not in tuple(Then):
+            raise ArgumentError("then", f'must be "round" or "raise", got {then!r}')
+        self._then = Then(then)
+
+    def after(self, record: StepRecord, journal: Journal, error: Exception, asked: timedelta | None) -> StepRecord:
+        """The step after one more poll without an answer; without a due time, it is time for PollTimeout."""
+        now, this = journal.now, _round_of(record)
+        began, polls = this.began or now, this.polls + 1
+        note = storable(_said(error), MESSAGE_LIMIT)
+        record = replace(record, tries=record.tries + 1, note=note, due_at=None)
+        wait = self._retry.wait(polls - 1, now - began, journal.random, asked)
+        if wait is not None:
+            due, then = now + wait, Round(this.number, began, polls)
+        elif self._then is Then.RAISE:
+            return replace(record, result=encode(Round(this.number + 1)))
+        else:
+            due = now + (self._retry.backoff.wait(polls) if self._rest is None else self._rest)
+            then = Round(this.number + 1, due)
+        last = self._last_moment(record)
+        if last is not None:
+            if now >= last:
+                return replace(record, result=encode(Round(this.number + 1)))
+            due = min(due, last)
+        return replace(record, due_at=due, result=encode(then))
+
+    def _last_moment(self, record: StepRecord) -> datetime | None:
+        return record.begun_at + self._deadline if isinstance(self._deadline, timedelta) else self._deadline
+
+
+async def poll(journal: Journal, key: str, calling: Calling, plan: Plan) -> Any:
+    """What the function returns at last: kept, or asked for until it is there."""
+    async with journal.busy():
+        record = await journal.find(key, StepKind.POLL)
+        reader(key, calling.function)  # what cannot be read back is refused before it is asked for
+        while record is None or record.state is StepState.BEGUN:
+            if record is None:
+                record = StepRecord(key=key, kind=StepKind.POLL, state=StepState.BEGUN, begun_at=journal.now)
+            elif record.due_at is not None:
+                note = f"{key}, poll {record.tries}: {record.note}"
+                await journal.wait(record.due_at, Parked(Reason.STILL_PENDING.value, note=note))
+            record = await _polled(journal, key, calling, plan, record)
+        return read(key, record.result, calling.function)
+
+
+async def _polled(journal: Journal, key: str, calling: Calling, plan: Plan, record: StepRecord) -> StepRecord:
+    if _round_of(record).began is None:
+        record = replace(record, result=encode(replace(_round_of(record), began=journal.now)))
+    try:
+        result = await calling.once(journal)
+    except Exception as error:
+        asked = _asked(error, journal.triage, journal.now)
+        record = plan.after(record, journal, error, asked)
+        await journal.save(record)
+        if record.due_at is None:
+            raise PollTimeout(key, record.tries, record.note or "") from error
+        return record
+    text = written(key, result)
+    read(key, text, calling.function)
+    record = replace(record, state=StepState.DONE, result=text, tries=record.tries + 1, due_at=None)
+    await journal.save(record)
+    return record
+
+
+def _asked(error: Exception, triage: Triage | None, now: datetime) -> timedelta | None:
+    """The wait that is asked for after a poll that is pending; an error that means anything else is raised (D3).
+
+    Of what the job's triage has no opinion on, that of HTTP clients may have one.
+    """
+    verdict = judged(error, triage) or judged(error, _http_triage())
+    if isinstance(verdict, verdicts.Pending | verdicts.RetryAfter):
+        return verdict.after(now)
+    raise error
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, verdicts.Verdict):
+        return str(error) or "no answer yet"
+    return str(failure_of(error))
+
+
+def _http_triage() -> Callable[[BaseException], verdicts.Verdict | None]:
+    from perdure.policy.http import HttpTriage  # noqa: PLC0415 - slow to load, and few poll
+
+    return HttpTriage(polling=True)
+
+
+def _round_of(record: StepRecord) -> Round:
+    return Round() if record.result is None else msgspec.json.decode(record.result, type=Round)

@@ -1,0 +1,206 @@
+"""The way of steps to the store and back, for all attempts of one worker.
+
+Steps are written in batches: the first goes out at once, and what comes while it is under way goes out together when
+it ends. So a step waits for no timer, and a hundred attempts pay for one commit. Steps are read in the same way.
+
+A step that was begun to be written is written to the end, even if its attempt is told to stop meanwhile: what is done
+must not be done again for want of a record. While the database is away the handler waits, as nothing is gained by
+doing more that cannot be recorded either. A claim that is lost stops the attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from perdure.clock import Clock
+from perdure.domain.flow import Progress, StepRecord, StepWrite
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.errors import ConflictError, StoreRefused, StoreUnavailable
+from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.policy.patience import Patience
+from perdure.storage.port import Store
+
+Result = TypeVar("Result")
+
+SHORT_WAIT: Final = timedelta(seconds=5)
+"""A wait up to this long stays in the process; for a longer one the job is parked."""
+
+PROGRESS_EVERY: Final = 0.5
+_BATCH: Final = 500
+
+
+class Speaker(Protocol):
+    """An attempt that says how far it is."""
+
+    claim: Claim
+
+    def last_word(self) -> Progress | None:
+        """What it said last, once."""
+
+
+class Recorder:
+    """Keeps and finds the steps of attempts; used on the worker's event loop only (`Journal` crosses over to it)."""
+
+    def __init__(self, store: Store, emitter: Emitter, clock: Clock, on_lost: Callable[[Claim], None]) -> None:
+        self.store = store
+        self.clock = clock
+        self.short_wait = SHORT_WAIT
+        self.loop = asyncio.get_running_loop()
+        self.emitter = emitter
+        self._on_lost = on_lost
+        self._writes: list[tuple[StepWrite, asyncio.Future[bool]]] = []
+        self._reads: dict[JobId, asyncio.Future[list[StepRecord]]] = {}
+        self._writing: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._speakers: list[Speaker] = []
+        self._showing: asyncio.Task[None] | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def load(self, job_id: JobId) -> list[StepRecord]:
+        """All steps of a job, in the order in which they were begun."""
+        found = self._reads.get(job_id)
+        if found is None:
+            found = self._reads[job_id] = self.loop.create_future()
+            if self._reading is None:
+                self._reading = self.loop.create_task(self._read_all())
+        return await asyncio.shield(found)
+
+    async def save(self, claim: Claim, step: StepRecord) -> None:
+        """Keep a step: durable when it returns. A lost claim stops the attempt, and ConflictError is raised."""
+        kept: asyncio.Future[bool] = self.loop.create_future()
+        self._writes.append((StepWrite(claim, step), kept))
+        if self._writing is None:
+            self._writing = self.loop.create_task(self._write_all())
+        try:
+            is_kept = await asyncio.shield(kept)
+        except asyncio.CancelledError:
+            await asyncio.wait({kept})
+            if not kept.cancelled():
+                kept.exception()  # seen: whoever asked to stop is heard first
+            raise
+        self.demand(claim, held=is_kept)
+
+    def demand(self, claim: Claim, *, held: bool) -> None:
+        """Stop the attempt, and raise ConflictError, if its claim turned out not to be `held` any more."""
+        if not held:
+            self._on_lost(claim)
+            raise ConflictError(
+                f"this attempt of job {claim.job_id} has lost its claim: another one may run already; stop at once"
+            )
+
+    async def ask(self, what: str, call: Callable[[Store], Awaitable[Result]]) -> Result:
+        """Ask the store something, as often as it takes while it is away; `what` names it in the log.
+
+        What is asked must be safe to be asked twice.
+        """
+        patience = Patience()
+        while True:
+            try:
+                answer = await call(self.store)
+            except (StoreUnavailable, StoreRefused) as error:
+                wait = patience.failed().total_seconds()
+                self.emitter.emit(StoreTrouble(what, f"{type(error).__name__}: {error}", wait))
+                await asyncio.sleep(wait)
+                continue
+            if failures := patience.succeeded():
+                self.emitter.emit(StoreRecovered(what, failures))
+            return answer
+
+    def hear(self, speaker: Speaker) -> None:
+        """Show how far an attempt is, soon: only the last word of each half second is written."""
+        self._speakers.append(speaker)
+        if self._showing is None:
+            self._showing = self.loop.create_task(self._show_all())
+
+    async def show_now(self) -> None:
+        """Write every word on progress that is not written yet."""
+        async with self._one_at_a_time:  # so that words under way are written, too, when it returns
+            speakers, self._speakers = self._speakers, []
+            words = {
+                speaker.claim.job_id: (speaker.claim, word)
+                for speaker in speakers
+                if (word := speaker.last_word()) is not None
+            }
+            if not words:
+                return
+            try:
+                await self.store.save_progress(words)
+            except Exception as error:  # noqa: BLE001 - a later word makes up for it; nothing of value is lost
+                self.emitter.emit(StoreTrouble("progress", f"{type(error).__name__}: {error}", PROGRESS_EVERY))
+
+    async def close(self) -> None:
+        """Let go of what is under way: the attempts that still wait for it were given up."""
+        tasks = [task for task in (self._writing, self._reading, self._showing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _show_all(self) -> None:
+        try:
+            while self._speakers:
+                await self.show_now()
+                await asyncio.sleep(PROGRESS_EVERY)
+        finally:
+            self._showing = None
+
+    async def _write_all(self) -> None:
+        batch: list[tuple[StepWrite, asyncio.Future[bool]]] = []
+        try:
+            while self._writes:
+                batch, self._writes = self._writes[:_BATCH], self._writes[_BATCH:]
+                await self._write(batch)
+        except asyncio.CancelledError:  # the worker has closed
+            for _, kept in batch + self._writes:
+                kept.cancel()
+            raise
+        finally:
+            self._writing = None
+
+    async def _write(self, batch: list[tuple[StepWrite, asyncio.Future[bool]]]) -> None:
+        writes = [write for write, _ in batch]
+        try:
+            answers = await self.ask("save steps", lambda store: store.save_steps(writes))
+        except Exception as error:  # noqa: BLE001 - it is raised where the step was taken
+            if len(batch) == 1:
+                _fail(batch[0][1], error)
+                return
+            for one in batch:  # a bad one must not take the others with it
+                await self._write([one])
+            return
+        for (_, kept), answer in zip(batch, answers, strict=True):
+            if not kept.done():
+                kept.set_result(answer)
+
+    async def _read_all(self) -> None:
+        wanted: dict[JobId, asyncio.Future[list[StepRecord]]] = {}
+        try:
+            while self._reads:
+                wanted, self._reads = self._reads, {}
+                await self._read(wanted)
+        except asyncio.CancelledError:  # the worker has closed
+            for found in (wanted | self._reads).values():
+                found.cancel()
+            raise
+        finally:
+            self._reading = None
+
+    async def _read(self, wanted: dict[JobId, asyncio.Future[list[StepRecord]]]) -> None:
+        try:
+            found = await self.ask("load steps", lambda store: store.steps(list(wanted)))
+        except Exception as error:  # noqa: BLE001 - it is raised where a step was asked for
+            for future in wanted.values():
+                _fail(future, error)
+            return
+        for job_id, future in wanted.items():
+            if not future.done():
+                future.set_result(found.get(job_id, []))
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # seen, even if whoever waited has been told to stop

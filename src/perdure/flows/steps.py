@@ -1,0 +1,99 @@
+"""`ctx.step`: a function that is called once, whatever fails later (E3).
+
+Its result is kept before the handler gets it, and answers for the function from then on. A function that fails may have
+retries of its own: they are counted over restarts, and cost the job no attempt. After the last of them the error is
+raised in the handler, and the job's own retry decides; one that is optional is given up instead (E4).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from perdure.domain.flow import StepKind, StepRecord, StepState
+from perdure.domain.outcome import Failed, Parked, Permanent
+from perdure.domain.states import Reason
+from perdure.errors import StepError
+from perdure.flows.calling import Calling
+from perdure.flows.journal import Journal
+from perdure.flows.results import read, reader, written
+from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.retry import RetrySource, read_policy
+from perdure.policy.triage import classify
+
+
+async def take_step(
+    journal: Journal, key: str, calling: Calling, *, optional: bool = False, retry: RetrySource | None = None
+) -> Any:
+    """The result of a step: kept, or made now and then kept. None for an optional one that was given up."""
+    async with journal.busy():
+        record = await journal.find(key, StepKind.CALL)
+        while record is None or record.state is StepState.BEGUN:
+            if record is not None and record.due_at is not None and retry is not None:
+                note = f"step {key}: {record.note}"
+                await journal.wait(record.due_at, Parked(Reason.STEP_FAILED.value, note=note))
+            record = await _tried(journal, key, calling, record, optional=optional, retry=retry)
+        if record.state is StepState.GIVEN_UP:
+            if not optional:
+                raise StepError(
+                    key,
+                    f"was optional when it gave up ({record.note}), and is not any more;"
+                    " give the new step another name, or enqueue the job anew",
+                )
+            journal.warn(key, f"step {key} gave up: {record.note}")
+            return None
+        return read(key, record.result, calling.function)
+
+
+async def _tried(
+    journal: Journal,
+    key: str,
+    calling: Calling,
+    record: StepRecord | None,
+    *,
+    optional: bool,
+    retry: RetrySource | None,
+) -> StepRecord:
+    """Call the function once; how far the step is then, which is kept."""
+    reader(key, calling.function)  # what cannot be read back is refused before it is done
+    if record is None:
+        record = StepRecord(key=key, kind=StepKind.CALL, state=StepState.BEGUN, begun_at=journal.now)
+    try:
+        result = await calling.once(journal)
+    except StepError:
+        raise
+    except Exception as error:
+        record = _after_failure(journal, record, error, optional=optional, retry=retry)
+        if record.state is StepState.BEGUN and record.due_at is None:
+            if retry is not None:
+                await journal.save(record)
+            raise
+    else:
+        text = written(key, result)
+        read(key, text, calling.function)
+        record = replace(
+            record, state=StepState.DONE, result=text, tries=record.tries + 1, due_at=None, note=record.note
+        )
+    await journal.save(record)
+    return record
+
+
+def _after_failure(
+    journal: Journal, record: StepRecord, error: Exception, *, optional: bool, retry: RetrySource | None
+) -> StepRecord:
+    """What is kept of a try that failed. Without a time for the next one, the error is to be raised."""
+    outcome = classify(error, journal.triage, now=journal.now)
+    if not isinstance(outcome, Failed | Permanent):  # a word about the whole job: it is none of the step's business
+        return replace(record, due_at=None)
+    note, tries = storable(str(outcome.failure), MESSAGE_LIMIT), record.tries + 1
+    if retry is not None and isinstance(outcome, Failed):
+        rule = read_policy(retry).for_error(outcome.kinds)
+        if rule is not None and not rule.is_last(tries - 1):
+            now = journal.now
+            wait = rule.wait(tries - 1, now - record.begun_at, journal.random, outcome.retry_after)
+            if wait is not None:
+                return replace(record, note=note, tries=tries, due_at=now + wait)
+    if optional:
+        return replace(record, state=StepState.GIVEN_UP, note=note, tries=tries, due_at=None)
+    return replace(record, note=note, tries=0, due_at=None, begun_at=journal.now)  # the next attempt has all tries

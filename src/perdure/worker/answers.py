@@ -1,0 +1,49 @@
+"""One name for both kinds of handlers: awaited in an async one, there already when the call returns in a sync one."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator
+from typing import Any, TypeVar
+
+from perdure.errors import ConflictError
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Answer(Coroutine[Any, Any, T_co]):
+    """What a call on the context gives: `await` it in an async handler; in a sync one it is as good as its value.
+
+    It may be made a task of as well: `asyncio.gather(ctx.step(…), ctx.step(…))`, `TaskGroup.create_task(ctx.step(…))`.
+    """
+
+    def __init__(self, call: str, value: T_co | None = None, coming: Coroutine[Any, Any, T_co] | None = None) -> None:
+        self._call = call
+        self._value = value
+        self._coming = coming
+
+    def __await__(self) -> Generator[Any, None, T_co]:
+        return self._expected().__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Go on, as a task does."""
+        return self._expected().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Be told of an error, as a task does."""
+        return self._expected().throw(*error)
+
+    def close(self) -> None:
+        """Let it never come."""
+        if self._coming is not None:
+            self._coming.close()
+
+    def __bool__(self) -> bool:
+        if self._coming is not None:
+            self._coming.close()
+            raise ConflictError(f"{self._call} in an async handler: write `await {self._call}`")
+        return bool(self._value)
+
+    def _expected(self) -> Coroutine[Any, Any, T_co]:
+        if self._coming is None:
+            raise ConflictError(f"{self._call} in a sync handler: write it without `await`")
+        return self._coming

@@ -1,0 +1,31 @@
+"""A handler that blocks, called in whatever thread the caller is in."""
+
+from __future__ import annotations
+
+from perdure.clock import Clock
+from perdure.domain.outcome import Outcome
+from perdure.flows.park import parked_in
+from perdure.policy.triage import classify
+from perdure.worker.attempt import NOTHING, AttemptInterrupted, done, unreadable
+from perdure.worker.context import CURRENT, Context
+from perdure.worker.running import Running
+
+
+def call_blocking(running: Running, context: Context, clock: Clock) -> Outcome:
+    """Call the handler of an attempt; what became of it, unless it was interrupted, which is raised."""
+    kind = running.kind
+    try:
+        args, kwargs = kind.signature.decode(running.claim.args)
+    except Exception as error:  # noqa: BLE001 - the types of a job's arguments are somebody else's code
+        return unreadable(error)
+    CURRENT.set(context)
+    try:
+        if kind.signature.takes_context:
+            result = kind.handler(context, *args, **kwargs)
+        else:
+            result = kind.handler(*args, **kwargs)
+        return NOTHING if result is None else done(result)
+    except (AttemptInterrupted, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+        return parked_in(error) or classify(error, kind.triage, now=clock.now())

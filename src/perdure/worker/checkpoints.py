@@ -1,0 +1,100 @@
+"""The way of checkpoints to the store: how far an attempt has come, kept for the next one.
+
+A checkpoint that was begun is written to the end, even if its attempt is told to stop meanwhile: what a handler has
+finished must not be done again for want of a record. While the database is away the handler waits, as nothing is
+gained by doing more that cannot be recorded either. A claim that is lost stops the attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from perdure.domain.job import Claim
+from perdure.errors import ConflictError, PayloadError, StoreRefused, StoreUnavailable
+from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.kinds.encoding import encode
+from perdure.lifecycle.crossing import result_of
+from perdure.policy.patience import Patience
+from perdure.storage.port import ClaimStore
+
+CURSOR_LIMIT: Final = 64 * 1024
+
+
+class Checkpoints(Protocol):
+    """Where an attempt keeps how far it has come; False: its claim is lost, and nothing was written."""
+
+    async def keep(self, claim: Claim, cursor: str | None) -> bool:
+        """Durable when it returns."""
+
+    def keep_from_thread(self, claim: Claim, cursor: str | None) -> bool:
+        """The same, for a handler that blocks."""
+
+
+class StoredCheckpoints:
+    """Checkpoints of the attempts of one worker, all written on the worker's event loop."""
+
+    def __init__(self, store: ClaimStore, emitter: Emitter, on_lost: Callable[[Claim], None]) -> None:
+        self._store = store
+        self._emitter = emitter
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+
+    async def keep(self, claim: Claim, cursor: str | None) -> bool:
+        """Durable when it returns."""
+        patience = Patience()
+        while True:
+            try:
+                kept = await self._to_the_end(claim, cursor)
+            except (StoreUnavailable, StoreRefused) as error:
+                wait_for = patience.failed().total_seconds()
+                self._emitter.emit(StoreTrouble("checkpoint", f"{type(error).__name__}: {error}", wait_for))
+                await asyncio.sleep(wait_for)
+                continue
+            if failures := patience.succeeded():
+                self._emitter.emit(StoreRecovered("checkpoint", failures))
+            if not kept:
+                self._on_lost(claim)
+            return kept
+
+    def keep_from_thread(self, claim: Claim, cursor: str | None) -> bool:
+        """The same, for a handler that blocks."""
+        keeping = self.keep(claim, cursor)
+        try:
+            return result_of(asyncio.run_coroutine_threadsafe(keeping, self._loop))
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+            keeping.close()
+            raise ConflictError("the worker of this attempt has closed: its job went back to the queue") from None
+
+    async def _to_the_end(self, claim: Claim, cursor: str | None) -> bool:
+        writing = self._loop.create_task(_written(self._store, claim, cursor))
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait({writing})
+            if not writing.cancelled():
+                writing.exception()  # seen: whoever asked to stop is heard first
+            raise
+
+
+async def _written(store: ClaimStore, claim: Claim, cursor: str | None) -> bool:
+    return await store.checkpoint(claim, cursor)
+
+
+def cursor_text(cursor: Any) -> str | None:
+    """The JSON of a cursor; None takes a checkpoint back."""
+    if cursor is None:
+        return None
+    try:
+        text = encode(cursor)
+    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        raise PayloadError("cursor", f"cannot be stored as JSON: {error}") from error
+    if (size := len(text.encode())) > CURSOR_LIMIT:
+        raise PayloadError(
+            "cursor",
+            f"has {size} bytes as JSON, {CURSOR_LIMIT} are allowed; keep where to go on, and the data elsewhere",
+        )
+    return text

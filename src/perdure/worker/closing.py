@@ -1,0 +1,107 @@
+"""❀ How the attempts of a closing worker come to their end, and when (C1, G9).
+
+    0                       the worker is told to stop: it claims nothing more; handlers see `ctx.closing`; what has
+                            not begun (it waits for a thread or a process of its own) goes back at once
+    stop_timeout - grace    whatever still runs is told to stop: tasks are cancelled, threads interrupted, processes
+                            told. A worker that must hurry does this as soon as it is asked to
+    stop_timeout            whatever has not stopped is given up. Its job goes back as all the others do: at no cost,
+                            with its last checkpoint. A process is killed, and may take half a second to be gone
+
+What is left is up to the database: the ends of all attempts are recorded, and the worker is taken off the list. So a
+stop takes 20 s by default if handlers do not listen, and no longer than they need if they do. A stop timeout that is
+shorter than the grace leaves less of the grace, but never less than a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from perdure.errors import StillRunning
+from perdure.events import Emitter, LoopFailed, RecordsLeft
+from perdure.lifecycle.loops import Loops
+from perdure.worker.acknowledger import Acknowledger
+from perdure.worker.executor import Executor
+from perdure.worker.fetcher import Fetcher
+from perdure.worker.gate_reports import GateReports
+from perdure.worker.gatekeeper import Gatekeeper
+from perdure.worker.quarantine import Quarantine
+from perdure.worker.running import Stop
+from perdure.worker.settings import WorkerSettings
+
+_MOMENT: Final = 1.0
+_TO_BE_KILLED: Final = 1.0
+
+
+class Closing:
+    """The last seconds of a worker's attempts."""
+
+    def __init__(self, executor: Executor, settings: WorkerSettings, is_hurried: Callable[[], bool]) -> None:
+        self._executor = executor
+        self._grace = settings.grace.total_seconds()
+        self._stop_timeout = settings.stop_timeout.total_seconds()
+        self._is_hurried = is_hurried
+
+    async def run(self) -> None:
+        """Bring every attempt to its end, one way or another."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._stop_timeout
+        self._executor.announce_closing()
+        await _wait_until(lambda: self._is_hurried() or not self._executor.running, self._stop_timeout - self._grace)
+        for running in list(self._executor.running):
+            self._executor.stop(running, Stop.CLOSING)
+        await _wait_until(self._is_over, min(self._grace, max(deadline - loop.time(), _MOMENT)))
+        self._executor.give_up_rest()
+        await _wait_until(self._is_over, _TO_BE_KILLED)
+
+    def _is_over(self) -> bool:
+        return all(running.given_up for running in self._executor.running)
+
+
+async def record_all(
+    name: str,
+    fetcher: Fetcher,
+    quarantine: Quarantine,
+    gatekeeper: Gatekeeper,
+    acknowledger: Acknowledger,
+    emitter: Emitter,
+    deadline: float,
+) -> None:
+    """Give the database until then, by the event loop's clock, to take what is to be recorded."""
+    with suppress(TimeoutError):  # to cut a claim off would leave jobs that nobody knows to hold
+        async with asyncio.timeout_at(deadline):
+            await fetcher.settle()
+            await quarantine.settle()
+            await gatekeeper.settle()
+    await quarantine.close()
+    await gatekeeper.close()
+    try:
+        async with asyncio.timeout_at(deadline):
+            await acknowledger.drain()
+    except TimeoutError:
+        emitter.emit(RecordsLeft(name, acknowledger.backlog))
+
+
+async def settle_gates(reports: GateReports, deadline: float) -> None:
+    """Give the database until then to hear what is owed to gates; who is not woken looks again by itself."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline):
+            await reports.settle()
+    await reports.close()
+
+
+async def end_loops(loops: Loops, emitter: Emitter, deadline: float) -> None:
+    """Give the ticks that are under way until then to end, and say which have not."""
+    try:
+        await loops.wait_for_completion(max(deadline - asyncio.get_running_loop().time(), 0.0))
+    except StillRunning as error:
+        emitter.emit(LoopFailed("closing", str(error)))
+
+
+async def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while not condition() and loop.time() < deadline:  # noqa: ASYNC110 - closing is rare
+        await asyncio.sleep(0.01)

@@ -1,0 +1,249 @@
+"""The part of the context whose calls are kept: what was done is not done again, and what waits holds no worker.
+
+Each call is a coroutine over the attempt's journal (`perdure.flows`). An async handler gets it as an `Answer` to be
+awaited; for a sync handler it is run on the spot, and the call gives the value itself: `SyncContext` says so to type
+checkers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime
+from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overload
+
+from perdure.domain.approval import Approval, approval_event
+from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.ids import JobId
+from perdure.errors import ArgumentError, ConflictError
+from perdure.flows import polling, waiting
+from perdure.flows.calling import Calling
+from perdure.flows.journal import Journal
+from perdure.flows.steps import take_step
+from perdure.lifecycle.at_once import at_once
+from perdure.policy.backoff import Backoff
+from perdure.policy.jitter import Jitter
+from perdure.policy.retry import RetrySource
+from perdure.worker.answers import Answer
+from perdure.worker.effects import AttemptEffects
+
+P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
+
+
+class FlowCalls:
+    """What a handler can do that is kept, for whichever attempt comes next."""
+
+    __slots__ = ("_blocking", "_open_journal", "effects", "opened")
+
+    _blocking: bool
+    _open_journal: Callable[[], Journal] | None
+    opened: Journal | None  # the journal, once the handler has done something that is kept
+    effects: AttemptEffects | None
+
+    @property
+    def job_id(self) -> JobId:
+        """The job's id."""
+        raise NotImplementedError
+
+    @overload
+    def step(
+        self, name: str, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Answer[T]: ...
+    @overload
+    def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]: ...
+    @overload
+    def step(
+        self,
+        name: str,
+        function: Callable[[*Ts], Awaitable[T]],
+        /,
+        *args: *Ts,
+        optional: Literal[True],
+        retry: RetrySource | None = None,
+        timeout: Duration | None = None,
+    ) -> Answer[T | None]: ...
+    @overload
+    def step(
+        self,
+        name: str,
+        function: Callable[[*Ts], T],
+        /,
+        *args: *Ts,
+        optional: Literal[True],
+        retry: RetrySource | None = None,
+    ) -> Answer[T | None]: ...
+    @overload
+    def step(
+        self,
+        name: str,
+        function: Callable[[*Ts], Awaitable[T]],
+        /,
+        *args: *Ts,
+        optional: Literal[False] = False,
+        retry: RetrySource | None = None,
+        timeout: Duration | None = None,
+    ) -> Answer[T]: ...
+    @overload
+    def step(
+        self,
+        name: str,
+        function: Callable[[*Ts], T],
+        /,
+        *args: *Ts,
+        optional: Literal[False] = False,
+        retry: RetrySource | None = None,
+    ) -> Answer[T]: ...
+    def step(  # type: ignore[misc] # mypy does not see that *args: Any takes *Ts
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        optional: bool = False,
+        retry: RetrySource | None = None,
+        timeout: Duration | None = None,
+        **kwargs: Any,
+    ) -> Answer[Any]:
+        """Call a function once, whatever fails later: its result is kept before this returns, and answers from then on.
+
+        `await ctx.step("fetch", fetch, url)` in an async handler, without `await` in a sync one. The function may be
+        async or plain. Its result, up to 1 MiB as JSON, comes back as the function is annotated to return it. A name
+        that is used again is numbered in the order of calls: `fetch`, `fetch#2`.
+
+        `retry` are tries of the step's own: they cost the job no attempt, and long waits between them hold no worker.
+        After the last one the error is raised here. With `optional` the step is given up instead: it yields None, and
+        the job ends "done with warnings". `timeout` limits each try of an async function. A function that has a
+        parameter of one of these names is handed over with `functools.partial`.
+        """
+        journal = self._journal_for("ctx.step()")
+        key = journal.key(name, "ctx.step")
+        calling = Calling(key, function, args, kwargs, timeout)
+        return self._answer("ctx.step()", take_step(journal, key, calling, optional=optional, retry=retry))
+
+    def sleep(self, span: Duration) -> Answer[None]:
+        """Go on after so much time: `await ctx.sleep("10m")`. A long sleep holds no worker and outlives restarts."""
+        wait = parse_duration("span", span)
+        journal = self._journal_for("ctx.sleep()")
+        return self._answer("ctx.sleep()", waiting.sleep(journal, journal.key("sleep", "ctx.sleep"), wait))
+
+    @overload
+    def wait_for(self, event: str, timeout: Duration | None = None) -> Answer[Any]: ...
+    @overload
+    def wait_for(self, event: str, timeout: Duration | None = None, *, as_type: type[T]) -> Answer[T]: ...
+    def wait_for(self, event: str, timeout: Duration | None = None, *, as_type: type[Any] | None = None) -> Answer[Any]:
+        """Wait until somebody has emitted this event (`app.emit`), and give its payload, as a value of `as_type`.
+
+        An event that was emitted before is there at once. EventTimeout is raised if it has not come in time.
+        """
+        limit = None if timeout is None else parse_duration("timeout", timeout)
+        journal = self._journal_for("ctx.wait_for()")
+        key = journal.key(event, "ctx.wait_for", prefix="event:")
+        return self._answer("ctx.wait_for()", waiting.wait_for(journal, key, event, limit, as_type))
+
+    def approval(self, name: str, timeout: Duration | None = None) -> Answer[Approval]:
+        """Wait until an operator has answered (`desk.answer`), and give the answer, which may be no.
+
+        EventTimeout is raised if nobody has answered in time.
+        """
+        limit = None if timeout is None else parse_duration("timeout", timeout)
+        journal = self._journal_for("ctx.approval()")
+        key = journal.key(name, "ctx.approval", prefix="approval:")
+        event = approval_event(self.job_id, key.removeprefix("approval:"))
+        return self._answer("ctx.approval()", waiting.wait_for(journal, key, event, limit, Approval))
+
+    @overload
+    def poll(
+        self,
+        name: str,
+        function: Callable[[*Ts], Awaitable[T]],
+        /,
+        *args: *Ts,
+        every: Backoff = ...,
+        jitter: Jitter = ...,
+        within: Duration = ...,
+        rest: Duration | None = None,
+        deadline: Duration | datetime | None = None,
+        then: Literal["round", "raise"] = "round",
+    ) -> Answer[T]: ...
+    @overload
+    def poll(
+        self,
+        name: str,
+        function: Callable[[*Ts], T],
+        /,
+        *args: *Ts,
+        every: Backoff = ...,
+        jitter: Jitter = ...,
+        within: Duration = ...,
+        rest: Duration | None = None,
+        deadline: Duration | datetime | None = None,
+        then: Literal["round", "raise"] = "round",
+    ) -> Answer[T]: ...
+    def poll(  # type: ignore[misc] # as above
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        every: Backoff = polling.EVERY,
+        jitter: Jitter = polling.JITTER,
+        within: Duration = polling.WITHIN,
+        rest: Duration | None = None,
+        deadline: Duration | datetime | None = None,
+        then: str = "round",
+        **kwargs: Any,
+    ) -> Answer[Any]:
+        """Ask again and again until the function returns; what it returns is kept as by `step`.
+
+        The function raises `Pending()` while there is no answer. Errors that the job's triage judges to be passing, and
+        those of HTTP clients that say "busy" or "unreachable", mean the same, Retry-After included; any other is raised
+        here. The waits follow `every` with `jitter`; the last one of a round is clipped to `within`, and one last poll
+        follows. Then the job rests for `rest` (the next wait of `every`), and a new round begins; with then="raise"
+        PollTimeout is raised instead, as it is when `deadline` over all rounds has passed.
+        """
+        plan = polling.Plan(every, jitter, within, rest, deadline, then)
+        journal = self._journal_for("ctx.poll()")
+        key = journal.key(name, "ctx.poll")
+        calling = Calling(key, function, args, kwargs)
+        return self._answer("ctx.poll()", polling.poll(journal, key, calling, plan))
+
+    def progress(self, current: float, total: float | None = None, note: str | None = None) -> None:
+        """Show how far this job is: `ctx.progress(3, 10, "pages")`. Never awaited, and cheap enough for any loop."""
+        if not _is_number(current):
+            raise ArgumentError("current", f"must be a number, got {current!r}")
+        if total is not None and not _is_number(total):
+            raise ArgumentError("total", f"must be a number or None, got {total!r}")
+        journal = self.opened or self._open("ctx.progress()")
+        journal.show(current, total, note)
+
+    @property
+    def journal(self) -> Journal:
+        """What is kept of this job's doings: for calls that are built on it."""
+        return self.opened or self._open("the journal of an attempt")
+
+    def _journal_for(self, call: str) -> Journal:
+        """The journal for a call that is kept; refused where that would not be true."""
+        if self.effects is not None:
+            raise ConflictError(
+                f"{call} after ctx.transaction(): it would be kept even if the transaction is undone;"
+                " do it first, or let the transaction be the record"
+            )
+        return self.opened or self._open(call)
+
+    def _open(self, call: str) -> Journal:
+        if self._open_journal is None:
+            raise ConflictError(f"{call} needs a worker in the same process: it cannot be used with isolate=True")
+        self.opened = self._open_journal()
+        return self.opened
+
+    def _answer(self, call: str, coroutine: Coroutine[Any, Any, T]) -> Answer[T]:
+        """An answer to be awaited; in a sync handler the value itself."""
+        if self._blocking:
+            return cast("Answer[T]", at_once(coroutine))
+        return Answer(call, coming=coroutine)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -1,0 +1,145 @@
+"""What is owed to gates when an attempt is over: slots for those who wait, and news for breakers.
+
+A slot is free as soon as the acknowledgement is written, because the lease is gone then; whoever waits for it must be
+woken. That is best effort: one who is not woken looks again by itself. A job that was held for want of a slot is
+treated alike once it is parked, since a slot that became free a moment before has not woken it.
+
+A breaker hears of every failure, and of the success of a trial; any other success is no news to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.domain.gate import BreakerCheck, BreakerReport, BreakerState, BreakerView
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Crashed, Done, Failed, Outcome
+from perdure.domain.transition import Transition
+from perdure.errors import StoreError
+from perdure.events import BreakerClosed, BreakerHalfOpen, BreakerOpened, Emitter, StoreTrouble
+from perdure.policy.breaker import note_reports
+from perdure.storage.gates import GateStore
+from perdure.worker.collector import Collector
+
+_BATCH: Final = 1_000
+
+
+class Passage(Struct, frozen=True, gc=False):
+    """What an attempt owes to gates when it is over."""
+
+    slots: tuple[str, ...] = ()  # concurrency keys
+    breaker: BreakerCheck | None = None
+    is_trial: bool = False
+
+
+class GateReports:
+    """Remembers what attempts owe, and pays when their end is known. `on_woken`: jobs may be ready by now."""
+
+    def __init__(self, store: GateStore, emitter: Emitter, on_woken: Callable[[], None]) -> None:
+        self._store = store
+        self._emitter = emitter
+        self._on_woken = on_woken
+        self._owed: dict[tuple[JobId, int], Passage] = {}
+        self._slots: Collector[str] = Collector(self._release, _BATCH)
+        self._news: Collector[tuple[BreakerCheck, BreakerReport]] = Collector(self._report, _BATCH)
+
+    def owe(self, claim: Claim, passage: Passage) -> None:
+        """Remember what is to be done when this claim is over."""
+        self._owed[claim.job_id, claim.token] = passage
+
+    def ended(self, claim: Claim, outcome: Outcome | None) -> None:
+        """An attempt is over; None: the store knows already, or does not want to know any more."""
+        if not self._owed:
+            return
+        passage = self._owed.get((claim.job_id, claim.token))
+        if passage is None:
+            return
+        if outcome is None:
+            del self._owed[claim.job_id, claim.token]
+            self._slots.add(passage.slots)
+        elif passage.breaker is not None:
+            self._tell(passage.breaker, claim, outcome, is_trial=passage.is_trial)
+
+    def recorded(self, moves: Sequence[Transition]) -> None:
+        """These are written: their leases are gone."""
+        if not self._owed:
+            return
+        free: list[str] = []
+        for move in moves:
+            passage = self._owed.pop((move.claim.job_id, move.claim.token), None)
+            if passage is not None:
+                free += passage.slots
+        self._slots.add(free)
+
+    async def settle(self) -> None:
+        """Wait until everything that is owed by now was paid, or was given up."""
+        await self._news.settle()
+        await self._slots.settle()
+
+    async def close(self) -> None:
+        """Pay nothing more."""
+        await self._news.close()
+        await self._slots.close()
+
+    def tell_changes(self, before: Mapping[str, BreakerView], after: Sequence[BreakerView]) -> None:
+        """Tell of breakers that are in another state than before."""
+        for view in after:
+            was = before[view.name].state if view.name in before else BreakerState.CLOSED
+            if view.state is was:
+                continue
+            match view.state:
+                case BreakerState.OPEN:
+                    until = None if view.until is None else view.until.isoformat(timespec="seconds")
+                    self._emitter.emit(BreakerOpened(view.name, until, view.note or ""))
+                case BreakerState.HALF_OPEN:
+                    self._emitter.emit(BreakerHalfOpen(view.name))
+                case BreakerState.CLOSED:
+                    self._emitter.emit(BreakerClosed(view.name, view.note or ""))
+
+    def _tell(self, breaker: BreakerCheck, claim: Claim, outcome: Outcome, *, is_trial: bool) -> None:
+        match outcome:
+            case Failed():
+                report = BreakerReport(breaker.name, claim.job_id, succeeded=False, retry_after=outcome.retry_after)
+            case Crashed():
+                report = BreakerReport(breaker.name, claim.job_id, succeeded=False)
+            case Done() if is_trial:
+                report = BreakerReport(breaker.name, claim.job_id, succeeded=True)
+            case _:
+                return
+        self._news.add([(breaker, report)])
+
+    async def _release(self, keys: list[str]) -> None:
+        try:
+            if await self._store.release_gates(set(keys)):
+                self._on_woken()
+        except Exception as error:  # noqa: BLE001 - who waits looks again by itself
+            self._trouble("release gates", error)
+
+    async def _report(self, news: list[tuple[BreakerCheck, BreakerReport]]) -> None:
+        before: dict[str, BreakerView] = {}
+        note = note_reports(news)
+
+        def decide(now: datetime, views: Mapping[str, BreakerView]) -> list[BreakerView]:
+            before.update(views)
+            return note(now, views)
+
+        try:
+            changed = await self._store.report_breakers({report.name for _, report in news}, decide)
+        except StoreError as error:  # a breaker that misses a failure opens a little later
+            self._trouble("report to breakers", error)
+        except Exception as error:  # noqa: BLE001 - one that cannot be told must not keep the others from it
+            if len(news) == 1:
+                self._trouble("report to breakers", error)
+                return
+            for one in news:
+                await self._report([one])
+        else:
+            self.tell_changes(before, changed)
+
+    def _trouble(self, what: str, error: Exception) -> None:
+        self._emitter.emit(StoreTrouble(what, f"{type(error).__name__}: {error}", 0.0))

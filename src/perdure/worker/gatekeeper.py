@@ -1,0 +1,238 @@
+"""Stands between a worker's claims and their start: what a gate, a breaker or a pause holds back goes back at no cost.
+
+Claims that nothing concerns pass at once. The others ask the store in batches: the first goes out at once, and what
+comes while it is under way goes out together when it is answered. They hold a slot meanwhile, so that the worker does
+not claim more than it can run. A closing worker gives them back.
+
+While the database is away they are kept and asked for again; if that takes long they are given back, and whoever is
+there first may try. A request that fails for a reason of its own holds up nobody: it is put off, and says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from perdure.domain.gate import BreakerState, GateChanges, GateRequest, GateState, Held
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Gated, Outcome
+from perdure.domain.states import JobState, Reason
+from perdure.domain.transition import Transition, paused, released
+from perdure.errors import PayloadError, StoreRefused, StoreUnavailable
+from perdure.events import Emitter, JobDied, LoopFailed, StoreRecovered, StoreTrouble
+from perdure.kinds.kind import Kind, Registry
+from perdure.policy.decide import decide
+from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.gatekeeping import CLAIM_LOST, gatekeeper
+from perdure.policy.gates import GatePlan
+from perdure.policy.patience import Patience
+from perdure.storage.gates import GateStore
+from perdure.worker.attempt import bad_arguments
+from perdure.worker.collector import Collector
+from perdure.worker.gate_reports import GateReports, Passage
+from perdure.worker.near_limits import NearLimits
+from perdure.worker.pauser import Pauses
+from perdure.worker.slots import Slots
+
+_BATCH: Final = 500
+_LONGEST: Final = timedelta(seconds=10)  # that claims are kept while the store gives no answer
+_PUT_OFF: Final = timedelta(seconds=30)
+_WAITS_FOR_SLOT: Final = Reason.CONCURRENCY_REACHED.value
+
+
+class Gatekeeper:
+    """Lets claims through to `start`, or sends them back. `on_free`: one is gone, and its slot is free."""
+
+    def __init__(
+        self,
+        store: GateStore,
+        kinds: Registry,
+        slots: Slots,
+        emitter: Emitter,
+        pauses: Pauses,
+        reports: GateReports,
+        near: NearLimits,
+        *,
+        start: Callable[[Sequence[Claim]], None],
+        acknowledge: Callable[[Transition], None],
+        on_free: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._kinds = kinds
+        self._slots = slots
+        self._emitter = emitter
+        self._pauses = pauses
+        self._reports = reports
+        self._near = near
+        self._start = start
+        self._acknowledge = acknowledge
+        self._on_free = on_free
+        self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH)
+        self._plans: dict[str, GatePlan] = {}
+        self._at_gate: set[tuple[JobId, int]] = set()
+        self._random = random.Random()  # noqa: S311 - hides nothing
+        self._stopping = False
+        self.held: Counter[str] = Counter()
+        """How many claims were held back so far, by reason."""
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait for the store's answer."""
+        return len(self._at_gate)
+
+    def is_waiting(self, claim: Claim) -> bool:
+        """Whether this claim waits for the store's answer."""
+        return (claim.job_id, claim.token) in self._at_gate
+
+    def start(self, claims: Sequence[Claim]) -> None:
+        """Start what nothing holds back; the rest has to ask."""
+        free: list[Claim] = []
+        requests: list[GateRequest] = []
+        for claim in claims:
+            if self._pauses.rules and (why := self._pauses.holding(claim)) is not None:
+                self._send_back(claim, why)
+                continue
+            kind = self._kinds.get(claim.kind)
+            if kind is None or not kind.is_gated:
+                free.append(claim)
+            elif (request := self._request(kind, claim, free)) is not None:
+                requests.append(request)
+        for request in requests:
+            self._at_gate.add((request.claim.job_id, request.claim.token))
+            self._slots.take(request.claim.queue)
+        if free:
+            self._start(free)
+        self._asking.add(requests)
+
+    def stop(self) -> None:
+        """Give back what has not been asked for, and what is let through from now on."""
+        self._stopping = True
+        for request in self._asking.take_back():
+            self._leave(request.claim)
+            self._acknowledge(released(request.claim))
+
+    async def settle(self) -> None:
+        """Wait until every claim was let through or sent back."""
+        await self._asking.settle()
+
+    async def close(self) -> None:
+        """Leave what is not settled to those who rescue."""
+        await self._asking.close()
+
+    def _request(self, kind: Kind, claim: Claim, free: list[Claim]) -> GateRequest | None:
+        """What a claim has to ask for; None: that is settled."""
+        plan = self._plans.get(kind.name)
+        if plan is None:
+            plan = self._plans[kind.name] = GatePlan(kind.name, kind.gates, kind.breaker)
+        arguments: dict[str, Any] = {}
+        if plan.has_keys:
+            try:
+                args, kwargs = kind.signature.decode(claim.args)
+            except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it
+                free.append(claim)
+                return None
+            arguments = dict(zip(kind.signature.names, args, strict=False)) | kwargs
+        try:
+            return plan.request(claim, arguments)
+        except PayloadError as error:
+            self._send_back(claim, bad_arguments(error))
+            return None
+
+    async def _ask(self, batch: list[GateRequest]) -> None:
+        patience, began = Patience(), asyncio.get_running_loop().time()
+        while True:
+            look = _Look(batch)
+            try:
+                answers = await self._store.pass_gates(batch, look.decide)
+            except (StoreUnavailable, StoreRefused) as error:
+                wait = patience.failed().total_seconds()
+                self._emitter.emit(StoreTrouble("gates", f"{type(error).__name__}: {error}", wait))
+                if self._stopping or asyncio.get_running_loop().time() + wait - began > _LONGEST.total_seconds():
+                    self._give_back(batch)
+                    return
+                await asyncio.sleep(wait)
+            except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
+                if len(batch) == 1:
+                    self._put_off(batch[0].claim, error)
+                    return
+                for one in batch:
+                    await self._ask([one])
+                return
+            else:
+                if failures := patience.succeeded():
+                    self._emitter.emit(StoreRecovered("gates", failures))
+                self._answer(batch, answers, look)
+                return
+
+    def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: _Look) -> None:
+        passed: list[Claim] = []
+        for request, held in zip(batch, answers, strict=True):
+            claim = request.claim
+            self._leave(claim)
+            slots = tuple([check.key for check in request.concurrency])
+            if held is None:
+                is_trial = request.breaker is not None and look.is_trial(request.breaker.name, claim)
+                if slots or request.breaker is not None:
+                    self._reports.owe(claim, Passage(slots, request.breaker, is_trial))
+                passed.append(claim)
+            elif held.reason != CLAIM_LOST:
+                if held.reason == _WAITS_FOR_SLOT:
+                    self._reports.owe(claim, Passage(slots))
+                self._send_back(claim, Gated(held.reason, held.note, held.wait))
+        if passed:
+            self._start(passed)
+        if len(passed) < len(batch):
+            self._on_free()
+        self._near.tell(look.changes.warnings)
+        if look.state is not None:
+            self._reports.tell_changes(look.state.breakers, look.changes.breakers)
+
+    def _send_back(self, claim: Claim, outcome: Outcome) -> None:
+        move = decide(claim, outcome, None, claim.claimed_at, self._random)
+        self._acknowledge(move)
+        if isinstance(outcome, Gated):
+            self.held[outcome.reason] += 1
+        if move.to is JobState.DEAD:
+            self._emitter.emit(JobDied.by(move))
+
+    def _give_back(self, batch: list[GateRequest]) -> None:
+        for request in batch:
+            self._leave(request.claim)
+            self._acknowledge(released(request.claim))
+        self._on_free()
+
+    def _put_off(self, claim: Claim, error: Exception) -> None:
+        why = f"its gates could not be asked: {type(error).__name__}: {error}"
+        self._emitter.emit(LoopFailed("gatekeeper", f"job {claim.job_id}: {why}"))
+        self._leave(claim)
+        self._acknowledge(paused(claim, Reason.RELEASED, _PUT_OFF, storable(why, MESSAGE_LIMIT)))
+        self._on_free()
+
+    def _leave(self, claim: Claim) -> None:
+        self._at_gate.discard((claim.job_id, claim.token))
+        self._slots.release(claim.queue)
+
+
+class _Look:
+    """One decision, and what was seen when it was made; the last try counts, if the store needs several."""
+
+    def __init__(self, batch: Sequence[GateRequest]) -> None:
+        self._decide = gatekeeper(batch)
+        self.state: GateState | None = None
+        self.changes = GateChanges()
+
+    def decide(self, state: GateState) -> tuple[list[Held | None], GateChanges]:
+        answers, self.changes = self._decide(state)
+        self.state = state
+        return answers, self.changes
+
+    def is_trial(self, breaker: str, claim: Claim) -> bool:
+        for view in self.changes.breakers:
+            if view.name == breaker:
+                return view.state is BreakerState.HALF_OPEN and claim.job_id in view.trials
+        return False

@@ -1,0 +1,21 @@
+"""Two living workers of one name: nothing is at risk, but people will mix them up."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from perdure.domain.worker import NewWorker
+from perdure.errors import StoreError
+from perdure.events import Emitter, NameShared
+from perdure.lifecycle.identity import is_alive
+from perdure.storage.port import WorkerStore
+
+
+async def tell_of_namesakes(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:
+    """Say so if another process that lives, as far as one can tell from here, has a worker of this name."""
+    with suppress(StoreError):  # it is worth no failure
+        others = [other.process for other in await store.workers() if other.name == me.name and other.dead_at is None]
+        alive = [process for process in others if process != me.process and is_alive(process)]
+        if alive:
+            who = tuple(f"{process.host.partition('/')[0]} pid {process.pid}" for process in alive)
+            emitter.emit(NameShared(me.name, who))

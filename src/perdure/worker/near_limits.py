@@ -1,0 +1,33 @@
+"""Tells of gates that come near their limit (E8), not more than once a minute of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.domain.gate import NearLimit
+from perdure.events import Emitter, GateNearlyFull
+
+_QUIET_FOR: Final = 60.0
+_MOST: Final = 10_000  # keys that are remembered: arguments make them, and there may be any number
+
+
+class NearLimits:
+    """Throttles the warnings of one worker."""
+
+    def __init__(self, emitter: Emitter, clock: Clock) -> None:
+        self._emitter = emitter
+        self._clock = clock
+        self._told: dict[str, float] = {}
+
+    def tell(self, warnings: Iterable[NearLimit]) -> None:
+        """Pass on what was not said a moment ago."""
+        for warning in warnings:
+            now, last = self._clock.monotonic(), self._told.get(warning.gate)
+            if last is not None and now - last < _QUIET_FOR:
+                continue
+            if len(self._told) >= _MOST:
+                self._told.clear()
+            self._told[warning.gate] = now
+            self._emitter.emit(GateNearlyFull(warning.gate, warning.used, warning.limit))

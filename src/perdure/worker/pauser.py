@@ -1,0 +1,83 @@
+"""Knows which jobs operators have paused.
+
+A queue that is paused as a whole is not claimed from, and its jobs stay ready. Jobs of a kind, or with certain
+arguments, are only known once they are claimed: they are put on hold, at no cost, until the pause ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from perdure.domain.gate import Pause
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Gated
+from perdure.domain.states import Reason
+from perdure.events import Emitter
+from perdure.lifecycle.loop import Loop
+from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.pausing import covers
+from perdure.storage.gates import GateStore
+
+
+class Pauses:
+    """The pauses as they were when somebody last looked."""
+
+    def __init__(self) -> None:
+        self.queues: frozenset[str] = frozenset()
+        """Queues of which nothing is to be claimed."""
+        self.rules: tuple[Pause, ...] = ()
+        """The others, which are looked at claim by claim."""
+        self.are_known = False
+
+    def learn(self, pauses: list[Pause]) -> bool:
+        """Take note of the pauses that hold now; whether one of those before has ended."""
+        before = {pause.id for pause in self.rules}
+        self.queues = frozenset(pause.queue for pause in pauses if pause.queue is not None and _is_whole_queue(pause))
+        self.rules = tuple(pause for pause in pauses if not _is_whole_queue(pause))
+        self.are_known = True
+        return not before <= {pause.id for pause in self.rules}
+
+    def holding(self, claim: Claim) -> Gated | None:
+        """Why a claim must not run; None: it may."""
+        for pause in self.rules:
+            wait = None if pause.until is None else pause.until - claim.claimed_at
+            if (wait is None or wait > timedelta(0)) and covers(pause, claim.queue, claim.kind, claim.args):
+                note = f"pause {pause.id}: {pause.why or f'by {pause.actor}'}"
+                return Gated(Reason.ON_HOLD.value, storable(note, MESSAGE_LIMIT), wait)
+        return None
+
+
+class Pauser(Loop[int]):
+    """Looks every second. `on_change`: queues may be claimed from again; `on_end`: jobs on hold may go on."""
+
+    name = "pauser"
+    interval = timedelta(seconds=1)
+
+    def __init__(
+        self,
+        store: GateStore,
+        emitter: Emitter,
+        pauses: Pauses,
+        on_change: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        super().__init__(emitter)
+        self._store = store
+        self._pauses = pauses
+        self._on_change = on_change
+        self._on_end = on_end
+
+    async def tick(self) -> int:
+        """Take note of all pauses; how many there are."""
+        found = await self._store.pauses()
+        queues, were_known = self._pauses.queues, self._pauses.are_known
+        if self._pauses.learn(found):
+            self._on_end()
+        if queues != self._pauses.queues or not were_known:
+            self._on_change()
+        return len(found)
+
+
+def _is_whole_queue(pause: Pause) -> bool:
+    return pause.queue is not None and pause.kind is None and pause.args is None

@@ -1,0 +1,56 @@
+"""What an app has declared for certain times, as a worker keeps it: schedules, periodic functions, backups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from perdure.clock import Clock
+from perdure.domain.schedule import Schedule
+from perdure.events import Emitter
+from perdure.lifecycle.loop import Loop
+from perdure.policy.backup_plan import BackupPlan
+from perdure.policy.timetable import timetable
+from perdure.storage.port import Store
+from perdure.storage.timing import Timed
+from perdure.upkeep.backups import Backups
+from perdure.upkeep.scheduler import Scheduler
+from perdure.worker.periodic import Periodic, PeriodicLoop
+
+
+class Timekeeping:
+    """The loops that make it come true. Schedules made at run time are fired whether any is declared or not."""
+
+    def __init__(
+        self,
+        worker: str,
+        schedules: Sequence[Schedule],
+        periodic: Sequence[Periodic],
+        store: Store,
+        emitter: Emitter,
+        clock: Clock,
+        on_ready: Callable[[], None],
+        backup: BackupPlan | None = None,
+    ) -> None:
+        self._schedules = schedules
+        self._store = store
+        holder = f"{worker} {uuid4().hex[:8]}"  # names alone are not unique, and a process may have two workers
+        scheduler = Scheduler(store, emitter, clock, frozenset(schedule.name for schedule in schedules), on_ready)
+        periodical = [PeriodicLoop.of(one, emitter, store, holder, clock) for one in periodic]
+        self.loops: list[Loop[Any]] = [scheduler, *periodical]
+        if backup is not None:
+            self.loops.append(Backups(store, emitter, backup, holder))
+
+    async def declare(self) -> None:
+        """Enter the declared schedules; raises ConflictError if a schedule made at run time has the name of one."""
+        if self._schedules:
+            now = await self._store.now()
+            await self._store.declare_schedules(
+                [Timed(one, timetable(one.expression, one.tz).next_after(now)) for one in self._schedules]
+            )
+
+    def stop(self) -> None:
+        """Begin nothing more; what is under way may go on."""
+        for loop in self.loops:
+            loop.stop()

@@ -1,0 +1,115 @@
+"""What may fail does not take the rest with it, and everybody is told (E4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from perdure import App, Backoff, Context, Jitter, JobState, Permanent, Retry, SyncContext
+from perdure.testing import Sandbox
+
+TWICE = Retry(attempts=2, backoff=Backoff.fixed("1m"), jitter=Jitter.none())
+
+
+class Camera:
+    """Takes pictures, or not."""
+
+    def __init__(self, broken: bool, error: type[Exception] = OSError) -> None:
+        self.broken = broken
+        self.error = error
+        self.clicks = 0
+
+    async def shoot(self, size: str) -> str:
+        self.clicks += 1
+        if self.broken:
+            raise self.error(f"no picture of {size}")
+        return f"{size}.png"
+
+
+@pytest.mark.parametrize(
+    ("desktop", "mobile"), [(False, False), (True, False), (False, True), (True, True)], ids=["none", "1", "2", "both"]
+)
+async def test_e4_the_pdf_is_made_whichever_screenshot_fails_and_the_webhook_says_so_truthfully(
+    app: App, box: Sandbox, desktop: bool, mobile: bool
+) -> None:
+    cameras = {"desktop": Camera(desktop), "mobile": Camera(mobile)}
+
+    @app.job
+    async def audit(ctx: Context) -> dict[str, object]:
+        shots = [await ctx.step(size, camera.shoot, size, optional=True) for size, camera in cameras.items()]
+        pdf = await ctx.step("pdf", lambda: f"pdf of {shots}")
+        await ctx.sleep("1m")
+        return {"pdf": pdf, "screenshotsIncluded": [shot for shot in shots if shot is not None]}
+
+    handle = await audit.enqueue()
+    await box.drain(travel=True)
+    view = await box.job(handle)
+
+    failed = [size for size, camera in cameras.items() if camera.broken]
+    shots = [f"{size}.png" for size in cameras if size not in failed]
+    assert (await handle.result())["screenshotsIncluded"] == shots
+    assert view.warnings == tuple(f"step {size} gave up: OSError: no picture of {size}" for size in failed)
+    assert (view.state, view.reason) == (JobState.SUCCEEDED, "done with warnings" if failed else "done")
+    assert [camera.clicks for camera in cameras.values()] == [1, 1]
+
+
+async def test_e4_with_screenshots_required_the_audit_fails(app: App, box: Sandbox) -> None:
+    camera = Camera(broken=True)
+
+    @app.job(retry=Retry.none())
+    async def audit(ctx: Context) -> None:
+        await ctx.step("screenshots", camera.shoot, "desktop")
+
+    handle = await audit.enqueue()
+    await box.drain()
+    view = await box.job(handle)
+    assert (view.state, view.last_error) == (JobState.DEAD, "OSError: no picture of desktop")
+
+
+async def test_e4_an_optional_step_has_its_own_tries_first(app: App, box: Sandbox) -> None:
+    camera = Camera(broken=True)
+
+    @app.job
+    async def audit(ctx: Context) -> str | None:
+        return await ctx.step("screenshots", camera.shoot, "desktop", optional=True, retry=TWICE)
+
+    handle = await audit.enqueue()
+    await box.drain(travel=True)
+    view = await box.job(handle)
+    assert (camera.clicks, view.result, view.failures) == (2, None, 0)
+    assert view.warnings == ("step screenshots gave up: OSError: no picture of desktop",)
+
+
+async def test_e4_what_trying_again_cannot_mend_is_given_up_at_once(app: App, box: Sandbox) -> None:
+    camera = Camera(broken=True, error=Permanent)
+
+    @app.job
+    def audit(ctx: SyncContext) -> str | None:
+        return ctx.step("screenshots", camera.shoot, "desktop", optional=True, retry=TWICE)
+
+    handle = await audit.enqueue()
+    await box.drain(travel=True)
+    view = await box.job(handle)
+    assert (camera.clicks, view.warnings) == (
+        1,
+        ("step screenshots gave up: perdure.Permanent: no picture of desktop",),
+    )
+
+
+async def test_e4_a_step_that_is_no_longer_optional_says_so(app: App, box: Sandbox) -> None:
+    camera, required = Camera(broken=True), False
+
+    @app.job
+    async def audit(ctx: Context) -> None:
+        if required:
+            await ctx.step("screenshots", camera.shoot, "desktop")
+        else:
+            await ctx.step("screenshots", camera.shoot, "desktop", optional=True)
+        await ctx.sleep("1h")
+
+    handle = await audit.enqueue()
+    await box.drain()
+    required = True
+    await box.drain(travel=True)
+    view = await box.job(handle)
+    assert view.state is JobState.DEAD
+    assert "step screenshots was optional when it gave up (OSError: no picture of desktop)" in (view.last_error or "")
