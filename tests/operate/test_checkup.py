@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.support.behind import query
-from tests.support.jobs import HOUR, MINUTE, a_job, apply, employ, enqueue, job_in, start
+from tests.support.jobs import DAY, HOUR, MINUTE, SECOND, a_job, apply, employ, enqueue, job_in, start
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
+from perdure.domain.schedule import Advance, Firing, Schedule, ScheduleView
 from perdure.domain.states import JobState, Reason
+from perdure.domain.worker import Phase
 from perdure.operate.checkup import Checkup
 from perdure.storage.diagnosis import Finding, Severity
 from perdure.storage.port import Store
+from perdure.storage.timing import Timed
 
 
 async def examined(store: Store, clock: ManualClock, check: str) -> list[Finding]:
@@ -29,7 +33,7 @@ async def the(store: Store, clock: ManualClock, check: str) -> Finding:
 async def test_a_system_at_work_is_well(store: Store, clock: ManualClock) -> None:
     await start(store)
     findings = await Checkup(store, clock).examine()
-    ours = {"clock", "schema", "workers", "orphans", "queues", "waits", "unknown kinds", "dead letters"}
+    ours = {"clock", "schema", "workers", "orphans", "queues", "waits", "schedules", "unknown kinds", "dead letters"}
     assert {finding.check for finding in findings} > ours
     assert {finding.severity for finding in findings if finding.check in ours} == {Severity.OK}
 
@@ -150,3 +154,85 @@ async def test_waiting_tells_the_oldest_of_each_queue(store: Store, clock: Manua
     clock.move(MINUTE)
     await store.insert([a_job(), a_job(queue="mail")])
     assert [(one.queue, one.since) for one in await store.waiting()] == [("default", began), ("mail", began)]
+
+
+def hourly(clock: ManualClock, **changes: Any) -> Timed:
+    """A schedule whose next time is one second away."""
+    plain = {"name": "report", "kind": "greet", "expression": "@hourly"}
+    return Timed(Schedule(**(plain | changes)), clock.now() + SECOND)
+
+
+async def make(store: Store, clock: ManualClock, **changes: Any) -> ScheduleView:
+    return await store.save_schedule(hourly(clock, **changes), "ada")
+
+
+async def test_c13_schedules_in_time_are_well_and_paused_ones_are_named(store: Store, clock: ManualClock) -> None:
+    assert (await the(store, clock, "schedules")).seen == "none"
+    await make(store, clock)
+    await make(store, clock, name="idle")
+    await store.pause_schedule("idle", "ada", until=None, next_at=None)
+    clock.move(MINUTE)
+    finding = await the(store, clock, "schedules")
+    assert (finding.severity, finding.seen) == (Severity.OK, "1 in time, paused: 'idle'")
+
+
+async def test_c13_a_schedule_that_nobody_fires_is_a_problem(store: Store, clock: ManualClock) -> None:
+    await make(store, clock)
+    await store.declare_schedules([hourly(clock, name="ours")])
+    clock.move(3 * MINUTE + SECOND)
+    finding = await the(store, clock, "schedules")
+    assert (finding.severity, "'report'" in finding.seen, "'ours'" in finding.seen) == (Severity.PROBLEM, True, True)
+    assert "by 3m," in finding.seen
+    assert "start a worker" in finding.advice
+
+
+async def test_c13_a_declared_schedule_that_nobody_declares_any_more_is_a_warning(
+    store: Store, clock: ManualClock
+) -> None:
+    """The code has dropped it; what runs is not at risk."""
+    await store.declare_schedules([hourly(clock)])
+    clock.move(DAY + MINUTE)
+    finding = await the(store, clock, "schedules")
+    assert (finding.severity, "'report'" in finding.seen) == (Severity.WARNING, True)
+    assert "perdure schedules delete" in finding.advice
+
+
+@pytest.mark.parametrize("wrong", [{"expression": "61 * * * *"}, {"tz": "Europe/Atlantis"}])
+async def test_c13_a_schedule_that_cannot_be_read_is_a_problem(
+    store: Store, clock: ManualClock, wrong: dict[str, str]
+) -> None:
+    await make(store, clock, **wrong)
+    clock.move(HOUR)
+    finding = await the(store, clock, "schedules")
+    assert (finding.severity, "'report'" in finding.seen, bool(finding.advice)) == (Severity.PROBLEM, True, True)
+
+
+async def test_c13_schedules_that_are_ahead_of_the_clock_are_told(store: Store, clock: ManualClock) -> None:
+    view = await make(store, clock)
+    assert view.next_at is not None
+    step = Advance(
+        name=view.name,
+        version=view.version,
+        overlap=view.schedule.overlap,
+        expected=view.next_at,
+        next_at=view.next_at + HOUR,
+        firings=(Firing(nominal_at=view.next_at, job=a_job()),),
+    )
+    clock.move(SECOND)
+    await store.fire([step])
+    assert (await the(store, clock, "schedules")).severity is Severity.OK
+    clock.move(-HOUR)
+    finding = await the(store, clock, "schedules")
+    assert (finding.severity, "put back" in finding.advice) == (Severity.WARNING, True)
+
+
+async def test_c13_quiet_workers_are_told_with_the_way_to_end_it(store: Store, clock: ManualClock) -> None:
+    asked = await employ(store, name="asked")
+    signalled = await employ(store, name="signalled")
+    await employ(store, name="busy")
+    await store.quiet([asked], "ada", quiet=True)
+    await store.report(signalled, Phase.QUIET)
+    quiet, alive = await examined(store, clock, "workers")
+    assert (quiet.severity, alive.severity) == (Severity.WARNING, Severity.OK)
+    assert ("asked" in quiet.seen, "signalled" in quiet.seen, "busy" in quiet.seen) == (True, True, False)
+    assert "perdure quiet --off" in quiet.advice

@@ -15,12 +15,14 @@ from tests.support.jobs import job_in
 from tests.surfaces.conftest import run_cli
 
 from perdure import App
+from perdure.domain.schedule import Schedule
 from perdure.domain.states import JobState
+from perdure.storage.timing import Timed
 from perdure.surfaces.cli.commands import perdure
 from perdure.surfaces.cli.exits import Exit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-RUNNING = {"worker", "up"}
+RUNNING = {"worker", "up", "preview"}
 EXAMPLES = [line.removeprefix("$ perdure ") for line in PAGE.splitlines() if line.startswith("$ perdure ")]
 
 
@@ -37,19 +39,23 @@ def declared() -> dict[str, set[str]]:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A database with a dead letter in it, so that there is something to do."""
+    """A database with a dead letter and a schedule in it, so that there is something to do."""
     where = f"sqlite:///{tmp_path / 'shop.db'}"
 
     async def fill() -> None:
         async with App(where) as app:
-            await job_in(JobState.DEAD, await app.store())
+            store = await app.store()
+            await job_in(JobState.DEAD, store)
+            nightly = Schedule(name="nightly", kind="greet", expression="@daily")
+            await store.save_schedule(Timed(nightly, await store.now()), "test")
 
     asyncio.run(fill())
     return where
 
 
 @pytest.mark.parametrize("example", [text for text in EXAMPLES if text.split()[0] not in RUNNING])
-def test_an_example_runs(example: str, url: str) -> None:
+def test_an_example_runs(example: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     answer = run_cli(*shlex.split(example), env={"PERDURE_URL": url})
     assert answer.code in {Exit.OK, Exit.CONFLICT}
     assert answer.err == ""

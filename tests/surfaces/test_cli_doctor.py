@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.jobs import enqueue
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 
+from perdure.domain.schedule import Schedule
+from perdure.storage.timing import Timed
 from perdure.surfaces.cli.exits import Exit
 
 
@@ -40,3 +43,13 @@ def test_a_database_that_cannot_be_reached_is_the_one_finding(tmp_path: Any) -> 
 def test_a_bad_lease_is_refused(cli: Cli) -> None:
     answer = cli("doctor", "--lease", "soon", "--json")
     assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--lease")
+
+
+def test_c13_an_overdue_schedule_is_told_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+    report = Timed(Schedule(name="report", kind="greet", expression="@daily"), long_ago)
+    arrange(lambda store: store.save_schedule(report, "ada"))
+    answer = cli("doctor", "--json")
+    assert answer.code == Exit.UNHEALTHY
+    [finding] = [finding for finding in answer.json["findings"] if finding["check"] == "schedules"]
+    assert (finding["severity"], "'report'" in finding["seen"], bool(finding["advice"])) == ("problem", True, True)

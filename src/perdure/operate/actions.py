@@ -1,8 +1,9 @@
-"""The four things an operator can do to jobs, and to which jobs each can be done."""
+"""What an operator can do to jobs, and to which jobs each can be done."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ Apply = Callable[[Store, JobFilter, str, str, int], Awaitable[list[JobId]]]
 class Action(Struct, frozen=True, kw_only=True):
     """One command: its word, the states from which it is possible, and those a filter means that names none.
 
-    `for_good`: it cannot be undone, not even by another command.
+    `for_good`: it cannot be undone, not even by another command. `regardless`: also done to one that was asked to stop.
     """
 
     verb: str
@@ -29,6 +30,7 @@ class Action(Struct, frozen=True, kw_only=True):
     meant: frozenset[JobState]
     apply: Apply
     for_good: bool = False
+    regardless: bool = False
 
     def aim(self, which: JobFilter) -> JobFilter:
         """Narrow a filter to jobs that this can be done to; refuse one that asks for others by name."""
@@ -40,7 +42,7 @@ class Action(Struct, frozen=True, kw_only=True):
 
     def can(self, job: JobView) -> bool:
         """Whether it can be done to this job, as it stands."""
-        return job.state in self.possible and job.cancel_requested_at is None
+        return job.state in self.possible and (self.regardless or job.cancel_requested_at is None)
 
     def why_not(self, job: JobView) -> str:
         """Say why nothing could be done to this job."""
@@ -78,6 +80,31 @@ PURGE: Final = Action(
     apply=lambda store, which, actor, _, limit: store.purge(which, actor, limit),
     for_good=True,
 )
+DELETE: Final = Action(
+    verb="deleted",
+    possible=frozenset(JobState),
+    meant=FINAL,
+    apply=lambda store, which, actor, _, limit: store.delete(which, actor, limit),
+    for_good=True,
+    regardless=True,
+)
+
+
+def reschedule_to(run_at: datetime | timedelta) -> Action:
+    """Give jobs another time to come back at; a span counts from the database's now."""
+
+    async def apply(store: Store, which: JobFilter, actor: str, _: str, limit: int) -> list[JobId]:
+        due_at = await store.now() + run_at if isinstance(run_at, timedelta) else run_at
+        return await store.reschedule(which, due_at, actor, limit)
+
+    return Action(
+        verb="rescheduled",
+        possible=PARKED,
+        meant=frozenset({JobState.SCHEDULED}),
+        apply=apply,
+    )
+
+
 REQUEUE_DEAD: Final = replace(REQUEUE, possible=REQUEUE.meant)
 PURGE_DEAD: Final = replace(PURGE, possible=PURGE.meant)
 

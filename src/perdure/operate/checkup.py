@@ -1,4 +1,4 @@
-"""Looks the whole system over: the schema, the clocks, the workers, the queues, and what the engine says of itself.
+"""Looks the whole system over: schema, clocks, workers, queues, schedules, and what the engine says of itself.
 
 Every check stands alone: one that fails becomes a finding, and the others are made all the same.
 """
@@ -13,9 +13,10 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.duration import format_duration
 from perdure.domain.states import PARKED, JobState, Reason
-from perdure.domain.worker import WorkerView
+from perdure.domain.worker import Phase, WorkerView
 from perdure.errors import PerdureError, SchemaError
-from perdure.operate.wording import listed
+from perdure.operate.schedule_health import judge_schedules
+from perdure.operate.wording import listed, rounded, some
 from perdure.storage.diagnosis import Finding, Severity, fine, problem, warning
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -43,7 +44,8 @@ class Checkup:
         findings += schema
         if any(finding.severity is not Severity.OK for finding in schema):
             return findings
-        for check in (self._workers, self._orphans, self._queues, self._waits, self._unknown_kinds, self._dead_letters):
+        checks = (self._workers, self._orphans, self._queues, self._waits, self._schedules)
+        for check in (*checks, self._unknown_kinds, self._dead_letters):
             findings += await self._guarded(check.__name__.strip("_").replace("_", " "), check)
         return findings
 
@@ -68,7 +70,7 @@ class Checkup:
         if abs(ahead) < SKEW_TO_NOTE:
             return [fine("clock", f"this machine and the database agree within {format_duration(SKEW_TO_NOTE)}")]
         way = "ahead of" if ahead > timedelta(0) else "behind"
-        seen = f"the database is {_rounded(abs(ahead))} {way} this machine"
+        seen = f"the database is {rounded(abs(ahead))} {way} this machine"
         advice = "run NTP on both: due times go by the database's clock, dates made by your code by this one"
         return [(problem if abs(ahead) >= SKEW_TO_MEND else warning)("clock", seen, advice)]
 
@@ -79,16 +81,21 @@ class Checkup:
         silent = [worker for worker in living if self._is_silent(worker, now)]
         findings = []
         if silent:
-            longest = _rounded(now - min(worker.beat_at for worker in silent))
-            seen = f"{_some(len(silent), 'worker')} silent, the longest for {longest}: {_names(silent)}"
+            longest = rounded(now - min(worker.beat_at for worker in silent))
+            seen = f"{some(len(silent), 'worker')} silent, the longest for {longest}: {_names(silent)}"
             advice = (
                 "their jobs come back once any worker runs; look whether these hang, were stopped, or lost the network"
             )
             findings.append(problem("workers", seen, advice))
+        quiet = [worker for worker in living if worker not in silent and _is_quiet(worker)]
+        if quiet:
+            seen = f"{some(len(quiet), 'worker')} quiet, claiming nothing: {_names(quiet)}"
+            advice = "let them claim again with `perdure quiet --off NAME`, or with SIGCONT if SIGTSTP made them quiet"
+            findings.append(warning("workers", seen, advice))
         beating = len(living) - len(silent)
         if beating:
             running = sum(worker.running for worker in living if worker not in silent)
-            findings.append(fine("workers", f"{_some(beating, 'worker')} alive, {_some(running, 'job')} running"))
+            findings.append(fine("workers", f"{some(beating, 'worker')} alive, {some(running, 'job')} running"))
         elif not silent:
             findings.append(warning("workers", "none alive", "start one: perdure worker your_module:app"))
         return findings
@@ -128,10 +135,13 @@ class Checkup:
             return [fine("waits", "no job waits for a worker")]
         longest = min(waiting, key=lambda one: one.since)
         wait = await self._store.now() - longest.since
-        seen = f"the oldest ready job waits for {_rounded(wait)}, in queue {longest.queue!r}"
+        seen = f"the oldest ready job waits for {rounded(wait)}, in queue {longest.queue!r}"
         if wait < LONG_WAIT:
             return [fine("waits", seen)]
         return [warning("waits", seen, "add workers or concurrency, or give that queue more weight")]
+
+    async def _schedules(self) -> list[Finding]:
+        return judge_schedules(await self._store.schedules(), await self._store.now())
 
     async def _unknown_kinds(self) -> list[Finding]:
         paused = await self._store.jobs(JobFilter(states=frozenset({JobState.PAUSED})), Page(_SAMPLE))
@@ -149,18 +159,14 @@ class Checkup:
             return [fine("dead letters", "none")]
         least = "at least " if any(count.capped for count in counts) else ""
         advice = "see `perdure dead list`; then requeue or purge them"
-        return [warning("dead letters", f"{least}{_some(dead, 'job')} given up", advice)]
+        return [warning("dead letters", f"{least}{some(dead, 'job')} given up", advice)]
 
     def _is_silent(self, worker: WorkerView, now: datetime) -> bool:
         return now - worker.beat_at > self._lease
 
 
-def _rounded(span: timedelta) -> str:
-    return format_duration(timedelta(seconds=round(span.total_seconds())))
-
-
-def _some(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def _is_quiet(worker: WorkerView) -> bool:
+    return worker.phase is Phase.QUIET or worker.quiet_at is not None
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -168,7 +174,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _at_least(count: int) -> str:
-    return _some(count, "job") if count < _SAMPLE else f"at least {_some(count, 'job')}"
+    return some(count, "job") if count < _SAMPLE else f"at least {some(count, 'job')}"
 
 
 def _names(workers: list[WorkerView]) -> str:

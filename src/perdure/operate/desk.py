@@ -12,17 +12,26 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from perdure.domain.approval import Approval, approval_event
+from perdure.domain.flow import Emission
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import JobView
-from perdure.domain.states import JobState
+from perdure.domain.states import FINAL, JobState
 from perdure.domain.worker import WorkerView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
-from perdure.operate.actions import CANCEL, PURGE, REQUEUE, RUN_NOW, Action
-from perdure.operate.records import Changed, JobDetail, JobPage, Overview, Unchanged
+from perdure.kinds.encoding import encode
+from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, reschedule_to
+from perdure.operate.asking import APPROVAL, asked_by, who_asks
+from perdure.operate.calendar import Calendar
+from perdure.operate.holds import Holds
+from perdure.operate.records import Asking, Changed, JobDetail, JobPage, Overview, Unchanged, Why
+from perdure.operate.why import why
 from perdure.operate.wording import listed
+from perdure.options import checked_name
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
@@ -46,17 +55,33 @@ class Desk:
         self._store = store
         self.actor = actor
 
+    @property
+    def calendar(self) -> Calendar:
+        """The schedules, and what can be done to them."""
+        return Calendar(self._store, self.actor)
+
+    @property
+    def holds(self) -> Holds:
+        """Pauses and breakers, and what can be done to them."""
+        return Holds(self._store, self.actor)
+
     async def now(self) -> datetime:
         """The database's clock: what ages and due times are counted from."""
         return await self._store.now()
 
     async def job(self, job_id: str) -> JobDetail:
-        """One job with its attempts; raises NotFoundError."""
+        """One job with its attempts, families, steps and progress; raises NotFoundError."""
         known = as_job_id(job_id)
         job = await self._store.job(known)
         if job is None:
             raise NotFoundError(f"there is no job {known}")
-        return JobDetail(job, tuple(await self._store.attempts(known)))
+        attempts, families = await self._store.attempts(known), await self._store.families(known)
+        steps = (await self._store.steps([known])).get(known, [])
+        return JobDetail(job, tuple(attempts), tuple(families), tuple(steps), await self._store.progress(known))
+
+    async def why(self, job_id: str) -> Why:
+        """Why a job is not running, and what to do about it; raises NotFoundError."""
+        return await why(self._store, (await self.job(job_id)).job)
 
     async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The jobs that match, newest first."""
@@ -87,13 +112,75 @@ class Desk:
         """Give finished jobs a new life with all their attempts (A7). A filter without states means dead letters."""
         return await self.act(REQUEUE, which, limit=limit)
 
+    async def answer(self, job_id: str, name: str, *, approved: bool, note: str | None = None) -> Approval:
+        """Answer what a job asks (`ctx.approval`), also before it does; the first answer holds.
+
+        Raises NotFoundError, and ConflictError if the job has ended or was answered already.
+        """
+        known = as_job_id(job_id)
+        job = await self._store.job(known)
+        if job is None:
+            raise NotFoundError(f"there is no job {known}")
+        if job.state in FINAL:
+            raise ConflictError(f"job {known} is {job.state}: it asks nothing any more")
+        given = Approval(approved, self.actor, note)
+        emission = await self._store.emit(approval_event(known, name), encode(given), self.actor)
+        if not emission.is_first:
+            before = msgspec.json.decode(emission.payload or "null", type=Approval)
+            said = "approved" if before.approved else "refused"
+            raise ConflictError(f"{name} of job {known} was answered already: {said} by {before.by}")
+        self._store.ring({job.queue})
+        return given
+
+    async def approvals(self, which: JobFilter = _EVERYTHING) -> list[Asking]:
+        """The jobs that wait for an answer, newest first."""
+        return await who_asks(self._store, which)
+
+    async def asks(self, job_id: str) -> list[str]:
+        """The names of what a job has asked and nobody has answered, in the order of asking."""
+        return await asked_by(self._store, as_job_id(job_id))
+
+    async def emit(self, event: str, payload: str | None = None) -> Emission:
+        """Make an event known, with a payload that is JSON, and wake the jobs that wait for it; the first one wins.
+
+        Answers to questions are given by `answer`.
+        """
+        if checked_name("event", event).startswith(APPROVAL):
+            raise ArgumentError("event", f"{event!r} is somebody's answer to a job: give it with `answer`")
+        return await self._store.emit(event, payload, self.actor)
+
     async def run_now(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
         """Let parked jobs run without waiting for their time."""
         return await self.act(RUN_NOW, which, limit=limit)
 
+    async def reschedule(self, which: Which, run_at: datetime, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """Give parked jobs that come back by themselves another time to do so."""
+        if run_at.tzinfo is None:
+            raise ArgumentError("run_at", f"needs a time zone, got {run_at!r}; use datetime(..., tzinfo=UTC)")
+        return await self.act(reschedule_to(run_at), which, limit=limit)
+
+    async def quiet(self, workers: Iterable[str] | None = None, *, quiet: bool = True) -> list[WorkerView]:
+        """Ask living workers, by name or id, or all of them, to claim nothing more, or to claim again (quiet=False)."""
+        living = [worker for worker in await self.workers() if worker.dead_at is None]
+        if workers is not None:
+            wanted = list(workers)
+            if unknown := [name for name in wanted if not any(_is_called(worker, name) for worker in living)]:
+                raise NotFoundError(f"there is no living worker {listed(unknown)}")
+            living = [worker for worker in living if any(_is_called(worker, name) for name in wanted)]
+        done = set(await self._store.quiet([worker.id for worker in living], self.actor, quiet=quiet))
+        return [worker for worker in living if worker.id in done]
+
     async def purge(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
         """Delete finished jobs with their history, for good. A filter without states means dead letters."""
         return await self.act(PURGE, which, limit=limit)
+
+    async def delete(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """Forget jobs whatever their state, with their history (C6): what they run loses its claim.
+
+        Children that are not final are cancelled, "parent job deleted"; finished children stay. A filter without
+        states means finished jobs.
+        """
+        return await self.act(DELETE, which, limit=limit)
 
     async def preview(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
         """What a command would do if it were given now; a unique key held by another job is not foreseen."""
@@ -101,11 +188,12 @@ class Desk:
         async for batch in self._batches(action, which, limit, tally):
             able = tally.sort_out(action, batch)
             tally.ids.extend(job.id for job in able)
-            tally.asked.extend(job.id for job in able if job.state is JobState.RUNNING)
+            if not action.for_good:
+                tally.asked.extend(job.id for job in able if job.state is JobState.RUNNING)
         return tally.answer(action, which)
 
     async def act(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE, why: str = "") -> Changed:
-        """Do one of the four actions; `why` is kept where the action has a place for it."""
+        """Do one of the actions; `why` is kept where the action has a place for it."""
         aim = action.aim(which) if isinstance(which, JobFilter) else JobFilter(states=action.possible)
         tally = _Tally()
         async for batch in self._batches(action, which, limit, tally):
@@ -195,6 +283,10 @@ def _ids(which: str | Iterable[str]) -> list[JobId]:
     if len(ids) > MOST_AT_ONCE:
         raise ArgumentError("id", f"may name at most {MOST_AT_ONCE} jobs, got {len(ids)}: use a filter")
     return ids
+
+
+def _is_called(worker: WorkerView, name: str) -> bool:
+    return name in {worker.name, str(worker.id)}
 
 
 def _left(action: Action, job: JobView) -> Unchanged:

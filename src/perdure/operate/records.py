@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from perdure.domain.flow import FamilyView, Progress, StepRecord
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.states import JobState
@@ -14,10 +15,37 @@ from perdure.storage.records import Count
 
 
 class JobDetail(Struct, frozen=True):
-    """One job with its history: every attempt that did not succeed, oldest first, over all its lives."""
+    """One job with its history: every attempt that did not succeed, oldest first, over all its lives.
+
+    `families` are the children that it has spawned, as far as they are; `steps` what it has done or waits for, in the
+    order in which that was begun; `progress` how far it was when it last said so.
+    """
 
     job: JobView
     attempts: tuple[Attempt, ...]
+    families: tuple[FamilyView, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    progress: Progress | None = None
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """Why a job does not run: the answer in one sentence, what is known besides, and what can be done about it.
+
+    `until` is when that changes by itself, as far as anybody knows.
+    """
+
+    job: JobView
+    answer: str
+    facts: tuple[str, ...] = ()
+    until: datetime | None = None
+    what_to_do: str | None = None
+
+
+class Asking(Struct, frozen=True):
+    """A job that waits for somebody's answer to its question of this name."""
+
+    job: JobView
+    name: str
 
 
 class JobPage(Struct, frozen=True):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
 import typer
 from msgspec import Struct
 from rich.text import Text
 
-from perdure.errors import ArgumentError
 from perdure.operate.actions import Action
 from perdure.operate.desk import Desk
 from perdure.operate.records import Changed
+from perdure.surfaces.cli.asking import agreed, check_somebody_is_there, some
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.filters import Chosen, check_chosen
 from perdure.surfaces.cli.output import console, plain, print_json, say
@@ -35,8 +34,8 @@ class Order(Struct, frozen=True, kw_only=True):
         """Do it, tell what was done, and exit with the code that says so."""
         check_chosen(chosen)
         must_ask = not (self.yes or self.dry_run) and (self.action.for_good or not chosen.ids)
-        if must_ask and (self.as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
-            raise ArgumentError("--yes", "is needed, since nobody can be asked here; --dry-run shows what would happen")
+        if must_ask:
+            check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
 
         async def at(desk: Desk) -> Changed:
             which = chosen.which(await desk.now())
@@ -54,9 +53,8 @@ class Order(Struct, frozen=True, kw_only=True):
 
     def _agreed(self, foreseen: Changed) -> bool:
         count = len(foreseen.ids)
-        jobs = f"{count:,} job{'' if count == 1 else 's'}"
         history = f" and {'its' if count == 1 else 'their'} history" if self.action.for_good else ""
-        return typer.confirm(f"{jobs}{history} will be {self.action.verb}{' for good' if history else ''}. Go on?")
+        return agreed(f"{some(count, 'job')}{history} will be {self.action.verb}{' for good' if history else ''}")
 
     def _tell(self, changed: Changed) -> None:
         if self.as_json:
@@ -81,7 +79,7 @@ def _summary(verb: str, changed: Changed, *, dry_run: bool) -> str:
     if not count:
         return f"Nothing {'would be' if dry_run else 'was'} {verb}."
     done = count - len(changed.asked)
-    jobs = f"{count:,} job{'' if count == 1 else 's'}"
+    jobs = some(count, "job")
     if dry_run:
         return f"{jobs} would be {verb}:"
     if not done:

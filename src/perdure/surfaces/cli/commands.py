@@ -8,17 +8,25 @@ from typing import Final
 import typer
 
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.approve import approvals, approve
+from perdure.surfaces.cli.backup import backup
+from perdure.surfaces.cli.breakers import breakers, spent
 from perdure.surfaces.cli.dead import dead
 from perdure.surfaces.cli.doctor import doctor
+from perdure.surfaces.cli.emit import emit
 from perdure.surfaces.cli.exits import MEANING
 from perdure.surfaces.cli.group import Perdure
 from perdure.surfaces.cli.jobs import jobs
 from perdure.surfaces.cli.migrate import migrate
 from perdure.surfaces.cli.output import print_json, say
+from perdure.surfaces.cli.pauses import pause, pauses, resume
+from perdure.surfaces.cli.preview import show_preview
+from perdure.surfaces.cli.quiet import quiet, workers
+from perdure.surfaces.cli.schedules import schedules
 from perdure.surfaces.cli.worker import up, worker
 from perdure.version import __version__
 
-_RUN: Final = "Run"
+_RUN: Final = "Run (needs your code)"
 _OPERATE: Final = "Operate (needs only PERDURE_URL or --url)"
 _EXIT_CODES: Final = "Exit codes: " + ", ".join(f"{code:d} {meaning}" for code, meaning in MEANING.items()) + "."
 
@@ -33,8 +41,21 @@ perdure = typer.Typer(
 )
 perdure.command("up", rich_help_panel=_RUN)(up)
 perdure.command("worker", rich_help_panel=_RUN)(worker)
+perdure.command("preview", rich_help_panel=_RUN)(show_preview)
 perdure.add_typer(jobs, name="jobs", rich_help_panel=_OPERATE)
 perdure.add_typer(dead, name="dead", rich_help_panel=_OPERATE)
+perdure.add_typer(schedules, name="schedules", rich_help_panel=_OPERATE)
+perdure.command("emit", rich_help_panel=_OPERATE)(emit)
+perdure.command("approvals", rich_help_panel=_OPERATE)(approvals)
+perdure.command("approve", rich_help_panel=_OPERATE)(approve)
+perdure.command("pauses", rich_help_panel=_OPERATE)(pauses)
+perdure.command("pause", rich_help_panel=_OPERATE)(pause)
+perdure.command("resume", rich_help_panel=_OPERATE)(resume)
+perdure.add_typer(breakers, name="breakers", rich_help_panel=_OPERATE)
+perdure.command("spent", rich_help_panel=_OPERATE)(spent)
+perdure.command("workers", rich_help_panel=_OPERATE)(workers)
+perdure.command("quiet", rich_help_panel=_OPERATE)(quiet)
+perdure.command("backup", rich_help_panel=_OPERATE)(backup)
 perdure.command("migrate", rich_help_panel=_OPERATE)(migrate)
 perdure.command("doctor", rich_help_panel=_OPERATE)(doctor)
 

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from perdure.domain.flow import FamilyView, OnEnd
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.states import JobState
 from perdure.operate.records import JobDetail
-from perdure.surfaces.cli.hostile import lines, one_line
+from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.job_table import attempts_of, job_document
-from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, unpacked
+from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json
+from perdure.surfaces.cli.pieces import block, document, facts, indented, section
 from perdure.surfaces.cli.times import absolute, both, relative, took
 
-_LONGEST_DOCUMENT: Final = 30
 _SAME_MOMENT: Final = timedelta(seconds=1)
 
 
 def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool) -> None:
     """Print a job with the timeline of its attempts."""
     if as_json:
-        print_json({"job": job_document(detail.job), "attempts": plain(detail.attempts)})
+        families = plain(detail.families)
+        print_json({"job": job_document(detail.job), "attempts": plain(detail.attempts), "families": families})
         return
     out = console()
     out.print(_headline(detail.job))
-    out.print(_facts(detail.job, now))
+    out.print(facts(_fact_list(detail.job, now)))
     for title, text in (("Arguments", detail.job.args), ("Meta", detail.job.meta), ("Result", detail.job.result)):
         if text is not None:
-            out.print(_section(title, _document(text)))
+            out.print(section(title, document(text)))
     if detail.job.warnings:
-        out.print(_section("Warnings", _block("\n".join(detail.job.warnings), "yellow")))
+        out.print(section("Warnings", block("\n".join(detail.job.warnings), "yellow")))
+    if detail.families:
+        out.print(section("Children", Group(*(_family(family) for family in detail.families))))
     if detail.attempts:
-        out.print(_section("Attempts that did not succeed", _timeline(detail.attempts, now, traceback=traceback)))
+        out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=traceback)))
 
 
 def _headline(job: JobView) -> Text:
@@ -46,17 +47,10 @@ def _headline(job: JobView) -> Text:
     return Text.assemble((one_line(job.kind), "bold"), "  ", (job.state.upper(), style), f"  {one_line(job.reason)}")
 
 
-def _facts(job: JobView, now: datetime) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _fact_list(job, now):
-        table.add_row(name, value)
-    return table
-
-
 def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
     yield "id", Text(job.id)
+    if job.parent is not None:
+        yield "parent", Text(job.parent)
     yield "queue", Text(f"{one_line(job.queue)}, priority {job.priority}")
     yield "attempts", Text(_attempts(job))
     yield "created", Text(both(job.created_at, now))
@@ -78,6 +72,13 @@ def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
         yield "tags", Text(", ".join(one_line(tag) for tag in job.tags))
 
 
+def _family(family: FamilyView) -> Text:
+    enough = f", {family.quorum} are enough" if family.quorum is not None else ""
+    kept = ", kept when the parent ends" if family.on_end is OnEnd.KEEP else ""
+    told = f"{family.succeeded:,} of {family.total:,} succeeded, {family.failed:,} failed{enough}{kept}"
+    return Text.assemble((one_line(family.key), "bold"), f"  {told}")
+
+
 def _attempts(job: JobView) -> str:
     if not job.failures and not job.crashes:
         return f"none failed, {job.max_attempts} allowed" if job.max_attempts else "none failed"
@@ -91,7 +92,8 @@ def _finished(job: JobView, finished_at: datetime, now: datetime) -> str:
     return text if job.started_at is None else f"{text}, took {took(finished_at - job.started_at)}"
 
 
-def _timeline(attempts: tuple[Attempt, ...], now: datetime, *, traceback: bool) -> RenderableType:
+def timeline(attempts: tuple[Attempt, ...], now: datetime, *, traceback: bool) -> RenderableType:
+    """Attempts, one below the other."""
     pieces: list[RenderableType] = []
     for attempt in attempts:
         when = f"{absolute(attempt.started_at)}  ({relative(attempt.started_at, now)})"
@@ -99,30 +101,12 @@ def _timeline(attempts: tuple[Attempt, ...], now: datetime, *, traceback: bool) 
             (f"#{attempt.number}", "bold"), f"  {when}  {took(attempt.finished_at - attempt.started_at)}"
         )
         pieces.append(head)
-        pieces.append(_indented(Text(f"{one_line(attempt.reason)} on {one_line(attempt.worker)}", style="dim")))
-        pieces.append(_indented(_block(f"{attempt.error_type}: {attempt.message}", "red", most=10)))
+        pieces.append(indented(Text(f"{one_line(attempt.reason)} on {one_line(attempt.worker)}", style="dim")))
+        pieces.append(indented(block(f"{attempt.error_type}: {attempt.message}", "red", most=10)))
         if attempt.next_at is not None:
-            pieces.append(_indented(Text(f"next attempt {both(attempt.next_at, now)}", style="dim")))
+            pieces.append(indented(Text(f"next attempt {both(attempt.next_at, now)}", style="dim")))
         if traceback and attempt.traceback:
-            pieces.append(_indented(_block(attempt.traceback, "")))
+            pieces.append(indented(block(attempt.traceback)))
     if not traceback and any(attempt.traceback for attempt in attempts):
         pieces.append(Text("Tracebacks: --traceback", style="dim"))
     return Group(*pieces)
-
-
-def _document(text: str) -> RenderableType:
-    value = unpacked(text)
-    pretty = text if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-    return _block(pretty, "", most=_LONGEST_DOCUMENT)
-
-
-def _section(title: str, body: RenderableType) -> RenderableType:
-    return Group(Text(f"\n{title}", style="bold"), _indented(body))
-
-
-def _indented(body: RenderableType) -> Padding:
-    return Padding(body, (0, 0, 0, 2), expand=False)
-
-
-def _block(text: str, style: str, most: int = 200) -> Text:
-    return Text("\n".join(lines(text, most)), style=style, overflow="fold")

@@ -14,6 +14,7 @@ from perdure.domain.job import JobView
 from perdure.operate.records import JobPage
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, plain, print_json, say, state_text, unpacked
+from perdure.surfaces.cli.pieces import cell, columns
 from perdure.surfaces.cli.times import relative
 
 WIDE: Final = 110
@@ -59,19 +60,21 @@ def when_of(job: JobView, now: datetime) -> str:
 
 
 def _job_table(jobs: Sequence[JobView], now: datetime, *, wide: bool) -> Table:
-    table = _table("ID", "State", "Kind", "Queue", "When", *(["Tries", "Last error"] if wide else []))
+    table = columns(
+        *("ID", "State", "Kind", "Queue", "When"), *(("Tries", "Last error") if wide else ()), giving_way=_GIVES_WAY
+    )
     for job in jobs:
-        more = [Text(attempts_of(job)), _cell(job.last_error or "", "dim")] if wide else []
-        kind, queue = _cell(job.kind), _cell(job.queue, "dim")
+        more = [Text(attempts_of(job)), cell(job.last_error or "", "dim")] if wide else []
+        kind, queue = cell(job.kind), cell(job.queue, "dim")
         table.add_row(Text(job.id), state_text(job.state), kind, queue, Text(when_of(job, now)), *more)
     return table
 
 
 def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:
-    table = _table("ID", "Kind", "Queue", "Died", "Reason", "Last error")
+    table = columns("ID", "Kind", "Queue", "Died", "Reason", "Last error", giving_way=_GIVES_WAY)
     for job in jobs:
-        kind, queue = _cell(job.kind), _cell(job.queue, "dim")
-        reason, error = _cell(job.reason, "dim"), _cell(job.last_error or "", "red")
+        kind, queue = cell(job.kind), cell(job.queue, "dim")
+        reason, error = cell(job.reason, "dim"), cell(job.last_error or "", "red")
         table.add_row(Text(job.id), kind, queue, Text(when_of(job, now)), reason, error)
     return table
 
@@ -85,15 +88,3 @@ def _print_dead(out: Console, jobs: Sequence[JobView], now: datetime) -> None:
         for line in (head, error):
             line.truncate(out.width, overflow="ellipsis")
             out.print(line, no_wrap=True)
-
-
-def _table(*titles: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for title in titles:
-        table.add_column(title, no_wrap=title not in _GIVES_WAY)
-    return table
-
-
-def _cell(text: str, style: str = "") -> Text:
-    """A text of others, which gives way to what must be whole."""
-    return Text(one_line(text), style=style, no_wrap=True, overflow="ellipsis")

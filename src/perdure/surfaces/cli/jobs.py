@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated
+from datetime import datetime, timedelta
+from typing import Annotated, Final
 
 import typer
 
+from perdure.domain.duration import parse_duration
 from perdure.domain.ids import as_job_id
-from perdure.operate.actions import CANCEL, REQUEUE, RUN_NOW, Action
+from perdure.errors import ArgumentError
+from perdure.operate.actions import CANCEL, DELETE, REQUEUE, RUN_NOW, Action, reschedule_to
 from perdure.operate.desk import MOST_AT_ONCE, Desk
 from perdure.operate.records import JobDetail, JobPage
 from perdure.storage.records import Page
@@ -18,9 +20,19 @@ from perdure.surfaces.cli.filters import Chosen, age
 from perdure.surfaces.cli.job_page import show_job
 from perdure.surfaces.cli.job_table import show_page
 from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.times import read_time
+from perdure.surfaces.cli.why import why as why_not
 
-jobs = typer.Typer(help="Look at jobs, and cancel, requeue or hurry them.", no_args_is_help=True)
+jobs = typer.Typer(help="Look at jobs, and cancel, requeue, hurry, put off or delete them.", no_args_is_help=True)
 
+_WHEN: Final = "When"
+At = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="At this time, as 2026-03-01T09:00Z or +2h.", rich_help_panel=_WHEN),
+]
+In = Annotated[
+    str | None, typer.Option("--in", metavar="SPAN", help="So much from now, as 90s, 2h, 7d.", rich_help_panel=_WHEN)
+]
 Why = Annotated[str, typer.Option("--why", help="The reason, kept with the job and in the audit trail.")]
 
 
@@ -62,6 +74,9 @@ def show(
     show_job(*with_desk(url, look), as_json=as_json, traceback=traceback)
 
 
+jobs.command("why")(why_not)
+
+
 @jobs.command("cancel")
 def cancel(
     ids: options.JobIds = None,
@@ -96,6 +111,52 @@ def cancel(
     )
     order = Order(action=CANCEL, as_json=as_json, yes=yes, dry_run=dry_run, limit=limit, why=why)
     order.carry_out(url, chosen)
+
+
+@jobs.command("reschedule")
+def reschedule(
+    ids: options.JobIds = None,
+    *,
+    at: At = None,
+    in_: In = None,
+    url: options.Url = None,
+    state: options.States = None,
+    kind: options.KindName = None,
+    queue: options.QueueName = None,
+    tag: options.Tag = None,
+    error: options.ErrorText = None,
+    older_than: options.CreatedBefore = None,
+    everything: options.All = False,
+    limit: options.CommandLimit = MOST_AT_ONCE,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Give parked jobs another time to come back at.
+
+    Parked are scheduled, retrying, waiting and paused ones. Options without --state mean scheduled jobs.
+    """
+    action = reschedule_to(_another_time(at, in_))
+    chosen = Chosen(
+        ids=tuple(ids or ()),
+        states=tuple(state or ()),
+        kind=kind,
+        queue=queue,
+        tag=tag,
+        error=error,
+        older_than=age(older_than),
+        everything=everything,
+    )
+    Order(action=action, as_json=as_json, yes=yes, dry_run=dry_run, limit=limit).carry_out(url, chosen)
+
+
+def _another_time(at: str | None, in_: str | None) -> datetime | timedelta:
+    if (at is None) is (in_ is None):
+        raise ArgumentError("--at", "or --in must be given, and not both")
+    if at is None:
+        return parse_duration("--in", in_ or "")
+    moment = read_time("--at", at)
+    return moment.ahead if moment.at is None else moment.at
 
 
 def _offer(name: str, action: Action, help_text: str) -> None:
@@ -135,6 +196,12 @@ _offer(
     "requeue",
     REQUEUE,
     "Give finished jobs a new life.\n\nWith all their attempts. Options without --state mean dead jobs.",
+)
+_offer(
+    "delete",
+    DELETE,
+    "Forget jobs with their history, for good.\n\nWhatever their state: children that are not final are cancelled."
+    " Options without --state mean finished jobs.",
 )
 _offer(
     "run-now",

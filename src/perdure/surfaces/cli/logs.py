@@ -60,7 +60,7 @@ def set_up_logging(log_format: LogFormat, level: LogLevel) -> None:
 def _cleaned(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Texts of jobs, such as their errors, may try to write to the terminal: make them plain."""
     for key, value in event.items():
-        if key == "exception":
+        if key in {"exception", "stack"}:
             event[key] = "\n".join(lines(str(value)))
         elif isinstance(value, str):
             event[key] = one_line(value)

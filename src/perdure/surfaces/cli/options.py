@@ -26,7 +26,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.", show_default=False)]
 JobIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID]...", help="Ids of jobs; or say which by options.", show_default=False),
+    typer.Argument(metavar="ID", help="Ids of jobs; or say which by options.", show_default=False),
 ]
 States = Annotated[
     list[JobState] | None,

@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from typing import Final
+from types import FrameType
+from typing import TYPE_CHECKING, Final
 
 from perdure.app import App
 from perdure.clock import Clock, SystemClock
 from perdure.lifecycle.endings import EXIT_OK, EXIT_RECYCLED
+from perdure.lifecycle.stack_signals import StackSignals
+from perdure.lifecycle.stacks import describe, text
+from perdure.lifecycle.supervisor import begins_quiet
 from perdure.worker.settings import WorkerSettings
+from perdure.worker.standing import BY_SIGNAL
+
+if TYPE_CHECKING:
+    from perdure.worker.worker import Worker
 
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+_QUIETING: Final = (signal.SIGTSTP, signal.SIGCONT)
 _SAME_WISH: Final = 1.0
 
 
@@ -20,21 +29,45 @@ async def run_worker(app: App, settings: WorkerSettings) -> int:
     """Work until SIGTERM or SIGINT, then let running jobs finish within the stop timeout; the exit code.
 
     A second signal, a second or more after the first, hurries: what still runs is asked to stop, and its jobs go back
-    to the queue at no cost.
+    to the queue at no cost. SIGTSTP makes the worker quiet: it claims nothing more and lets run what runs, until
+    SIGCONT. SIGUSR1 prints what the process does; SIGQUIT prints it and ends the process with 2, without closing.
     """
     app.log_events()
-    async with app:
-        worker = await app.worker(settings)
-        signals = StopSignals(worker.stop, worker.hurry, SystemClock())
-        loop = asyncio.get_running_loop()
-        for number in _STOPPING:
-            loop.add_signal_handler(number, signals.arrived)
-        try:
-            await worker.run()
-        finally:
-            for number in _STOPPING:
-                loop.remove_signal_handler(number)
-        return EXIT_RECYCLED if worker.recycled else EXIT_OK
+    stacks = Stacks(asyncio.get_running_loop())
+    with StackSignals(stacks.report):
+        async with app:
+            stacks.worker = worker = await app.worker(settings)
+            await _until_stopped(worker)
+            return EXIT_RECYCLED if worker.recycled else EXIT_OK
+
+
+async def _until_stopped(worker: Worker) -> None:
+    signals = StopSignals(worker.stop, worker.hurry, SystemClock())
+    loop = asyncio.get_running_loop()
+    for number in _STOPPING:
+        loop.add_signal_handler(number, signals.arrived)
+    loop.add_signal_handler(signal.SIGTSTP, worker.quiet, BY_SIGNAL)
+    loop.add_signal_handler(signal.SIGCONT, worker.loud, BY_SIGNAL)
+    if begins_quiet():
+        worker.quiet(BY_SIGNAL)
+    try:
+        await worker.run()
+    finally:
+        for number in (*_STOPPING, *_QUIETING):
+            loop.remove_signal_handler(number)
+
+
+class Stacks:
+    """What SIGQUIT and SIGUSR1 print: the process, and the worker once there is one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.worker: Worker | None = None
+
+    def report(self, frame: FrameType | None) -> str:
+        """The report, with the calling thread shown from this frame outwards."""
+        worker = self.worker
+        return text(describe(self._loop, innermost=frame) if worker is None else worker.describe(frame))
 
 
 class StopSignals:

@@ -1,9 +1,14 @@
-"""Times as people read them."""
+"""Times as people read and write them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
+
+from perdure.domain.duration import parse_duration
+from perdure.errors import ArgumentError
 
 _STEPS: Final = (
     ("d", timedelta(days=1)),
@@ -13,6 +18,8 @@ _STEPS: Final = (
 )
 _SHORT: Final = timedelta(milliseconds=500)
 _PRECISE_BELOW: Final = timedelta(seconds=10)
+_YEARS: Final = range(1970, 3000)
+_EXAMPLES: Final = "write 2026-03-01T09:00Z, 2026-03-01T09:00+01:00, +2h, -7d or now"
 
 
 def absolute(at: datetime) -> str:
@@ -52,3 +59,33 @@ def took(span: timedelta) -> str:
     if span < timedelta(seconds=1):
         return f"{span / timedelta(milliseconds=1):.0f}ms"
     return f"{span.total_seconds():.1f}s" if span < _PRECISE_BELOW else rough(span)
+
+
+class Moment(Struct, frozen=True):
+    """A time that was written down: for itself, or as so much from now."""
+
+    at: datetime | None = None
+    ahead: timedelta = timedelta(0)
+
+    def when(self, now: datetime) -> datetime:
+        """Which time that is."""
+        return now + self.ahead if self.at is None else self.at
+
+
+def read_time(option: str, text: str) -> Moment:
+    """Read a date and time with its zone (ISO 8601), `now`, or a distance from now such as `+2h` or `-7d`."""
+    written = text.strip()
+    if written == "now":
+        return Moment()
+    if written[:1] in {"+", "-"}:
+        span = parse_duration(option, written[1:])
+        return Moment(ahead=-span if written[0] == "-" else span)
+    try:
+        at = datetime.fromisoformat(written)
+    except ValueError:
+        raise ArgumentError(option, f"is no time: {text!r}; {_EXAMPLES}") from None
+    if at.tzinfo is None:
+        raise ArgumentError(option, f"needs a time zone, got {text!r}; {_EXAMPLES}")
+    if at.year not in _YEARS:
+        raise ArgumentError(option, f"must lie between {_YEARS[0]} and {_YEARS[-1]}, got {text!r}; {_EXAMPLES}")
+    return Moment(at.astimezone(UTC))

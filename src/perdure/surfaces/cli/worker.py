@@ -22,7 +22,7 @@ _CAPACITY: Final = "Capacity"
 _LEASES: Final = "Life and death"
 _LOG: Final = "Log"
 _DEFAULTS: Final = WorkerSettings()
-_MARGIN: Final = timedelta(seconds=5)  # for the database, beyond what a stop may take
+_MARGIN: Final = timedelta(seconds=10)  # for the database, beyond what a stop may take
 
 AppName = Annotated[str, typer.Argument(metavar="APP", help="module:app, as jobs:app for `app` in jobs.py.")]
 Queues = Annotated[
@@ -50,6 +50,15 @@ Threads = Annotated[
     ),
 ]
 Processes = Annotated[int, typer.Option(min=1, help="Worker processes on this machine.", rich_help_panel=_CAPACITY)]
+SlowStart = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="Jobs at once grow from 1 to --concurrency over this time.",
+        show_default=format_duration(_DEFAULTS.slow_start),
+        rich_help_panel=_CAPACITY,
+    ),
+]
 RecycleAfter = Annotated[
     int | None,
     typer.Option("--recycle-after-jobs", help="A fresh process after so many jobs.", rich_help_panel=_CAPACITY),
@@ -101,6 +110,7 @@ def worker(
     concurrency: Concurrency = None,
     threads: Threads = None,
     processes: Processes = 1,
+    slow_start: SlowStart = None,
     recycle_after_jobs: RecycleAfter = None,
     recycle_above_mb: RecycleAbove = None,
     stop_timeout: StopTimeout = None,
@@ -114,7 +124,8 @@ def worker(
 ) -> None:
     """Run jobs until told to stop.
 
-    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries. Every worker also does
+    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries. SIGTSTP stops the
+    claiming and lets the rest run; SIGCONT claims again. Every worker also does
     the upkeep: jobs that fall due, jobs of dead workers, old jobs. Where no option speaks, the app's own settings hold.
     """
     said = {
@@ -123,6 +134,7 @@ def worker(
         "threads": threads,
         "recycle_after_jobs": recycle_after_jobs,
         "recycle_above_mb": recycle_above_mb,
+        "slow_start": _span("--slow-start", slow_start),
         "stop_timeout": _span("--stop-timeout", stop_timeout),
         "lease": _span("--lease", lease),
         "heartbeat": _span("--heartbeat", heartbeat),
@@ -138,7 +150,7 @@ def worker(
     if no_migrate:
         loaded.keep_schema()
     if (processes > 1 or settings.recycles) and not is_supervised():
-        stop_within = settings.stop_timeout * 2 + settings.grace + _MARGIN
+        stop_within = settings.stop_timeout + settings.grace + _MARGIN
         raise typer.Exit(supervise(sys.argv[1:], processes, stop_within=stop_within))
     raise typer.Exit(asyncio.run(run_worker(loaded, settings)))
 

@@ -1,0 +1,66 @@
+"""What jobs ask of people, and wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from perdure.domain.approval import approval_asked
+from perdure.domain.flow import StepKind, StepRecord, StepState
+from perdure.domain.ids import JobId
+from perdure.domain.job import JobView
+from perdure.domain.states import JobState
+from perdure.operate.records import Asking
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter, Page
+
+APPROVAL: Final = "approval:"  # how the steps and events of such questions begin
+
+_PAGE: Final = 500
+_WAITING: Final = frozenset({JobState.WAITING})
+_SOON: Final = timedelta(minutes=1)
+
+
+async def who_asks(store: Store, which: JobFilter) -> list[Asking]:
+    """What the jobs that match ask, the newest job first. Looks through all that wait, page by page."""
+    aim, found = replace(which, states=_WAITING), list[Asking]()
+    now = await store.now()
+    before: JobId | None = None
+    while True:
+        batch = await store.jobs(aim, Page(_PAGE, before))
+        steps = await waits_of(store, [job.id for job in batch if _waits_for_more(job, now)])
+        for job in batch:
+            parked_for = approval_asked(job.id, (job.awaits or "").removeprefix("event:"))
+            names = [] if parked_for is None else [parked_for]
+            names += [name for name in _asked(steps.get(job.id, [])) if name != parked_for]
+            found += [Asking(job, name) for name in names]
+        if len(batch) < _PAGE:
+            return found
+        before = batch[-1].id
+
+
+async def asked_by(store: Store, job_id: JobId) -> list[str]:
+    """The names of what a job has asked and nobody has answered, in the order of asking."""
+    return _asked((await waits_of(store, [job_id])).get(job_id, []))
+
+
+async def waits_of(store: Store, ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
+    """What these jobs wait for, from events to children, in the order in which they began to."""
+    kept = await store.steps(ids) if ids else {}
+    return {job_id: [step for step in steps if _is_wait(step)] for job_id, steps in kept.items()}
+
+
+def _waits_for_more(job: JobView, now: datetime) -> bool:
+    """Whether it may wait for several things: then it looks for the others every half a minute."""
+    return job.awaits is not None and job.due_at is not None and job.due_at < now + _SOON
+
+
+def _is_wait(step: StepRecord) -> bool:
+    return step.state is StepState.BEGUN and step.kind in {StepKind.EVENT, StepKind.FAMILY}
+
+
+def _asked(steps: Sequence[StepRecord]) -> list[str]:
+    return [step.key.removeprefix(APPROVAL) for step in steps if step.key.startswith(APPROVAL)]

@@ -1,0 +1,89 @@
+"""`perdure approve` and `perdure approvals`: answer what jobs ask of people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from perdure.domain.approval import Approval
+from perdure.domain.ids import as_job_id
+from perdure.errors import ConflictError
+from perdure.operate.desk import Desk
+from perdure.operate.records import Asking
+from perdure.operate.wording import listed
+from perdure.storage.records import JobFilter
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.hostile import one_line
+from perdure.surfaces.cli.job_table import job_document
+from perdure.surfaces.cli.output import console, plain, print_json, say
+from perdure.surfaces.cli.pieces import cell, columns
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.times import relative
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What it asks, as `approvals` tells.", show_default=False)]
+Deny = Annotated[bool, typer.Option("--deny", help="Say no.")]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A word to the job.")]
+Ahead = Annotated[bool, typer.Option("--ahead", help="Also if the job has not asked yet.")]
+
+
+def approve(
+    job_id: options.JobId,
+    name: Name,
+    *,
+    deny: Deny = False,
+    note: Note = None,
+    ahead: Ahead = False,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Answer a job that waits for somebody's yes or no.
+
+    The first answer holds.
+    """
+    known = as_job_id(job_id)
+
+    async def act(desk: Desk) -> Approval:
+        detail = await desk.job(known)
+        asked = await desk.asks(known)
+        if not (ahead or name in asked or f"event:approval:{known}:{name}" == detail.job.awaits):
+            open_ = f"it asks {listed(repr(one) for one in asked)}" if asked else "it asks nothing now"
+            raise ConflictError(f"job {known} does not ask {name!r}: {open_}; --ahead answers what it may ask later")
+        return await desk.answer(known, name, approved=not deny, note=note)
+
+    given = with_desk(url, act)
+    if as_json:
+        print_json({"job": known, "name": name, **plain(given)})
+    else:
+        say(f"{one_line(name)} of job {known} {'approved' if given.approved else 'refused'}.", "bold")
+
+
+def approvals(
+    *,
+    kind: options.KindName = None,
+    queue: options.QueueName = None,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """List what waits for somebody's answer, newest first."""
+
+    async def look(desk: Desk) -> tuple[list[Asking], datetime]:
+        return await desk.approvals(JobFilter(kind=kind, queue=queue)), await desk.now()
+
+    found, now = with_desk(url, look)
+    if as_json:
+        print_json({"approvals": [{"name": asking.name, "job": job_document(asking.job)} for asking in found]})
+        return
+    if not found:
+        say("Nothing waits for an answer.", "dim")
+        return
+    table = columns("Job", "Asks", "Kind", "Made", "Gives up", giving_way={"Asks", "Kind"})
+    for asking in found:
+        job = asking.job
+        gives_up = "never" if job.due_at is None else relative(job.due_at, now)
+        made = Text(relative(job.created_at, now))
+        table.add_row(Text(job.id), cell(asking.name, "bold"), cell(job.kind), made, Text(gives_up))
+    console().print(table)
+    say("Answer: perdure approve JOB NAME [--deny]", "dim")

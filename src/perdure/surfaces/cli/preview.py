@@ -1,0 +1,149 @@
+"""`perdure preview`: the attempts that a job has ahead of it, with their dates (B14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from perdure.app import App
+from perdure.clock import SystemClock
+from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.job import JobView
+from perdure.domain.states import FINAL, JobState
+from perdure.errors import ArgumentError, NotFoundError
+from perdure.operate.desk import Desk
+from perdure.operate.records import JobDetail
+from perdure.policy.preview import PlannedAt, preview
+from perdure.policy.retry import Retry, read_policy
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.hostile import one_line
+from perdure.surfaces.cli.job_page import timeline
+from perdure.surfaces.cli.loading import load_app
+from perdure.surfaces.cli.output import console, plain, print_json, say
+from perdure.surfaces.cli.pieces import columns, section
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.times import absolute, relative
+
+_DEFAULT_SHOWN: Final = 20
+
+What = Annotated[str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id of a job.", show_default=False)]
+AppName = Annotated[
+    str | None,
+    typer.Option("--app", metavar="APP", help="module:app: policies are code, so this must be given."),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many attempts.")]
+
+
+def show_preview(
+    what: What,
+    *,
+    app: AppName = None,
+    limit: Limit = _DEFAULT_SHOWN,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show when attempts will be made if all fail.
+
+    Of a kind: from now on. Of a job: from its next attempt on, after those that were made.
+    """
+    job_id = _as_id(what)
+    if app is None:
+        whose = "of the job's kind" if job_id else "of a kind"
+        raise ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")
+    loaded = load_app(app)
+    if job_id is None:
+        _show_kind(loaded, what, limit, as_json=as_json)
+    else:
+        _show_job(loaded, job_id, url, limit, as_json=as_json)
+
+
+def _show_kind(app: App, kind: str, limit: int, *, as_json: bool) -> None:
+    now = SystemClock().now()
+    plan = preview(_policy(app, kind), now, most=limit)
+    if as_json:
+        print_json({"kind": kind, "job": None, "attempts": [], **_document(plan)})
+        return
+    say(f"{one_line(kind)}, enqueued now, if every attempt fails at once:", "bold")
+    _show_plan(plan, now)
+
+
+def _show_job(app: App, job_id: JobId, url: str | None, limit: int, *, as_json: bool) -> None:
+    async def look(desk: Desk) -> tuple[JobDetail, datetime]:
+        return await desk.job(job_id), await desk.now()
+
+    detail, now = with_desk(url or app.url, look)
+    job = detail.job
+    policy = _policy(app, job.kind)
+    plan = [] if job.state in FINAL else _plan(policy, job, now, limit)
+    if as_json:
+        head = {"id": job.id, "state": job.state, "reason": job.reason}
+        print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **_document(plan)})
+        return
+    out = console()
+    out.print(Text.assemble((one_line(job.kind), "bold"), f"  {job.id}  {job.state}: {one_line(job.reason)}"))
+    if detail.attempts:
+        out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=False)))
+    if plan:
+        say("\nAhead, if every attempt fails at once:", "bold")
+        _show_plan(plan, now, under_way=job.state is JobState.RUNNING)
+    else:
+        say(f"\nIt is {job.state}: no attempt is ahead.", "dim")
+
+
+def _plan(policy: Retry, job: JobView, now: datetime, limit: int) -> list[PlannedAt]:
+    """Numbered as attempts are told: those that crashed count too, although they cost none of the policy's."""
+    due = job.started_at if job.state is JobState.RUNNING else max(job.due_at or now, now)
+    plan = preview(policy, job.since, job.failures, due=due or now, most=limit)
+    return [PlannedAt(step.attempt + job.crashes, step.earliest, step.latest, step.then) for step in plan]
+
+
+def _policy(app: App, name: str) -> Retry:
+    if name not in app.kinds:
+        known = ", ".join(sorted(app.kinds)) or "none"
+        raise NotFoundError(f"the app declares no kind {name!r}; declared are: {known}")
+    try:
+        return read_policy(app.kinds[name].retry)
+    except Exception as error:
+        raise ArgumentError("retry", f"of kind {name!r} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _document(plan: Sequence[PlannedAt]) -> dict[str, Any]:
+    return {"plan": plain(plan), "more": _has_more(plan)}
+
+
+def _has_more(plan: Sequence[PlannedAt]) -> bool:
+    return bool(plan) and plan[-1].then is None
+
+
+def _show_plan(plan: Sequence[PlannedAt], now: datetime, *, under_way: bool = False) -> None:
+    console().print(_table(plan, now, under_way=under_way))
+    if _has_more(plan):
+        say("And so on: --limit shows more.", "dim")
+    else:
+        say(f"After attempt {plan[-1].attempt} the job is dead: {plan[-1].then}.", "red")
+
+
+def _table(plan: Sequence[PlannedAt], now: datetime, *, under_way: bool) -> Table:
+    table = columns("#", "At the earliest", "At the latest", "When")
+    for index, step in enumerate(plan):
+        latest = absolute(step.latest) if step.latest != step.earliest else ""
+        when = "under way" if under_way and index == 0 else _when(step, now)
+        table.add_row(Text(str(step.attempt), style="bold"), Text(absolute(step.earliest)), Text(latest), Text(when))
+    return table
+
+
+def _when(step: PlannedAt, now: datetime) -> str:
+    earliest, latest = relative(step.earliest, now), relative(step.latest, now)
+    return earliest if earliest == latest else f"{earliest} to {latest.removeprefix('in ')}"
+
+
+def _as_id(text: str) -> JobId | None:
+    try:
+        return as_job_id(text)
+    except ArgumentError:
+        return None

@@ -1,0 +1,17 @@
+"""What is written on a command line as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from perdure.errors import ArgumentError
+
+
+def read_json(option: str, text: str) -> Any:
+    """The value of a JSON document."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise ArgumentError(option, f"is no JSON: {error}; quote it for the shell, as '{{\"n\": 1}}'") from None

@@ -1,0 +1,121 @@
+"""Lists of schedules: when each runs next, and what became of its last time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from perdure.domain.duration import format_duration
+from perdure.domain.ids import JobId
+from perdure.domain.schedule import Fate, Fire, Schedule, ScheduleView
+from perdure.domain.states import JobState
+from perdure.operate.calendar import ScheduleDetail
+from perdure.operate.desk import LONGEST_PAGE, Desk
+from perdure.storage.records import JobFilter, Page
+from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, say, unpacked
+from perdure.surfaces.cli.pieces import cell, columns
+from perdure.surfaces.cli.times import absolute, both, relative
+
+States = Mapping[JobId, JobState]
+
+_FATE_STYLE: Final = {Fate.FIRED: "green", Fate.MISSED: "yellow", Fate.OVERLAPPED: "yellow"}
+_WIDE: Final = 95
+_WIDEST: Final = 125
+_GIVES_WAY: Final = {"Name", "Runs"}
+
+
+async def states_of_jobs(desk: Desk, details: Sequence[ScheduleDetail]) -> States:
+    """Where the jobs of these schedules stand; those that were pruned are missing."""
+    ids = [fire.job_id for detail in details for fire in detail.fires if fire.job_id is not None]
+    found: dict[JobId, JobState] = {}
+    for start in range(0, len(ids), LONGEST_PAGE):
+        page = await desk.jobs(JobFilter(ids=tuple(ids[start : start + LONGEST_PAGE])), Page(LONGEST_PAGE))
+        found |= {job.id: job.state for job in page.jobs}
+    return found
+
+
+def show_schedules(details: Sequence[ScheduleDetail], states: States, now: datetime, *, as_json: bool) -> None:
+    """Print a list of schedules."""
+    if as_json:
+        print_json({"schedules": [detail_document(detail, states) for detail in details]})
+        return
+    if not details:
+        say("No schedules.", "dim")
+        return
+    out = console()
+    out.print(_table(details, states, now, out.width))
+
+
+def schedule_document(view: ScheduleView) -> dict[str, Any]:
+    """A schedule as JSON, on one level: spans as options take them, arguments unpacked."""
+    document: dict[str, Any] = plain(view)
+    schedule = view.schedule
+    spans = {"within": format_duration(schedule.within), "jitter": format_duration(schedule.jitter)}
+    return {**document.pop("schedule"), **spans, "args": unpacked(schedule.args), **document}
+
+
+def detail_document(detail: ScheduleDetail, states: States) -> dict[str, Any]:
+    """A schedule as JSON, with its times to come and those that have passed."""
+    fires = [{**plain(fire), "job_state": states.get(fire.job_id) if fire.job_id else None} for fire in detail.fires]
+    times = {"upcoming": plain(detail.upcoming), "fires": fires, "unreadable": detail.unreadable}
+    return {**schedule_document(detail.view), **times}
+
+
+def runs(schedule: Schedule) -> str:
+    """When it runs, in its own words: the zone is left out where it is UTC or does not matter."""
+    plainly = schedule.tz == "UTC" or schedule.expression.startswith("@every")
+    return schedule.expression if plainly else f"{schedule.expression}  {schedule.tz}"
+
+
+def is_paused(view: ScheduleView, now: datetime) -> bool:
+    """Whether its times pass at this moment."""
+    return view.paused_at is not None and (view.paused_until is None or view.paused_until > now)
+
+
+def became(fire: Fire, states: States) -> Text:
+    """What became of a nominal time: the state of its job, or why there is none."""
+    state = states.get(fire.job_id) if fire.job_id else None
+    if state is None:
+        return Text(fire.fate, style=_FATE_STYLE[fire.fate])
+    return Text(state, style=STATE_STYLE.get(state, ""))
+
+
+def _table(details: Sequence[ScheduleDetail], states: States, now: datetime, width: int) -> Table:
+    policies = ("Overlap", "Missed") if width >= _WIDEST else ()
+    table = columns("Name", "Runs", "Next", "Last", *policies, giving_way=_GIVES_WAY)
+    for detail in details:
+        schedule = detail.view.schedule
+        table.add_row(
+            cell(schedule.name),
+            cell(runs(schedule), "dim"),
+            _next(detail, now, wide=width >= _WIDE),
+            _last(detail, states, now),
+            *((Text(schedule.overlap), Text(schedule.missed)) if policies else ()),
+        )
+    return table
+
+
+def _next(detail: ScheduleDetail, now: datetime, *, wide: bool) -> Text:
+    view = detail.view
+    if detail.unreadable is not None:
+        return Text("cannot be read", style="bold red")
+    if is_paused(view, now):
+        if view.paused_until is None:
+            return Text("paused", style="magenta")
+        until = absolute(view.paused_until) if wide else relative(view.paused_until, now)
+        return Text(f"paused until {until}" if wide else f"paused, {until}", style="magenta")
+    if view.next_at is None:
+        return Text("never", style="dim")
+    overdue = "yellow" if view.next_at < now else ""
+    return Text(both(view.next_at, now) if wide else relative(view.next_at, now), style=overdue)
+
+
+def _last(detail: ScheduleDetail, states: States, now: datetime) -> Text:
+    if not detail.fires:
+        return Text("never", style="dim")
+    fire = detail.fires[0]
+    return Text.assemble(f"{relative(fire.nominal_at, now)}, ", became(fire, states))

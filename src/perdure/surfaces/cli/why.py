@@ -1,0 +1,45 @@
+"""`perdure jobs why`: why a job is not running, in one answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.text import Text
+
+from perdure.domain.ids import as_job_id
+from perdure.operate.desk import Desk
+from perdure.operate.records import Why
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.hostile import one_line
+from perdure.surfaces.cli.job_table import job_document
+from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.times import both
+
+
+def why(job_id: options.JobId, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Say why a job is not running, until when, and what to do about it."""
+    known = as_job_id(job_id)
+
+    async def look(desk: Desk) -> tuple[Why, datetime]:
+        return await desk.why(known), await desk.now()
+
+    found, now = with_desk(url, look)
+    if as_json:
+        print_json({**plain(found), "job": job_document(found.job)})
+    else:
+        _show(found, now)
+
+
+def _show(found: Why, now: datetime) -> None:
+    job, out = found.job, console()
+    state = (job.state.upper(), STATE_STYLE.get(job.state, ""))
+    head = Text.assemble((one_line(job.kind), "bold"), "  ", state, f"  {job.id}")
+    lines = [head, Text(one_line(found.answer), style="bold")]
+    lines += [Text(f"  {one_line(fact)}") for fact in found.facts]
+    if found.until is not None:
+        lines.append(Text(f"  Until {both(found.until, now)}", style="yellow"))
+    if found.what_to_do:
+        lines.append(Text.assemble(("What to do: ", "dim"), one_line(found.what_to_do)))
+    for line in lines:
+        out.print(line, soft_wrap=not out.is_terminal)
