@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from perdure.app import App
+from perdure.calls import Call, Chain
+from perdure.domain.approval import Approval
 from perdure.domain.job import Intake, JobView, OnConflict
 from perdure.domain.states import JobState
 from perdure.domain.verdicts import (
@@ -18,46 +20,72 @@ from perdure.domain.verdicts import (
 )
 from perdure.errors import (
     ArgumentError,
+    ChildrenFailed,
+    ChildrenTimeout,
     ConflictError,
     DuplicateJobError,
+    EventTimeout,
+    FailedChild,
     ForkError,
     JobNotSuccessful,
     NotFoundError,
     PayloadError,
     PerdureError,
+    PollTimeout,
     ProcessDied,
     SchemaError,
     SettingsError,
+    StepError,
+    StillRunning,
     StoreError,
     StoreRefused,
     StoreUnavailable,
 )
 from perdure.events import Event
+from perdure.flows.batches import BatchOutcome
+from perdure.flows.family import ChildResult, Family
 from perdure.handle import Handle
-from perdure.job import Call, Job
+from perdure.job import Job
 from perdure.policy.backoff import Backoff
+from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
+from perdure.policy.gates import Breaker, Budget, Concurrency, Rate
 from perdure.policy.jitter import Jitter
+from perdure.policy.opening import Opening, Polling
 from perdure.policy.retry import Retry
 from perdure.policy.uniqueness import Unique
 from perdure.storage.records import JobFilter, Keep, Page
 from perdure.version import __version__
 from perdure.worker.context import Context, current_context
 from perdure.worker.settings import Queue, WorkerSettings
+from perdure.worker.sync_context import SyncContext
 
 if TYPE_CHECKING:
     from perdure.policy.http import HttpTriage
 
 __all__ = [
     "App",
+    "Approval",
     "ArgumentError",
     "Backoff",
+    "BackupPlan",
+    "BatchOutcome",
+    "Breaker",
+    "Budget",
     "Call",
     "CancelJob",
+    "Chain",
+    "ChildResult",
+    "ChildrenFailed",
+    "ChildrenTimeout",
+    "Concurrency",
     "ConflictError",
     "Context",
     "DuplicateJobError",
     "Event",
+    "EventTimeout",
+    "FailedChild",
+    "Family",
     "Finish",
     "ForkError",
     "Handle",
@@ -73,23 +101,30 @@ __all__ = [
     "MissingHandler",
     "NotFoundError",
     "OnConflict",
+    "Opening",
     "Page",
     "Pause",
     "PayloadError",
     "Pending",
     "PerdureError",
     "Permanent",
+    "PollTimeout",
+    "Polling",
     "ProcessDied",
     "Queue",
+    "Rate",
     "Release",
     "Retry",
     "RetryAfter",
     "SchemaError",
     "SettingsError",
     "Snooze",
+    "StepError",
+    "StillRunning",
     "StoreError",
     "StoreRefused",
     "StoreUnavailable",
+    "SyncContext",
     "Unique",
     "Verdict",
     "WorkerSettings",

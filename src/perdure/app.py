@@ -5,38 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
+from perdure.batches import batch_job
+from perdure.calls import Call, check_child
 from perdure.clock import Clock, SystemClock
+from perdure.declarations import Declarations
 from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.flow import Emission, Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import (
-    DEFAULT_CRASH_LIMIT,
-    DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     JobView,
     NewJob,
     Receipt,
 )
+from perdure.domain.schedule import Missed, Overlap, ScheduleView
 from perdure.engines.connect import DEFAULT_URL, store_for
-from perdure.errors import ArgumentError, ConflictError, NotFoundError, SettingsError
+from perdure.errors import ConflictError, SettingsError
 from perdure.events import Emitter, Listener, log_event
+from perdure.flows.batches import BatchOutcome
+from perdure.flows.events import event_payload
 from perdure.handle import Handle
-from perdure.job import Call, Job
-from perdure.kinds.declared import note_declared
-from perdure.kinds.kind import Kind, Mode, Registry, is_async
-from perdure.kinds.signature import Signature
 from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.portal import Portal
 from perdure.lifecycle.stores import Doorway, Stores
-from perdure.options import checked_name, checked_names, checked_priority, refuse_misspelt
 from perdure.policy.retry import DEFAULT_RETRY, RetrySource
-from perdure.policy.triage import Triage
-from perdure.policy.uniqueness import Unique
+from perdure.scheduling import checked_schedule, one_expression
 from perdure.storage.port import BorrowingStore, Store
 from perdure.storage.supply import Supply
-from perdure.worker.context import Context
+from perdure.worker.built_in import BATCH_KIND
 from perdure.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
@@ -45,24 +43,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Task = TypeVar("Task", bound=Callable[[], Any])
 _URL_VARIABLE = "PERDURE_URL"
 _PAYLOAD_LIMIT = 64 * 1024
 
 
-class JobDecorator(Protocol):
-    """What `@app.job(...)` gives: it turns a handler into a Job with the handler's own parameters and result."""
-
-    @overload
-    def __call__(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]) -> Job[P, R]: ...
-    @overload
-    def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]]) -> Job[P, R]: ...
-    @overload
-    def __call__(self, handler: Callable[Concatenate[Context, P], R]) -> Job[P, R]: ...
-    @overload
-    def __call__(self, handler: Callable[P, R]) -> Job[P, R]: ...
-
-
-class App:
+class App(Declarations):
     """A set of jobs and the database they live in.
 
     `url` is `sqlite:///file.db` or `postgresql://…`; without one PERDURE_URL is used, or `perdure.db` in the working
@@ -84,13 +70,11 @@ class App:
         worker: WorkerSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
+        super().__init__(queues, retry)
         self.url = url or os.environ.get(_URL_VARIABLE) or DEFAULT_URL
-        self.queues = None if queues is None else checked_names("queues", queues)
         self.payload_limit = payload_limit
         self.worker_settings = worker or WorkerSettings()
-        self.kinds: Registry = {}
         self.events = Emitter()
-        self._retry = retry
         self._clock = clock
         self._stores = Stores(
             self._make_store,
@@ -101,96 +85,36 @@ class App:
         self._is_diverted = False
         self._unopened: BorrowingStore = self._make_store()  # a bad URL is refused here, not at the first job
 
-    @overload
-    def job(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-    @overload
-    def job(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
-    @overload
-    def job(self, handler: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
-    @overload
-    def job(self, handler: Callable[P, R], /) -> Job[P, R]: ...
-    @overload
-    def job(
+    async def schedule(
         self,
+        name: str,
+        call: Call[Any],
         *,
-        name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = DEFAULT_PRIORITY,
-        retry: RetrySource | None = None,
-        triage: Triage | None = None,
-        unique: Unique | None = None,
-        timeout: Duration | None = None,
-        isolate: bool = False,
-        memory: int | None = None,
-        crashes: int = DEFAULT_CRASH_LIMIT,
-    ) -> JobDecorator: ...
-    def job(self, *handler: Any, **options: Any) -> Any:
-        """Declare a job.
+        cron: str | None = None,
+        every: Duration | None = None,
+        tz: str = "UTC",
+        missed: Missed | str = Missed.SKIP,
+        within: Duration | None = None,
+        overlap: Overlap | str = Overlap.SKIP,
+        jitter: Duration = 0,
+        actor: str = "app",
+    ) -> ScheduleView:
+        """Make a schedule at run time, or change the one of this name: `await app.schedule("x", job.call(1), cron=…)`.
 
-        `name` is what stored jobs are called (default: the function's). `crashes` is how many times the process may
-        die under the job before it is dead. `isolate` runs each attempt in a process of its own; only there are
-        `timeout` and `memory` (in bytes) enforced by killing.
+        It is stored, and fired by whichever worker is there. To see, pause, trigger or delete it, ask the desk:
+        `(await app.desk("me")).calendar`.
         """
-
-        def declare(function: Any) -> Job[Any, Any]:
-            refuse_misspelt(function, options, self._declare)
-            return self._declare(function, **options)
-
-        return declare(*handler) if handler else declare
-
-    def _declare(
-        self,
-        handler: Callable[..., Any],
-        *,
-        name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = DEFAULT_PRIORITY,
-        retry: RetrySource | None = None,
-        triage: Triage | None = None,
-        unique: Unique | None = None,
-        timeout: Duration | None = None,
-        isolate: bool = False,
-        memory: int | None = None,
-        crashes: int = DEFAULT_CRASH_LIMIT,
-    ) -> Job[Any, Any]:
-        name = checked_name("name", name or handler.__name__)
-        if name in self.kinds:
-            raise SettingsError(f"job {name}", "is declared twice: give one of them another name")
-        if memory is not None and not isolate:
-            raise SettingsError(f"memory of job {name}", "can only be limited with isolate=True")
-        if crashes < 1:
-            raise SettingsError(f"crashes of job {name}", f"must be at least 1, got {crashes}")
-        signature = Signature(handler, Context)
-        if unique is not None:
-            unique.check(signature.names)
-        self.check_queue(queue)
-        limit = None if timeout is None else parse_duration(f"timeout of job {name}", timeout, error=SettingsError)
-        if limit is not None and limit <= timedelta(0):
-            raise SettingsError(f"timeout of job {name}", f"must be longer than 0, got {timeout!r}")
-        kind = Kind(
-            name=name,
-            handler=handler,
-            signature=signature,
-            mode=Mode.PROCESS if isolate else Mode.TASK if is_async(handler) else Mode.THREAD,
-            retry=retry or self._retry,
-            triage=triage,
-            queue=checked_name("queue", queue),
-            priority=checked_priority(priority),
-            unique=unique,
-            timeout=limit,
-            memory=memory,
-            crash_limit=crashes,
+        made = checked_schedule(
+            name,
+            call.job,
+            one_expression(cron, every),
+            tz=tz,
+            missed=missed,
+            within=within,
+            overlap=overlap,
+            jitter=jitter,
         )
-        self.kinds[name] = kind
-        note_declared(kind)
-        return Job(self, kind)
-
-    def job_named(self, name: str) -> Job[Any, Any]:
-        """The declared job of this name, to be enqueued without its types."""
-        kind = self.kinds.get(name)
-        if kind is None:
-            raise NotFoundError(f"no job is called {name!r}; declared are: {', '.join(sorted(self.kinds)) or 'none'}")
-        return Job(self, kind)
+        return await (await self.desk(actor)).calendar.save(made)
 
     async def enqueue_many(self, calls: Iterable[Call[R]], *, connection: Any = None) -> list[Handle[R]]:
         """Store many jobs in one transaction; handles in the same order say which of them are new.
@@ -205,9 +129,57 @@ class App:
         """The same, for callers without an event loop."""
         if connection is None:
             return self._portal.call(self.enqueue_many(calls))
-        batch = list(calls)
-        receipts = self._put_here([call.job for call in batch], connection)
+        batch: list[Call[R]] = []
+        receipts = self._put_here(list(_jobs_of(calls, batch)), connection)
         return [Handle(self, call.kind, receipt) for call, receipt in zip(batch, receipts, strict=True)]
+
+    async def batch(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        then: Call[Any] | None = None,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        connection: Any = None,
+    ) -> Handle[BatchOutcome]:
+        """Run calls at once, and `then` when they are all final, whatever became of them.
+
+        The batch is a job of its own, in `queue`, which holds no worker while it waits. `then` finds how it went in
+        `ctx.meta["batch"]`; if its handler has a parameter `results` that was not given, it gets a list of ChildResult
+        in the order of the calls: `then=report.after()`. `connection` is that of `Job.using`.
+        """
+        receipt = await self.put(batch_job(self, calls, then, name, queue), connection)
+        return Handle(self, BATCH_KIND, receipt)
+
+    def batch_sync(
+        self,
+        calls: Iterable[Call[Any]],
+        *,
+        then: Call[Any] | None = None,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        connection: Any = None,
+    ) -> Handle[BatchOutcome]:
+        """The same, for callers without an event loop."""
+        receipt = self.put_sync(batch_job(self, calls, then, name, queue), connection)
+        return Handle(self, BATCH_KIND, receipt)
+
+    async def emit(self, event: str, payload: Any = None) -> Emission:
+        """Make an event known, and wake the jobs that wait for it: `await app.emit("paid:42", {"sum": 3})`.
+
+        It is kept: a job that asks later finds it. The first emission wins; the answer says whether it was this one,
+        what the payload is, and how many jobs it has woken.
+        """
+        text = event_payload(event, payload, self.payload_limit)
+        store = await self.store()
+        emission = await store.emit(event, text, "app")
+        if emission.woken:
+            store.ring({kind.queue for kind in self.kinds.values()} | (self.queues or frozenset()))
+        return emission
+
+    def emit_sync(self, event: str, payload: Any = None) -> Emission:
+        """The same, for callers without an event loop."""
+        return self.run_sync(self.emit(event, payload))
 
     async def store(self) -> Store:
         """The open store of the running event loop: the port itself, for tools and tests."""
@@ -229,7 +201,15 @@ class App:
         chosen = settings or self.worker_settings
         for queue in chosen.queues:
             self.check_queue(queue.name)
-        return Worker(await self.store(), self.kinds, chosen, self.events, self._clock or SystemClock())
+        return Worker(
+            await self.store(),
+            self.kinds,
+            chosen,
+            self.events,
+            self._clock or SystemClock(),
+            schedules=tuple(self.schedules.values()),
+            periodic=tuple(self.periodic.values()),
+        )
 
     async def migrate(self) -> list[str]:
         """Create the tables, or bring them up to date, whatever `migrate=` said; the migrations that were applied."""
@@ -288,11 +268,6 @@ class App:
             self.url, self._clock, self._stores, self._unopened, self._portal = home
             self._is_diverted = False
 
-    def check_queue(self, queue: str) -> None:
-        """Refuse a queue that the app does not know."""
-        if self.queues is not None and queue not in self.queues:
-            raise ArgumentError("queue", f"{queue!r} is not one of this app's queues: {', '.join(sorted(self.queues))}")
-
     async def put(self, job: NewJob, connection: Any) -> Receipt:
         """Store one job, through the caller's own connection if there is one."""
         if connection is not None:
@@ -309,6 +284,10 @@ class App:
     async def view(self, job_id: JobId) -> JobView | None:
         """One job as it stands."""
         return await (await self.store()).job(job_id)
+
+    async def progress(self, job_id: JobId) -> Progress | None:
+        """How far a job was when it last said so."""
+        return await (await self.store()).progress(job_id)
 
     def run_sync(self, coroutine: Coroutine[Any, Any, R]) -> R:
         """Run one of this app's coroutines to its end, for callers without an event loop."""
@@ -331,5 +310,7 @@ class App:
 def _jobs_of(calls: Iterable[Call[R]], batch: list[Call[R]]) -> Iterator[NewJob]:
     """The jobs of calls, one by one; the calls themselves are kept in `batch`."""
     for call in calls:
+        if call.lacks is not None:
+            check_child(call)
         batch.append(call)
         yield call.job

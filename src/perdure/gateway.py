@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
+from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import JobView, NewJob, Receipt
+from perdure.kinds.kind import Registry
 
 R = TypeVar("R")
 
@@ -15,6 +17,7 @@ class Gateway(Protocol):
     """What a job needs of its app."""
 
     payload_limit: int
+    kinds: Registry
 
     def check_queue(self, queue: str) -> None:
         """Refuse a queue that the app does not know."""
@@ -30,3 +33,6 @@ class Gateway(Protocol):
 
     async def view(self, job_id: JobId) -> JobView | None:
         """One job as it stands."""
+
+    async def progress(self, job_id: JobId) -> Progress | None:
+        """How far a job was when it last said so."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, Generic, TypeVar, cast
 
 from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, JobView, Receipt
 from perdure.domain.states import FINAL, JobState
@@ -56,6 +57,14 @@ class Handle(Generic[R_co]):
     def view_sync(self) -> JobView:
         """The same, for callers without an event loop."""
         return self._gateway.run_sync(self.view())
+
+    async def progress(self) -> Progress | None:
+        """How far the job was when it last said so (`ctx.progress`); None: it has said nothing."""
+        return await self._gateway.progress(self.id)
+
+    def progress_sync(self) -> Progress | None:
+        """The same, for callers without an event loop."""
+        return self._gateway.run_sync(self.progress())
 
     async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
         """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
-from msgspec import Struct
-
+from perdure.calls import RESULT, RESULTS, Call
 from perdure.domain.duration import Duration
 from perdure.domain.ids import new_job_id
 from perdure.domain.job import NewJob
@@ -15,21 +14,15 @@ from perdure.errors import ArgumentError
 from perdure.gateway import Gateway
 from perdure.handle import Handle
 from perdure.kinds.kind import Kind
+from perdure.kinds.signature import Signature
 from perdure.options import Options, checked_options
 from perdure.policy.uniqueness import Unique
 
 P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
+Rest = ParamSpec("Rest")
 
 _PLAIN = Options()
-
-
-class Call(Struct, Generic[R_co], frozen=True):
-    """A job with its arguments, checked and ready to be enqueued with others."""
-
-    job: NewJob
-    kind: Kind
 
 
 class Prepared(Generic[P, R]):
@@ -62,14 +55,35 @@ class Prepared(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments now and enqueue later, with `app.enqueue_many`."""
+        self._refuse_connection()
+        return Call(self._new_job(args, kwargs), self._kind, self._gateway)
+
+    def after(self: Prepared[Concatenate[Any, Rest], R], *args: Rest.args, **kwargs: Rest.kwargs) -> Call[R]:
+        """The same without the handler's first argument, which comes from what was done before.
+
+        That parameter is called `result` in a chain (what the job before has returned), and `results` in a job that
+        comes after a batch (a list of ChildResult).
+        """
+        self._refuse_connection()
+        first = next(iter(self._kind.signature.names), None)
+        if first not in {RESULT, RESULTS}:
+            raise ArgumentError(
+                f"after of job {self._kind.name}",
+                f"needs a handler whose first parameter is called {RESULT!r} (in a chain) or {RESULTS!r} (after a"
+                f" batch), and it is {first!r}: use call()",
+            )
+        rest = self._kind.signature.without(first)
+        return Call(self._new_job(args, kwargs, rest), self._kind, self._gateway, first)
+
+    def _refuse_connection(self) -> None:
         if self._options.connection is not None:
             raise ArgumentError("connection", "belongs to the whole batch: enqueue_many(calls, connection=...)")
-        return Call(self._new_job(args, kwargs), self._kind)
 
-    def _new_job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
+    def _new_job(self, args: tuple[Any, ...], kwargs: dict[str, Any], signature: Signature | None = None) -> NewJob:
         kind, options = self._kind, self._options
-        bound = kind.signature.bind(args, kwargs)
-        document = kind.signature.encode(bound, self._gateway.payload_limit)
+        signature = signature or kind.signature
+        bound = signature.bind(args, kwargs)
+        document = signature.encode(bound, self._gateway.payload_limit)
         queue = options.queue or kind.queue
         self._gateway.check_queue(queue)
         unique = options.unique or kind.unique
@@ -81,7 +95,7 @@ class Prepared(Generic[P, R]):
             priority=kind.priority if options.priority is None else options.priority,
             delay=options.delay,
             run_at=options.run_at,
-            unique=None if unique is None else unique.key_for(kind.name, queue, kind.signature.with_defaults(bound)),
+            unique=None if unique is None else unique.key_for(kind.name, queue, signature.with_defaults(bound)),
             max_attempts=kind.attempts,
             crash_limit=kind.crash_limit,
             tags=options.tags,

@@ -26,7 +26,7 @@ def test_tables_can_be_made_without_enqueueing(app: App) -> None:
 
     with pytest.raises(SchemaError, match="perdure migrate"):
         add.enqueue_sync(1, 2)
-    assert [name[:4] for name in app.migrate_sync()] == ["0001"]
+    assert [name[:4] for name in app.migrate_sync()][:2] == ["0001", "0002"]
     assert app.migrate_sync() == []
     assert asyncio.run(app.migrate()) == []
     assert add.enqueue_sync(1, 2).is_new

@@ -22,6 +22,7 @@ from perdure.errors import JobNotSuccessful
 from perdure.lifecycle.identity import this_process
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
+from perdure.testing.calendar import SandboxCalendar
 from perdure.testing.drained import Drained
 from perdure.testing.runner import Runner
 from perdure.testing.witness import Witness
@@ -50,6 +51,7 @@ class Drainer:
         self._isolate = isolate
         self._chance = random.Random(seed)  # noqa: S311 - jitter hides nothing
         self._promoter = Promoter(store, app.events, lambda: None)
+        self.calendar = SandboxCalendar(app, store, clock, self._chance)
         self._worker_id: WorkerId | None = None
 
     async def drain(
@@ -62,21 +64,30 @@ class Drainer:
         limit: int,
         raising: bool,
     ) -> Drained:
-        """Run what is due until nothing is, and with `travel` also what falls due later."""
+        """Run what is due until nothing is, and with `travel` also what falls due later.
+
+        Schedules draw the clock forward only up to a horizon: they have no end. Without one they fire what is due at
+        the beginning, and are left alone on the way.
+        """
         queues = None if queue is None else (queue,)
         horizon = self._clock.now() + travel if isinstance(travel, timedelta) else None
         async with self._runner(concurrency) as (runner, witness):
+            await self.calendar.declare()
+            await self.calendar.fire()
             for _ in range(limit + 1):
                 await self._run_due(runner, queues, limit, until)
                 if witness.escaped is not None:
                     raise witness.escaped
-                due = await self._next_due(queue) if travel and not until() else None
-                if due is None or (horizon is not None and due > horizon):
+                due = await self._next_due(queue, horizon) if travel and not until() else None
+                if due is None:
                     break
                 self.travel_to(due)
+                if horizon is not None:
+                    await self.calendar.fire()
             else:
+                still = await self._told(PARKED, queue) or "those of schedules"
                 raise AssertionError(
-                    f"{limit} jumps in time were made, and jobs are still to come: {await self._told(PARKED, queue)}"
+                    f"{limit} jumps in time were made, and jobs are still to come: {still}; raise limit=…?"
                 )
             if horizon is not None and not until():
                 self.travel_to(horizon)
@@ -95,7 +106,7 @@ class Drainer:
                 while True:
                     await self._run_ready(runner, None, limit, _never)
                     views = await self._views(jobs)
-                    if not any(view.state in _UNDER_WAY for view in views):
+                    if not any(view.state in _UNDER_WAY and view.queue not in runner.paused for view in views):
                         break
                     await asyncio.sleep(_BRIEFLY)  # another enqueue of this moment has taken it
                 if witness.escaped is not None:
@@ -145,14 +156,17 @@ class Drainer:
         if runner.attempts >= limit and not until() and (ready := await self._told({JobState.READY})):
             raise AssertionError(f"{limit} attempts were made, and jobs are still ready: {ready}; raise limit=…?")
 
-    async def _next_due(self, queue: str | None) -> datetime | None:
+    async def _next_due(self, queue: str | None, horizon: datetime | None) -> datetime | None:
+        """When something falls due, up to the horizon: a job of this queue and, if there is a horizon, a schedule."""
         parked = JobFilter(states=PARKED, queue=queue)
         dues: list[datetime] = []
         before: JobId | None = None
         while page := await self._store.jobs(parked, Page(_PAGE, before)):
             dues += [view.due_at for view in page if view.due_at is not None]
             before = page[-1].id
-        return min(dues, default=None)
+        if horizon is not None and (time := await self.calendar.next_time()) is not None:
+            dues.append(time)
+        return min((due for due in dues if horizon is None or due <= horizon), default=None)
 
     async def _views(self, ids: Iterable[JobId]) -> list[JobView]:
         wanted = tuple(ids)

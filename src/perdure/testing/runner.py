@@ -1,18 +1,20 @@
 """Runs what is ready, with the parts of a worker, and ends when nothing is.
 
-Claims, executor, decisions and acknowledgements are the worker's own. What is missing is what a worker does for being
-one of many and for ever: heartbeats, polling, rescue and pruning.
+Claims, gates, executor, decisions and acknowledgements are the worker's own. What is missing is what a worker does for
+being one of many and for ever: heartbeats, polling, rescue and pruning.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 
 from perdure.clock import Clock
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
+from perdure.domain.outcome import Outcome
 from perdure.domain.states import JobState
 from perdure.events import Emitter
 from perdure.kinds.kind import Registry
@@ -21,6 +23,10 @@ from perdure.storage.records import Wanted
 from perdure.testing.caller import WAITING, CallersThread
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.executor import Executor
+from perdure.worker.gate_reports import GateReports
+from perdure.worker.gatekeeper import Gatekeeper
+from perdure.worker.near_limits import NearLimits
+from perdure.worker.pauser import Pauses
 from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.slots import Slots
@@ -32,17 +38,21 @@ class SandboxExecutor(Executor):
     def __init__(
         self,
         kinds: Registry,
+        slots: Slots,
         settings: WorkerSettings,
         clock: Clock,
         emitter: Emitter,
         store: Store,
         acknowledger: Acknowledger,
         on_free: Callable[[], None],
+        *,
+        on_end: Callable[[Claim, Outcome | None], None],
+        near: NearLimits,
         chance: random.Random,
     ) -> None:
-        slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
-        super().__init__(kinds, slots, settings, clock, emitter, store, acknowledger, on_free)
+        super().__init__(kinds, slots, settings, clock, emitter, store, acknowledger, on_free, on_end=on_end, near=near)
         self._random = chance
+        self._recorder.short_wait = timedelta(0)  # time stands still in here: every wait is for the test to pass
         caller = WAITING.get()
         if caller is not None:
             self._threads = CallersThread(caller, self._run_in_thread, self._ended, self._loop)
@@ -65,12 +75,29 @@ class Runner:
         self._worker_id = worker_id
         self._concurrency = settings.concurrency
         self._ended = asyncio.Event()
-        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, lambda: None)
+        self._pauses, near = Pauses(), NearLimits(emitter, clock)
+        self._reports = GateReports(store, emitter, lambda: None)
+        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, lambda: None, self._reports.recorded)
+        slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
         self._executor = SandboxExecutor(
-            kinds, settings, clock, emitter, store, self._acknowledger, self._ended.set, chance
+            *(kinds, slots, settings, clock, emitter, store, self._acknowledger, self._ended.set),
+            on_end=self._reports.ended,
+            near=near,
+            chance=chance,
+        )
+        self._gatekeeper = Gatekeeper(
+            *(store, kinds, slots, emitter, self._pauses, self._reports, near),
+            start=self._start,
+            acknowledge=self._acknowledger.add,
+            on_free=self._ended.set,
         )
         self.jobs: dict[JobId, None] = {}  # as an ordered set: those that were run, by their first attempt
         self.attempts = 0
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """Queues of which nothing is run."""
+        return self._pauses.queues
 
     async def run(self, queues: Iterable[str] | None, limit: int, until: Callable[[], bool]) -> None:
         """Run until nothing is ready in these queues (None: in any), `until` holds, or `limit` attempts are made.
@@ -78,29 +105,38 @@ class Runner:
         When it returns, everything that ended is recorded.
         """
         only = None if queues is None else frozenset(queues)
+        self._pauses.learn(await self._store.pauses())
         while True:
-            await self._acknowledger.drain()
+            await self._settle()
             if until():
                 break
             room = min(self._concurrency - len(self._executor.running), limit - self.attempts)
             claims = await self._claim(only, room) if room > 0 else []
             if claims:
-                self._start(claims)
+                self._gatekeeper.start(claims)
             elif self._executor.running:
                 await self._one_ended()
             else:
                 break
         while self._executor.running:
             await self._one_ended()
-        await self._acknowledger.drain()
+        await self._settle()
 
     async def close(self) -> None:
         """Put back what still runs, if the run was cut short, and let go of threads and processes."""
         for running in list(self._executor.running):
             self._executor.stop(running, Stop.CLOSING)
+        await self._gatekeeper.close()
+        await self._reports.close()
         await self._executor.close()
 
-    def _start(self, claims: list[Claim]) -> None:
+    async def _settle(self) -> None:
+        """Wait until gates have answered, all that ended is recorded, and those who waited for it are awake."""
+        await self._gatekeeper.settle()
+        await self._acknowledger.drain()
+        await self._reports.settle()
+
+    def _start(self, claims: Sequence[Claim]) -> None:
         self.attempts += len(claims)
         self.jobs |= dict.fromkeys(claim.job_id for claim in claims)
         self._executor.start(claims)
@@ -112,6 +148,8 @@ class Runner:
     async def _claim(self, only: frozenset[str] | None, room: int) -> list[Claim]:
         """Claim from the first queue that has something ready."""
         for count in await self._store.counts(cap=1):
+            if count.queue in self._pauses.queues:
+                continue
             if count.state is JobState.READY and (only is None or count.queue in only):
                 return await self._store.claim(self._worker_id, [Wanted(count.queue, room)])
         return []

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 
 from perdure.app import App
 from perdure.clock import ManualClock, SystemClock
@@ -21,6 +21,7 @@ from perdure.handle import Handle
 from perdure.job import Prepared
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
+from perdure.testing.calendar import NotedFires
 from perdure.testing.caller import LendingPortal
 from perdure.testing.drained import Drained
 from perdure.testing.drainer import Drainer, refuse_too_deep
@@ -41,9 +42,9 @@ class Sandbox:
     instead, with whatever else is ready; `raising` says whether an error that leaves such a job failed is raised there,
     or only recorded.
 
-    The clock stands still at `start` (now) until you `travel`. Jitter comes from `seed`. Handlers with `isolate=True`
-    run in this process, unless `isolate` is given here too. `url` keeps the jobs in a database of your own choice,
-    `settings` are those of the worker that runs them (the app's own).
+    The clock stands still at `start` (now) until you `travel`. Schedules fire in a `drain` that finds them due. Jitter
+    comes from `seed`. Handlers with `isolate=True` run in this process, unless `isolate` is given here too. `url` keeps
+    the jobs in a database of your own choice, `settings` are those of the worker that runs them (the app's own).
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Sandbox:
                 folder = stack.enter_context(TemporaryDirectory(prefix="perdure-", ignore_cleanup_errors=True))
                 url = f"sqlite:///{Path(folder) / 'sandbox.db'}"
             keeper = Keeper(store_for(url, self.clock))
-            store = keeper.open()
+            store = cast("Store", NotedFires(keeper.open(), self._note))
             stack.callback(keeper.close)
             gatherer = SandboxGatherer(store, refuse_too_deep, self._stored)
             diversion = self.app.diverted(
@@ -91,6 +92,7 @@ class Sandbox:
             )
             stack.enter_context(diversion)
             drainer = Drainer(self.app, store, self.clock, self._settings, isolate=self._isolate, seed=self._seed)
+            keeper.call(drainer.calendar.declare())
             self._entered = store, drainer
             self._stack = stack.pop_all()
         return self
@@ -145,9 +147,10 @@ class Sandbox:
         """Run what is due, in one queue or in all, and what those jobs enqueue, until nothing is.
 
         One job at a time, by priority and age, unless `concurrency` is more. With `travel` the clock jumps to the next
-        due time, again and again, until all is final; a span such as "1h" goes that far and no further. `until` ends
-        the drain early, once it holds after a job. `limit` bounds the attempts. `raising` raises the error of the first
-        job that is left failed.
+        due time, again and again, until all is final; a span such as "1h" goes that far and no further, and schedules
+        fire on the way at their times. Without a span they fire only what is due at the beginning, as they have no end.
+        `until` ends the drain early, once it holds after a job. `limit` bounds the attempts, and the jumps. `raising`
+        raises the error of the first job that is left failed.
         """
         if queue is not None:
             self.app.check_queue(queue)

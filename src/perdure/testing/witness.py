@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from perdure.domain.ids import JobId
+from perdure.flows.park import parked_in
 from perdure.kinds.kind import Kind, Mode, is_async
 from perdure.worker.attempt import AttemptInterrupted
 from perdure.worker.context import current_context
@@ -65,5 +66,7 @@ class Witness:
             self.raised[job_id] = error
             raise
         except BaseException as error:
+            if parked_in(error) is not None:
+                raise
             self.escaped = error
             raise HandlerEscaped(f"{type(error).__name__}: {error}") from error

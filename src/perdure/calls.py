@@ -1,0 +1,111 @@
+"""Calls that are made later: one by one, many at once, or one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, json
+
+from perdure.domain.ids import new_job_id
+from perdure.domain.job import DEFAULT_QUEUE, NewJob
+from perdure.domain.plan import CHAIN, Planned, planned
+from perdure.errors import ArgumentError
+from perdure.gateway import Gateway
+from perdure.handle import Handle
+from perdure.kinds.encoding import encode
+from perdure.kinds.kind import Kind
+
+R_co = TypeVar("R_co", covariant=True)
+N = TypeVar("N")
+
+LONGEST_PLAN: Final = 16 * 1024 * 1024
+RESULT: Final = "result"
+RESULTS: Final = "results"
+
+
+class Call(Struct, Generic[R_co], frozen=True):
+    """A job with its arguments, checked and ready to be enqueued with others.
+
+    `a.call(1) | b.after()` is a chain: `b` runs when `a` has succeeded. `lacks` is the parameter that what comes before
+    is to fill; a call that lacks one can only be made where something comes before it.
+    """
+
+    job: NewJob
+    kind: Kind
+    gateway: Gateway
+    lacks: str | None = None
+
+    def __or__(self, then: Call[N]) -> Chain[N]:
+        return Chain((self,)) | then
+
+
+class Chain(Struct, Generic[R_co], frozen=True):
+    """Calls that are made one after the other: each when the one before has succeeded."""
+
+    calls: tuple[Call[Any], ...]
+
+    def __or__(self, then: Call[N]) -> Chain[N]:
+        if not isinstance(then, Call):
+            raise ArgumentError("chain", f"goes on with a call such as job.call(1) or job.after(), got {then!r}")
+        return Chain((*self.calls, then))
+
+    async def enqueue(self, *, queue: str = DEFAULT_QUEUE, connection: Any = None) -> Handle[R_co]:
+        """Store the chain; the handle gives the result of its last job.
+
+        The chain is a job of its own, in `queue`, which holds no worker while it waits. If one of its jobs dies or is
+        cancelled, the chain is dead (ChildrenFailed) and the rest is never made. A handler whose parameter `result` was
+        not given gets what the job before has returned. `connection` is that of `Job.using`.
+        """
+        receipt = await self._gateway.put(self._job(queue), connection)
+        return Handle(self._gateway, self.calls[-1].kind, receipt)
+
+    def enqueue_sync(self, *, queue: str = DEFAULT_QUEUE, connection: Any = None) -> Handle[R_co]:
+        """The same, for callers without an event loop."""
+        receipt = self._gateway.put_sync(self._job(queue), connection)
+        return Handle(self._gateway, self.calls[-1].kind, receipt)
+
+    @property
+    def _gateway(self) -> Gateway:
+        return self.calls[0].gateway
+
+    def _job(self, queue: str) -> NewJob:
+        check_child(self.calls[0])
+        stages = [planned(self.calls[0].job), *(planned_after(call, RESULT) for call in self.calls[1:])]
+        return plan_job(self._gateway, CHAIN, queue, stages=stages)
+
+
+def check_child(call: Call[Any]) -> None:
+    """Refuse, by name, a call that cannot be made for a parent."""
+    if call.lacks is not None:
+        raise ArgumentError(
+            f"argument {call.lacks}", f"of {call.kind.name} is missing: .after() is for what comes after something else"
+        )
+    refuse_unique(call)
+
+
+def refuse_unique(call: Call[Any]) -> None:
+    """A child is one of its family, and cannot stand aside for a job that is there already."""
+    if call.job.unique is not None:
+        raise ArgumentError(
+            "unique", f"of {call.kind.name} cannot be kept by a child, a batch or a chain: enqueue it by itself"
+        )
+
+
+def planned_after(call: Call[Any], name: str) -> Planned:
+    """A call that comes after something else, whose outcome fills the parameter of this name if it is free."""
+    refuse_unique(call)
+    if call.lacks not in {None, name}:
+        raise ArgumentError(f"argument {call.lacks}", f"of {call.kind.name} is missing: here only {name!r} is given")
+    is_free = name in call.kind.signature.names and name not in json.decode(call.job.args)
+    return planned(call.job, name if is_free else None)
+
+
+def plan_job(gateway: Gateway, kind: str, queue: str, **arguments: Any) -> NewJob:
+    """The job of ours that carries out a plan."""
+    gateway.check_queue(queue)
+    document = encode(arguments)
+    if len(document) > LONGEST_PLAN:
+        raise ArgumentError(
+            "calls", f"take {len(document)} bytes together, {LONGEST_PLAN} are allowed: spawn them from a job of yours"
+        )
+    return NewJob(id=new_job_id(), kind=kind, args=document, queue=queue)

@@ -1,0 +1,111 @@
+"""What decorators make of functions: the kinds of an app, checked when they are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import timedelta
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.job import NewJob
+from perdure.errors import PayloadError, SettingsError
+from perdure.job import Job
+from perdure.kinds.kind import Kind, Mode, is_async
+from perdure.kinds.signature import Signature
+from perdure.options import checked_name, checked_priority
+from perdure.policy.gates import Breaker, Gate, check_gates
+from perdure.policy.retry import RetrySource
+from perdure.policy.triage import Triage
+from perdure.policy.uniqueness import Unique
+from perdure.worker.context import Context
+from perdure.worker.sync_context import SyncContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JobDecorator(Protocol):
+    """What `@app.job(...)` gives: it turns a handler into a Job with the handler's own parameters and result."""
+
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[SyncContext, P], R]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, R]) -> Job[P, R]: ...
+
+
+class CronDecorator(Protocol):
+    """What `@app.cron(...)` gives: it turns a handler into a Job, or takes one that was declared before."""
+
+    @overload
+    def __call__(self, handler: Job[P, R]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[SyncContext, P], R]) -> Job[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, R]) -> Job[P, R]: ...
+
+
+def declared_kind(
+    handler: Callable[..., Any],
+    *,
+    name: str | None,
+    queue: str,
+    priority: int,
+    retry: RetrySource,
+    triage: Triage | None,
+    unique: Unique | None,
+    timeout: Duration | None,
+    isolate: bool,
+    memory: int | None,
+    crashes: int,
+    gates: Iterable[Gate] | Gate,
+    breaker: Breaker | None,
+) -> Kind:
+    """A kind of job as it was declared; what cannot be meant is refused by name."""
+    name = checked_name("name", name or handler.__name__)
+    if memory is not None and not isolate:
+        raise SettingsError(f"memory of job {name}", "can only be limited with isolate=True")
+    if crashes < 1:
+        raise SettingsError(f"crashes of job {name}", f"must be at least 1, got {crashes}")
+    signature = Signature(handler, Context)
+    if unique is not None:
+        unique.check(signature.names)
+    passed = tuple(gates) if isinstance(gates, Iterable) else (gates,)
+    check_gates(passed, breaker, signature.names)
+    limit = None if timeout is None else parse_duration(f"timeout of job {name}", timeout, error=SettingsError)
+    if limit is not None and limit <= timedelta(0):
+        raise SettingsError(f"timeout of job {name}", f"must be longer than 0, got {timeout!r}")
+    return Kind(
+        name=name,
+        handler=handler,
+        signature=signature,
+        mode=Mode.PROCESS if isolate else Mode.TASK if is_async(handler) else Mode.THREAD,
+        retry=retry,
+        triage=triage,
+        queue=checked_name("queue", queue),
+        priority=checked_priority(priority),
+        unique=unique,
+        timeout=limit,
+        memory=memory,
+        crash_limit=crashes,
+        gates=passed,
+        breaker=breaker,
+    )
+
+
+def job_without_arguments(job: Job[Any, Any]) -> NewJob:
+    """What a declared schedule makes again and again; a handler that needs arguments is refused."""
+    try:
+        return job.call().job
+    except PayloadError as error:
+        raise SettingsError(
+            f"cron of job {job.kind.name}",
+            f"needs a handler without arguments ({error}); give them with app.schedule(...)",
+        ) from error
