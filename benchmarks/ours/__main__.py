@@ -23,7 +23,12 @@ from benchmarks.harness.contestant import Engine
 from benchmarks.harness.measure import Metric, Outcome
 from benchmarks.harness.postgres import postgres_server
 from benchmarks.ours import flow, promises
+from benchmarks.ours.closing import closing
+from benchmarks.ours.families import families
+from benchmarks.ours.opening import deviation
 from benchmarks.ours.promised import PROMISED, Verdict
+from benchmarks.ours.schedules import tick_cost
+from benchmarks.ours.steps import steps_per_second
 
 MODULES = {Engine.SQLITE: "benchmarks.ours.on_sqlite", Engine.POSTGRES: "benchmarks.ours.on_postgres"}
 
@@ -33,7 +38,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=["sqlite", "postgres"], action="append")
     parser.add_argument(
-        "--skip", choices=["race", "enqueue", "claims", "threads", "flow", "footprint"], nargs="*", default=[]
+        "--skip",
+        choices=[
+            "race",
+            "enqueue",
+            "claims",
+            "threads",
+            "flow",
+            "footprint",
+            "closing",
+            "opening",
+            "schedules",
+            "families",
+            "steps",
+        ],
+        nargs="*",
+        default=[],
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
@@ -65,7 +85,9 @@ def server_for(engine: Engine) -> Iterator[str]:
             yield folder
 
 
-def measure(engine: Engine, server: str, skip: list[str], repeats: int) -> dict[str, float]:
+def measure(  # noqa: C901 - one branch for each figure
+    engine: Engine, server: str, skip: list[str], repeats: int
+) -> dict[str, float]:
     """Every figure of one engine."""
     figures: dict[str, float] = {}
     if "race" not in skip:
@@ -78,6 +100,16 @@ def measure(engine: Engine, server: str, skip: list[str], repeats: int) -> dict[
         figures["drain in threads"] = median(lambda: promises.thread_drain(engine, server), repeats)
     if "claims" not in skip:
         figures["claim ratio"] = promises.claim_cost(engine, server)["ratio"]
+    if "closing" not in skip:
+        figures["closing"] = median(lambda: closing(engine, server), repeats)
+    if "opening" not in skip:
+        figures["opening"] = deviation(engine, server) * 100
+    if "schedules" not in skip:
+        figures |= {f"tick {name}": value for name, value in tick_cost(engine, server).items()}
+    if "steps" not in skip:
+        figures["steps"] = median(lambda: steps_per_second(engine, server), repeats)
+    if "families" not in skip:
+        figures |= {f"family {name}": value for name, value in families(engine, server).items()}
     if "flow" not in skip:
         figures |= {f"flow {name}": value for name, value in flow.steadiness(engine, server).items()}
         if engine is Engine.POSTGRES:

@@ -73,6 +73,21 @@ def _of_engine(engine: Engine, limits: Mapping[str, float]) -> list[Promise]:
         ),
         Promise(engine, "75 s of flow, last 15 s against first", _figure(engine, "flow ratio"), 0.9, unit=" ×"),
         Promise(engine, "sync handlers in threads", _figure(engine, "drain in threads"), 8_000),
+        Promise(
+            engine, "closing over 1,000 handlers that obey", _figure(engine, "closing"), 2.0, at_most=True, unit=" s"
+        ),
+        Promise(
+            engine, "opening with 1,000 orphans, off the curve", _figure(engine, "opening"), 5, at_most=True, unit=" %"
+        ),
+        Promise(
+            engine, "slowest tick of 10,000 schedules", _figure(engine, "tick slowest"), 50, at_most=True, unit=" ms"
+        ),
+        Promise(engine, "steps of jobs of ten, one worker", _figure(engine, "steps"), 5_000),
+        Promise(
+            engine, "spawn and gather of 10,000 children, beyond their own work", _figure(engine, "family beyond"), 5,
+            at_most=True, unit=" s",
+        ),
+        Promise(engine, "nominal times that drifted", _figure(engine, "tick off"), 0, at_most=True, unit=""),
     ]  # fmt: skip
 
 
