@@ -9,8 +9,8 @@ READY := $(VENV)/.ready
 demo: $(READY)  ## show jobs that succeed, fail, retry and die, on an embedded database
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## the tests, on SQLite and PostgreSQL
-	$(BIN)/python -m pytest
+test: $(READY)  ## the tests, on SQLite and PostgreSQL, in two processes
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
