@@ -152,7 +152,7 @@ class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
     """What was to be over in time is not; `names` says what still runs."""
 
     def __init__(self, names: tuple[str, ...], within: float) -> None:
-        super().__init__(f"still running after {within:g} s: {', '.join(names)}")
+        super().__init__(f"still running after {round(within, 1):g} s: {', '.join(names)}")
         self.names = names
         self.within = within
 

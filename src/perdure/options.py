@@ -19,6 +19,7 @@ from perdure.policy.uniqueness import Unique
 
 _LONGEST_NAME = 100
 _LONGEST_META = 16 * 1024
+_LONGEST_ECHO = 120
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -65,11 +66,16 @@ def checked_options(
     )
 
 
-def checked_name(field: str, value: object) -> str:
+def checked_name(field: str, value: object, longest: int = _LONGEST_NAME) -> str:
     """A name of a queue, kind or tag: short, printable, not blank."""
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME or not value.isprintable():
-        raise ArgumentError(field, f"must be 1 to {_LONGEST_NAME} printable characters, got {value!r}")
+    if not isinstance(value, str) or not value.strip() or len(value) > longest or not value.isprintable():
+        raise ArgumentError(field, f"must be 1 to {longest} printable characters, got {_echo(value)}")
     return value
+
+
+def _echo(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
 
 
 def checked_names(field: str, values: Iterable[str]) -> frozenset[str]:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.duration import Duration, format_duration, parse_duration
 from perdure.domain.job import NewJob
 from perdure.domain.schedule import Missed, Overlap, Schedule
 from perdure.errors import ArgumentError
@@ -69,11 +69,7 @@ def one_expression(cron: str | None, every: Duration | None) -> str:
         raise ArgumentError("cron", "or every must be given, and not both")
     if cron is not None:
         return cron
-    return f"@every {every}" if isinstance(every, str) else f"@every {_seconds(every)}"
-
-
-def _seconds(every: Duration | None) -> str:
-    return f"{parse_duration('every', every or 0).total_seconds():g}s"
+    return f"@every {every if isinstance(every, str) else format_duration(parse_duration('every', every or 0))}"
 
 
 def _word(field: str, words: type[Word], given: str) -> Word:

@@ -134,6 +134,30 @@ async def test_a_schedule_made_at_run_time_makes_jobs_with_its_arguments(engine_
     assert swept
 
 
+@pytest.mark.parametrize(
+    ("every", "expression"),
+    [
+        (timedelta(days=14), "@every 14d"),
+        (123_456.7, "@every 1d10h17m36s700ms"),
+        (90, "@every 1m30s"),
+        ("1w", "@every 1w"),
+    ],
+)
+async def test_an_interval_is_kept_as_it_was_given(engine_url: str, every: Any, expression: str) -> None:
+    app = App(engine_url)
+    job = app.job(name="a")(lambda: None)
+    async with app:
+        assert (await app.schedule("s", job.call(), every=every)).schedule.expression == expression
+
+
+async def test_a_name_that_is_too_long_is_refused_in_a_few_words() -> None:
+    app = App(UNUSED)
+    job = app.job(name="a")(lambda: None)
+    with pytest.raises(ArgumentError, match=r"^name must be 1 to 100 printable characters, got 'nnn") as refusal:
+        await app.schedule("n" * 10_000, job.call(), cron="@daily")
+    assert len(str(refusal.value)) < 200
+
+
 async def test_a_schedule_is_told_by_cron_or_by_an_interval() -> None:
     app = App(UNUSED)
     job = app.job(name="a")(lambda: None)

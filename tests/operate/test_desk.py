@@ -264,3 +264,9 @@ async def test_every_command_is_in_the_audit_trail_under_the_actors_name(
 async def test_ages_are_counted_by_the_databases_clock(desk: Desk, clock: ManualClock) -> None:
     clock.move(timedelta(days=3))
     assert await desk.now() == clock.now()
+
+
+async def test_a_reason_with_what_no_database_takes_is_kept_without_it(store: Store, desk: Desk) -> None:
+    job_id = await enqueue(store)
+    await desk.cancel(job_id, why="a\0b\ud800")
+    assert "ab" in (await show(store, job_id)).reason

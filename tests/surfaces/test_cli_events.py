@@ -15,6 +15,7 @@ from perdure.domain.approval import approval_event
 from perdure.domain.flow import Awaits, Emission, StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.states import JobState, Reason
+from perdure.flows.journal import LONGEST_NAME
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 
@@ -57,12 +58,17 @@ def test_emitting_before_anybody_waits_is_no_error(cli: Cli, arrange: Arrange[An
     assert (answer.code, answer.json["woken"], answer.json["payload"]) == (Exit.OK, 0, None)
 
 
+def test_an_event_that_a_job_may_wait_for_can_be_emitted(cli: Cli, arrange: Arrange[None]) -> None:
+    arrange(lambda store: store.check_schema())
+    assert cli("emit", "e" * LONGEST_NAME).code == Exit.OK
+
+
 @pytest.mark.parametrize(
     ("words", "field"),
     [
         (("paid", "--payload", "{"), "--payload"),
         ((" ",), "event"),
-        (("paid" * 50,), "event"),
+        (("paid" * 51,), "event"),
         (("paid", "--payload", json.dumps("x" * 70_000)), "payload of event paid"),
         (("approval:x:y",), "event"),
     ],

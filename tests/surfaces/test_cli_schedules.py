@@ -103,6 +103,31 @@ def test_no_line_of_the_list_wraps_on_a_usual_terminal(engine_url: str, cli: Cli
         assert max(len(line) for line in out.splitlines()) <= columns
 
 
+def test_times_and_ids_of_the_page_are_whole_on_a_usual_terminal(
+    cli: Cli, engine_url: str, arrange: Arrange[Any], nightly: str
+) -> None:
+    assert cli("schedules", "backfill", nightly, "--from", "-3d", "--to", "now").code == Exit.OK
+    assert cli("schedules", "trigger", nightly).code == Exit.OK
+    fires = arrange(lambda store: store.fires(nightly, 5))
+    assert len(fires) == 4
+    for columns in (80, 100):
+        out = run_cli("schedules", "show", nightly, env={"PERDURE_URL": engine_url, "COLUMNS": str(columns)}).out
+        for fire in fires:
+            [line] = [line for line in out.splitlines() if line.rstrip().endswith(fire.job_id)]
+            assert line.startswith(f"  {fire.nominal_at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}  ")
+            assert len(line.rstrip()) <= columns
+
+
+def test_a_time_that_nobody_deals_with_is_not_called_the_next(cli: Cli, arrange: Arrange[Any]) -> None:
+    schedule = Schedule(name="s", kind="report", expression="0 2 * * *")
+    arrange(keep(schedule, datetime(2020, 1, 1, 2, tzinfo=UTC)))
+    headline = cli("schedules", "show", "s").out.splitlines()[0]
+    assert "  due " in headline
+    assert headline.endswith("d ago, no worker has dealt with it")
+    assert "  due " in cli("schedules", "list").out
+    assert "s resumed, due 2020-01-01 02:00:00Z" in cli("schedules", "resume", "s").out
+
+
 def test_pause_and_resume(cli: Cli, arrange: Arrange[Any], nightly: str) -> None:
     assert cli("schedules", "pause", nightly).code == Exit.OK
     assert stored(arrange, nightly).next_at is None

@@ -84,6 +84,7 @@ def test_a17_the_limit_is_the_interval_unless_given() -> None:
         ({"per": "planet"}, r"^per of sweep must be one of process, fleet, got 'planet'$"),
         ({"name": " "}, r"^name of a periodic function must be printable text"),
         ({"name": "a\nb"}, r"^name of a periodic function must be printable text"),
+        ({"name": "n" * 101}, r"^name of a periodic function must have at most 100 characters, got 101$"),
         (
             {"function": lambda room: room, "name": "sweep"},
             r"^function of sweep must take no parameters, but needs room",

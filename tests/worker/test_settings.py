@@ -49,6 +49,11 @@ def test_what_to_do_without_a_handler_may_be_given_by_its_word() -> None:
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
+        ("name", ""),
+        ("name", "n" * 101),
+        ("name", "a\x1b[31m"),
+        ("queues", "mail\0"),
+        ("queues", [Queue("q" * 101)]),
         ("lease", "soon"),
         ("lease", None),
         ("lease", -30),

@@ -132,7 +132,7 @@ class Loop(ABC, Generic[Did]):
         over = now if tick.ended is None else tick.ended
         if not self._stopping and (skipped := self._pass(over)):
             self.skipped += skipped
-            self.emitter.emit(LoopSkipped(self.name, over - tick.since, self.skipped))
+            self.emitter.emit(LoopSkipped(self.name, round(over - tick.since, 3), self.skipped))
         if tick.ended is not None:
             self._tick = None
             self._conclude(tick, tick.ended)

@@ -29,6 +29,7 @@ from perdure.lifecycle.loop import Loop
 from perdure.policy.jitter import Jitter
 from perdure.storage.timing import LeaderStore
 
+_LONGEST_NAME: Final = 100
 _TAKES: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -171,6 +172,10 @@ def _name(function: object, name: str | None) -> str:
     given = getattr(function, "__name__", type(function).__name__) if name is None else name
     if not isinstance(given, str) or not given.strip() or not given.isprintable():
         raise SettingsError("name", f"of a periodic function must be printable text, got {given!r}")
+    if len(given) > _LONGEST_NAME:  # of a fleet it is a key in the database
+        raise SettingsError(
+            "name", f"of a periodic function must have at most {_LONGEST_NAME} characters, got {len(given)}"
+        )
     return given
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from rich.table import Table
@@ -14,9 +15,11 @@ from perdure.domain.schedule import Origin, ScheduleView
 from perdure.operate.calendar import ScheduleDetail
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, print_json
-from perdure.surfaces.cli.pieces import columns, document, facts, section
-from perdure.surfaces.cli.schedule_table import States, became, detail_document, is_paused, runs
+from perdure.surfaces.cli.pieces import cell, columns, document, facts, section
+from perdure.surfaces.cli.schedule_table import States, became, detail_document, is_overdue, is_paused, runs
 from perdure.surfaces.cli.times import absolute, both, relative
+
+_WIDE: Final = 95
 
 
 def show_schedule(detail: ScheduleDetail, states: States, now: datetime, *, as_json: bool) -> None:
@@ -32,7 +35,7 @@ def show_schedule(detail: ScheduleDetail, states: States, now: datetime, *, as_j
     if detail.upcoming:
         out.print(section("Next times", _coming(detail, now)))
     if detail.fires:
-        out.print(section("Last times", _passed(detail, states, now)))
+        out.print(section("Last times", _passed(detail, states, now, out.width)))
 
 
 def _headline(detail: ScheduleDetail, now: datetime) -> Text:
@@ -43,7 +46,13 @@ def _headline(detail: ScheduleDetail, now: datetime) -> Text:
     if is_paused(view, now):
         until = f"  until {both(view.paused_until, now)}" if view.paused_until else "  until it is resumed"
         return Text.assemble(name, "  ", ("PAUSED", "magenta"), until)
-    return Text.assemble(name, f"  next {relative(view.next_at, now)}" if view.next_at else "  no time to come")
+    if view.next_at is None:
+        return Text.assemble(name, "  no time to come")
+    if is_overdue(view.next_at, now):
+        return Text.assemble(
+            name, "  ", (f"due {relative(view.next_at, now)}", "yellow"), ", no worker has dealt with it"
+        )
+    return Text.assemble(name, f"  next {relative(view.next_at, now)}")
 
 
 def _fact_list(view: ScheduleView, now: datetime) -> Iterator[tuple[str, Text]]:
@@ -78,10 +87,13 @@ def _coming(detail: ScheduleDetail, now: datetime) -> Table:
     return table
 
 
-def _passed(detail: ScheduleDetail, states: States, now: datetime) -> Table:
-    table = columns("Time", "", "Became", "Cause", "Job")
+def _passed(detail: ScheduleDetail, states: States, now: datetime, width: int) -> Table:
+    """How long ago is told where there is room for it; times and ids are always whole, so that they can be copied."""
+    wide = width >= _WIDE
+    table = columns("Time", *([""] if wide else []), "Became", "Cause", "Job", giving_way={"Cause"})
     for fire in detail.fires:
-        when = relative(fire.nominal_at, now)
-        job = Text(fire.job_id or "")
-        table.add_row(Text(absolute(fire.nominal_at)), Text(when), became(fire, states), Text(fire.cause), job)
+        ago = [Text(relative(fire.nominal_at, now))] if wide else []
+        table.add_row(
+            Text(absolute(fire.nominal_at)), *ago, became(fire, states), cell(fire.cause), Text(fire.job_id or "")
+        )
     return table

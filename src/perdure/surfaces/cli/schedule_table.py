@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from rich.table import Table
@@ -18,11 +18,12 @@ from perdure.operate.desk import LONGEST_PAGE, Desk
 from perdure.storage.records import JobFilter, Page
 from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, say, unpacked
 from perdure.surfaces.cli.pieces import cell, columns
-from perdure.surfaces.cli.times import absolute, both, relative
+from perdure.surfaces.cli.times import absolute, relative
 
 States = Mapping[JobId, JobState]
 
 _FATE_STYLE: Final = {Fate.FIRED: "green", Fate.MISSED: "yellow", Fate.OVERLAPPED: "yellow"}
+_AT_ONCE: Final = timedelta(seconds=2)
 _WIDE: Final = 95
 _WIDEST: Final = 125
 _GIVES_WAY: Final = {"Name", "Runs"}
@@ -76,6 +77,11 @@ def is_paused(view: ScheduleView, now: datetime) -> bool:
     return view.paused_at is not None and (view.paused_until is None or view.paused_until > now)
 
 
+def is_overdue(next_at: datetime, now: datetime) -> bool:
+    """Whether a time has come and gone, and nobody has dealt with it: a worker would have by now."""
+    return now - next_at > _AT_ONCE
+
+
 def became(fire: Fire, states: States) -> Text:
     """What became of a nominal time: the state of its job, or why there is none."""
     state = states.get(fire.job_id) if fire.job_id else None
@@ -110,8 +116,14 @@ def _next(detail: ScheduleDetail, now: datetime, *, wide: bool) -> Text:
         return Text(f"paused until {until}" if wide else f"paused, {until}", style="magenta")
     if view.next_at is None:
         return Text("never", style="dim")
+    when = _due(view.next_at, now)
     overdue = "yellow" if view.next_at < now else ""
-    return Text(both(view.next_at, now) if wide else relative(view.next_at, now), style=overdue)
+    return Text(f"{absolute(view.next_at)}  ({when})" if wide else when, style=overdue)
+
+
+def _due(next_at: datetime, now: datetime) -> str:
+    when = relative(next_at, now)
+    return f"due {when}" if is_overdue(next_at, now) else when
 
 
 def _last(detail: ScheduleDetail, states: States, now: datetime) -> Text:

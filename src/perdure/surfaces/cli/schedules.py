@@ -24,7 +24,7 @@ from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import plain, print_json, say
 from perdure.surfaces.cli.schedule_page import show_schedule
-from perdure.surfaces.cli.schedule_table import States, schedule_document, show_schedules, states_of_jobs
+from perdure.surfaces.cli.schedule_table import States, is_overdue, schedule_document, show_schedules, states_of_jobs
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.times import both, read_time
 
@@ -281,5 +281,5 @@ def _tell(done: str, view: ScheduleView, now: datetime, *, as_json: bool) -> Non
     if view.next_at is None:
         coming = "no time to come until it is resumed" if view.paused_at else "no time to come"
     else:
-        coming = f"next {both(view.next_at, now)}"
+        coming = f"{'due' if is_overdue(view.next_at, now) else 'next'} {both(view.next_at, now)}"
     say(f"{one_line(view.name)} {done}, {coming}", "bold")
