@@ -256,6 +256,15 @@ class LoopOverran(Event, frozen=True):
     stopped: bool  # whether it obeyed
 
 
+class TicksLeft(Event, frozen=True):
+    """A worker closed while ticks of its loops were still under way, which had been told to stop."""
+
+    sentence: ClassVar[str] = "worker closed with ticks that do not stop"
+    level: ClassVar[str] = "error"
+    worker: str
+    loops: tuple[str, ...]
+
+
 class LeadTaken(Event, frozen=True):
     """This process leads now: it does for the fleet what need not be done twice."""
 

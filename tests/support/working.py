@@ -29,7 +29,11 @@ class Shift:
         self.events: list[Event] = []
         emitter = Emitter()
         emitter.subscribe(self.events.append)
-        self.worker = Worker(store, app.kinds, settings, emitter, SystemClock())
+        self.worker = Worker(
+            *(store, app.kinds, settings, emitter, SystemClock()),
+            schedules=tuple(app.schedules.values()),
+            periodic=tuple(app.periodic.values()),
+        )
         self._running = asyncio.create_task(self.worker.run())
 
     def told(self, kind: type[Told]) -> list[Told]:

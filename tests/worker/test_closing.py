@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.support.blocker import Blocker
 from tests.support.isolated_jobs import app as isolated_app
 from tests.support.jobs import a_job, a_worker, enqueue, show
 from tests.support.waiting import text_of, until
@@ -16,7 +17,7 @@ from tests.support.working import at_work, seen
 
 from perdure import App, Context, JobState, JobView, Release
 from perdure.domain.worker import ProcessIdentity
-from perdure.events import HandlerStuck, NameShared, StaleWrites, WorkerClosed, WorkerClosing
+from perdure.events import HandlerStuck, NameShared, StaleWrites, TicksLeft, WorkerClosed, WorkerClosing
 from perdure.lifecycle.identity import this_process
 from perdure.storage.port import Store
 
@@ -253,6 +254,22 @@ async def test_c1_a_thousand_handlers_that_obey_end_together(real_time_store: St
         assert [event.released for event in shift.told(WorkerClosed)] == [1_000]
     assert took < 10
     assert costs(await show(real_time_store, receipts[-1].job_id)) == GIVEN_BACK
+
+
+async def test_a18_a_tick_that_does_not_stop_holds_the_close_a_moment_and_is_named(real_time_store: Store) -> None:
+    """The time that the database may take beyond the stop timeout, here half a minute, is not the ticks' own."""
+    app, blocker = App(UNUSED), Blocker(deaf=True)
+
+    @app.every("1h")
+    async def sweep() -> None:
+        await blocker()
+
+    async with at_work(real_time_store, app, grace="30s", stop_timeout="0s") as shift:
+        await until(lambda: any(loop.running_since for loop in shift.worker._loops if loop.name == "sweep"))
+        assert await shift.stopped() < 15
+    blocker.over.set()
+    [left] = shift.told(TicksLeft)
+    assert [name.partition(" ")[0] for name in left.loops] == ["sweep"]
 
 
 async def test_a_living_worker_of_the_same_name_is_told_of(real_time_store: Store) -> None:

@@ -7,9 +7,10 @@
     stop_timeout            whatever has not stopped is given up. Its job goes back as all the others do: at no cost,
                             with its last checkpoint. A process is killed, and may take half a second to be gone
 
-What is left is up to the database: the ends of all attempts are recorded, and the worker is taken off the list. So a
-stop takes 20 s by default if handlers do not listen, and no longer than they need if they do. A stop timeout that is
-shorter than the grace leaves less of the grace, but never less than a moment.
+What is left is up to the database: the ends of all attempts are recorded, and the worker is taken off the list. Ticks
+of loops that are under way have the same stop timeout, and a second more if it is over by then. So a stop takes 20 s by
+default if handlers do not listen, two or three more if ticks do not either, and no longer than they need if they do. A
+stop timeout that is shorter than the grace leaves less of the grace, but never less than a moment.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from contextlib import suppress
 from typing import Final
 
 from perdure.errors import StillRunning
-from perdure.events import Emitter, LoopFailed, RecordsLeft
+from perdure.events import Emitter, RecordsLeft, TicksLeft
 from perdure.lifecycle.loops import Loops
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.executor import Executor
@@ -92,12 +93,12 @@ async def settle_gates(reports: GateReports, deadline: float) -> None:
     await reports.close()
 
 
-async def end_loops(loops: Loops, emitter: Emitter, deadline: float) -> None:
-    """Give the ticks that are under way until then to end, and say which have not."""
+async def end_loops(name: str, loops: Loops, emitter: Emitter, deadline: float) -> None:
+    """Give the ticks that are under way until then to end, and say which have not; they have a moment in any case."""
     try:
-        await loops.wait_for_completion(max(deadline - asyncio.get_running_loop().time(), 0.0))
+        await loops.wait_for_completion(max(deadline - asyncio.get_running_loop().time(), _MOMENT))
     except StillRunning as error:
-        emitter.emit(LoopFailed("closing", str(error)))
+        emitter.emit(TicksLeft(name, error.names))
 
 
 async def _wait_until(condition: Callable[[], bool], seconds: float) -> None:

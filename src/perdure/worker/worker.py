@@ -43,6 +43,7 @@ from perdure.upkeep.pruner import Pruner
 from perdure.upkeep.rescuer import Rescuer
 from perdure.version import __version__
 from perdure.worker.acknowledger import Acknowledger
+from perdure.worker.ageing import Ageing
 from perdure.worker.canceller import Canceller
 from perdure.worker.closing import Closing, end_loops, record_all, settle_gates
 from perdure.worker.ears import Ears
@@ -114,7 +115,10 @@ class Worker:
             on_free=self._freed,
         )
         poll = Pace(settings, self._slow_start, lambda: self.finished)
-        self._fetcher = Fetcher(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room)
+        self._fetcher = Fetcher(
+            *(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room),
+            ageing=Ageing(store, settings.ageing) if settings.ageing else None,
+        )
         self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
         self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
         promoter = Promoter(store, emitter, self._fetcher.wake)
@@ -333,7 +337,7 @@ class Worker:
 
     async def _close(self) -> None:
         settings = self._settings
-        deadline, given_back = self._loop.time() + settings.stop_timeout.total_seconds(), self._executor.released
+        stop_at, given_back = self._loop.time() + settings.stop_timeout.total_seconds(), self._executor.released
         self._closing = True
         self._fetcher.stop()
         self._gatekeeper.stop()
@@ -341,7 +345,7 @@ class Worker:
         self._standing.closing()
         self._emitter.emit(WorkerClosing(self.name, self.running, settings.stop_timeout.total_seconds()))
         await Closing(self._executor, settings, lambda: self._hurried).run()
-        deadline = max(deadline, self._loop.time() + settings.grace.total_seconds() + _SHORTEST_LIMIT)
+        deadline = max(stop_at, self._loop.time() + settings.grace.total_seconds() + _SHORTEST_LIMIT)
         await record_all(
             *(self.name, self._fetcher, self._quarantine, self._gatekeeper),
             *(self._acknowledger, self._emitter, deadline),
@@ -350,7 +354,7 @@ class Worker:
         for task in reversed(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await end_loops(self._loops, self._emitter, deadline)
+        await end_loops(self.name, self._loops, self._emitter, stop_at)
         await self._executor.close()
         await self._standing.close()
         self._watchdog.heartbeat = None
