@@ -25,6 +25,7 @@ from benchmarks.harness.postgres import postgres_server
 from benchmarks.ours import flow, promises
 from benchmarks.ours.closing import closing
 from benchmarks.ours.families import families
+from benchmarks.ours.gates import gate_cost
 from benchmarks.ours.opening import deviation
 from benchmarks.ours.promised import PROMISED, Verdict
 from benchmarks.ours.schedules import tick_cost
@@ -51,6 +52,7 @@ def main() -> None:
             "schedules",
             "families",
             "steps",
+            "gates",
         ],
         nargs="*",
         default=[],
@@ -108,6 +110,8 @@ def measure(  # noqa: C901 - one branch for each figure
         figures |= {f"tick {name}": value for name, value in tick_cost(engine, server).items()}
     if "steps" not in skip:
         figures["steps"] = median(lambda: steps_per_second(engine, server), repeats)
+    if "gates" not in skip:
+        figures |= {f"gates {name}": value for name, value in gate_cost(engine, server).items()}
     if "families" not in skip:
         figures |= {f"family {name}": value for name, value in families(engine, server).items()}
     if "flow" not in skip:

@@ -87,6 +87,14 @@ def _of_engine(engine: Engine, limits: Mapping[str, float]) -> list[Promise]:
             engine, "spawn and gather of 10,000 children, beyond their own work", _figure(engine, "family beyond"), 5,
             at_most=True, unit=" s",
         ),
+        Promise(
+            engine, "drain through slots of 1,000 keys, share of ungated", _figure(engine, "gates slots ratio"), 0.7,
+            unit=" ×",
+        ),
+        Promise(
+            engine, "drain through rates of 1,000 keys, share of ungated", _figure(engine, "gates rates ratio"), 0.7,
+            unit=" ×",
+        ),
         Promise(engine, "nominal times that drifted", _figure(engine, "tick off"), 0, at_most=True, unit=""),
     ]  # fmt: skip
 

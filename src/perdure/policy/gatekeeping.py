@@ -72,6 +72,7 @@ class _Batch:
         self.now = state.now
         self.state = state
         self.lines = dict[str, Line]()
+        self.begun = dict[str, int]()  # keys that had no starts to begin with: how many have begun now
         self.purses = dict[str, Purse]()
         self.holders = dict(state.holders)
         self.breakers = dict(state.breakers)
@@ -91,9 +92,9 @@ class _Batch:
             if held:
                 return held
         held = (
-            (self._ask_rates(request) if request.rates else None)
+            (self._ask_rates(request) if request.rates and not self._is_free(request.rates) else None)
             or (self._ask_budgets(request) if request.budgets else None)
-            or self._ask_concurrency(request)
+            or (self._ask_concurrency(request) if request.concurrency else None)
         )
         if held:
             return held
@@ -112,6 +113,13 @@ class _Batch:
             waiting=tuple(self.waiting),
             warnings=tuple(self.warnings),
         )
+
+    def _is_free(self, rates: Sequence[RateCheck]) -> bool:
+        """Whether a single rate has room for sure, because all its starts are of this batch: most often it is so."""
+        rate = rates[0]
+        if len(rates) > 1 or rate.key in self.lines or self.state.starts.get(rate.key):
+            return False
+        return self.begun.get(rate.key, 0) < rate.limit
 
     def _ask_rates(self, request: GateRequest) -> Held | None:
         """Every rate that has no room gives the job a place; the farthest one is the answer."""
@@ -161,19 +169,32 @@ class _Batch:
 
     def _start(self, request: GateRequest) -> None:
         job_id, token = request.claim.job_id, request.claim.token
-        for key, checks in _by_key(request.rates).items() if request.rates else ():
+        if request.rates:
+            self._begin(request.rates, job_id)
+        for budget in request.budgets:
+            self._spend(budget, job_id)
+        if request.concurrency:
+            for key in {check.key: None for check in request.concurrency}:
+                self.holders[key] = self.holders.get(key, 0) + 1
+                self.holds.append((key, job_id, token))
+
+    def _begin(self, rates: Sequence[RateCheck], job_id: JobId) -> None:
+        if self._is_free(rates):
+            rate = rates[0]
+            self.begun[rate.key] = used = self.begun.get(rate.key, 0) + 1
+            self.starts.append(Start(rate.key, self.now, job_id, True))
+            self._warn(rate, used)
+            return
+        for key, checks in _by_key(rates).items():
             line = self._line(key)
             line.begin(job_id, self.now)
             self.starts.append(Start(key, self.now, job_id, begun=True))
             for check in checks:
-                used = line.used(check.per, self.now)
-                if check.limit >= _FEWEST_TO_WARN and is_near(used - 1, used, check.limit):
-                    self.warnings.append(NearLimit(key, used, check.limit))
-        for budget in request.budgets:
-            self._spend(budget, job_id)
-        for key in {check.key: None for check in request.concurrency}:
-            self.holders[key] = self.holders.get(key, 0) + 1
-            self.holds.append((key, job_id, token))
+                self._warn(check, line.used(check.per, self.now))
+
+    def _warn(self, rate: RateCheck, used: int) -> None:
+        if used * 2 > rate.limit >= _FEWEST_TO_WARN and is_near(used - 1, used, rate.limit):
+            self.warnings.append(NearLimit(rate.key, used, rate.limit))
 
     def _spend(self, check: BudgetCheck, job_id: JobId) -> None:
         if not check.estimate:
@@ -189,7 +210,9 @@ class _Batch:
 
     def _line(self, key: str) -> Line:
         if key not in self.lines:
-            self.lines[key] = Line(self.state.starts.get(key, ()))
+            line = self.lines[key] = Line(self.state.starts.get(key, ()))
+            for _ in range(self.begun.pop(key, 0)):
+                line.count(self.now)
         return self.lines[key]
 
     def _purse(self, name: str) -> Purse:

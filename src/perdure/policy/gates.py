@@ -152,6 +152,10 @@ class Breaker(Struct, frozen=True):
 
 Gate = Rate | Concurrency | Budget
 
+_Checks = tuple[tuple[RateCheck, ...], tuple[ConcurrencyCheck, ...]]
+_PLAIN: Final = frozenset({int, str})  # 1 is equal to True and to 1.0, which are other keys
+_MOST_MET: Final = 10_000
+
 
 def check_gates(gates: Sequence[Gate], breaker: Breaker | None, parameters: Iterable[str]) -> None:
     """Refuse what cannot be meant when a kind of job is declared: no gates, unknown keys, a budget named twice."""
@@ -180,22 +184,40 @@ class GatePlan:
         budgets = [gate for gate in gates if isinstance(gate, Budget)]
         self._budgets = tuple(BudgetCheck(gate.name, gate.estimate, gate.limits) for gate in budgets)
         self._breaker = None if breaker is None else breaker.asked
-        self.has_keys = any(not isinstance(gate, Budget) and gate.key is not None for gate in gates)
+        keys = [gate.key for gate in gates if not isinstance(gate, Budget) and gate.key is not None]
+        self.has_keys = bool(keys)
         """Whether the arguments of a job say which gates it has to pass."""
+        named = [key for key in keys if isinstance(key, tuple)]
+        self._names = tuple(name for key in named for name in key) if len(named) == len(keys) else None
+        self._met: dict[tuple[Any, ...], _Checks] = {}
 
     def request(self, claim: Claim, arguments: Mapping[str, Any]) -> GateRequest:
         """What a claim must ask for; `arguments` are those of its handler, defaults filled in."""
+        rates, slots = self._checks(arguments)
+        return GateRequest(claim=claim, rates=rates, concurrency=slots, budgets=self._budgets, breaker=self._breaker)
+
+    def _checks(self, arguments: Mapping[str, Any]) -> _Checks:
+        """The checks for these arguments, kept for those that come again; only plain values are sure to be the same."""
+        if self._names is None:
+            return self._new_checks(arguments)
+        values = tuple([arguments.get(name) for name in self._names])
+        for value in values:
+            if type(value) not in _PLAIN:
+                return self._new_checks(arguments)
+        checks = self._met.get(values)
+        if checks is None:
+            checks = self._new_checks(arguments)
+            if len(self._met) >= _MOST_MET:
+                self._met.clear()
+            self._met[values] = checks
+        return checks
+
+    def _new_checks(self, arguments: Mapping[str, Any]) -> _Checks:
         rates = [RateCheck(_key("rate.key", name, gate.key, arguments), gate.n, gate.per) for gate, name in self._rates]
         slots = [
             ConcurrencyCheck(_key("concurrency.key", name, gate.key, arguments), gate.n) for gate, name in self._slots
         ]
-        return GateRequest(
-            claim=claim,
-            rates=tuple(rates),
-            concurrency=tuple(slots),
-            budgets=self._budgets,
-            breaker=self._breaker,
-        )
+        return tuple(rates), tuple(slots)
 
 
 def request_for(

@@ -51,8 +51,12 @@ class Line:
     def begin(self, job_id: JobId, now: datetime) -> None:
         """Let the job start; its place is free again."""
         self._leave(job_id)
-        insort(self.begun, now)
-        insort(self.all, now)
+        self.count(now)
+
+    def count(self, at: datetime) -> None:
+        """One has begun then that had no place."""
+        insort(self.begun, at)
+        insort(self.all, at)
 
     def reserve(self, job_id: JobId, at: datetime) -> None:
         """Give the job this place instead of the one that it has."""

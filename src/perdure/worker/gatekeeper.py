@@ -136,7 +136,9 @@ class Gatekeeper:
             except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it
                 free.append(claim)
                 return None
-            arguments = dict(zip(kind.signature.names, args, strict=False)) | kwargs
+            arguments = dict(zip(kind.signature.names, args, strict=False))
+            if kwargs:
+                arguments |= kwargs
         try:
             return plan.request(claim, arguments)
         except PayloadError as error:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Spend, Start
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
-from perdure.engines.gate_needs import GATES_KEPT, PLACES_KEPT, Needs, places_left
+from perdure.engines.gate_needs import GATES_KEPT, PLACES_KEPT, Line, Needs, places_left
 from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.breakers import PostgresBreakers, lock_of
 from perdure.engines.postgres.connections import Pool
@@ -25,6 +27,21 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row
 from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.wire import Params, Wire
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+_key: Final = attrgetter("key")
+
+
+class _Look:
+    """What most batches need to know, as it comes from the database."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.lost = set[tuple[JobId, int]]()
+        self.holders = dict[str, int]()
+        self.waited_for = set[str]()  # slots
+        self.placed = list[str]()  # rates before which somebody stands
+        self.starts = list[Start]()
 
 
 class PostgresGates:
@@ -53,22 +70,21 @@ class PostgresGates:
         needs = Needs(requests)
 
         async def work(wire: Wire, locked: Locked) -> list[Held | None]:
-            now, lost = await self._look(wire, needs)
-            spans = await self._renew(wire, needs, locked, now)
-            holders, lines = await self._holders(wire, needs)
+            look = await self._look(wire, needs)
+            spans = await self._renew(wire, needs, locked, look.now)
             state = GateState(
-                now=now,
-                starts=await self._starts(wire, needs, now),
-                holders=holders,
-                spends=await self._spends(wire, needs, now),
+                now=look.now,
+                starts=await self._starts(wire, needs, look),
+                holders=look.holders,
+                spends=await self._spends(wire, needs, look.now),
                 breakers=await self._breakers.load(wire, needs.breakers),
-                lost=lost,
+                lost=frozenset(look.lost),
             )
             answers, changes = decide(state)
             await self._write_starts(wire, needs, changes.starts, spans)
             if left := places_left(changes.starts, state):
                 await wire.fetch(self._statements["leave_places"], _pairs(left))
-            await self._write_slots(wire, needs, changes, lines, lost)
+            await self._write_slots(wire, needs, changes, look)
             await self._write_spends(wire, changes.spends)
             await self._breakers.keep(wire, changes.breakers)
             return answers
@@ -93,10 +109,32 @@ class PostgresGates:
         [[total]] = await self._pool.rows(self._statements["spent"], {"name": name, "since": since})
         return float(total)
 
-    async def _look(self, wire: Wire, needs: Needs) -> tuple[datetime, frozenset[tuple[JobId, int]]]:
-        """The time, and which claims are lost."""
-        [[now, lost]] = await wire.fetch(self._statements["claims"], {**_claims(needs), "now": self._now()})
-        return now, frozenset(needs.claims[place - 1] for place in lost)
+    async def _look(self, wire: Wire, needs: Needs) -> _Look:
+        spans = {line.span: line.span // _MICROSECOND for line in needs.lines.values()}
+        params = {
+            "now": self._now(),
+            "ids": text_array([job_id for job_id, _ in needs.claims]),
+            "tokens": number_array([token for _, token in needs.claims]),
+            "slots": text_array(needs.slots),
+            "rates": text_array(list(needs.lines)),
+            "spans": number_array([spans[line.span] for line in needs.lines.values()]),
+            "leasts": number_array([line.least for line in needs.lines.values()]),
+        }
+        (_, _, _, now, _), *rows = await wire.fetch(self._statements["look"], params)
+        look = _Look(now)
+        for sort, key, number, at, job_id in rows:
+            match sort:
+                case "lost":
+                    look.lost.add(needs.claims[number - 1])
+                case "held":
+                    look.holders[key] = number
+                case "waited for":
+                    look.waited_for.add(key)
+                case "placed":
+                    look.placed.append(key)
+                case _:
+                    look.starts.append(Start(key, at, job_id, True))
+        return look
 
     async def _renew(self, wire: Wire, needs: Needs, locked: Locked, now: datetime) -> dict[str, timedelta]:
         """For how long the starts of each rate are kept: as long as anybody who met it lately wants to look back."""
@@ -112,30 +150,28 @@ class PostgresGates:
             await self._locks.renew(wire, stale, now + GATES_KEPT)
         return {key: spans[f"rate:{key}"] for key in needs.lines}
 
-    async def _starts(self, wire: Wire, needs: Needs, now: datetime) -> dict[str, list[Start]]:
+    async def _starts(self, wire: Wire, needs: Needs, look: _Look) -> dict[str, list[Start]]:
         """The starts that count, and of each line as much as must be seen."""
-        if not needs.lines:
-            return {}
         found: dict[str, list[Start]] = {key: [] for key in needs.lines}
-        for key, at, job_id in await self._places(wire, needs, now):
-            found[key].append(Start(key, at, job_id, False))
-        params = {
-            "keys": text_array(list(needs.lines)),
-            "sinces": _moments([now - line.span for line in needs.lines.values()]),
-            "leasts": number_array([0 if found[key] else line.least for key, line in needs.lines.items()]),
-        }
-        for key, at, job_id in await wire.fetch(self._statements["starts"], params):
-            found[key].append(Start(key, at, job_id, True))
+        if look.placed:
+            lines = {key: needs.lines[key] for key in look.placed}
+            for key, at, job_id in await self._places(wire, lines, needs.askers, look.now):
+                found[key].append(Start(key, at, job_id, False))
+        for start in look.starts:
+            found[start.key].append(start)
         return found
 
-    async def _places(self, wire: Wire, needs: Needs, now: datetime) -> set[Row]:
+    async def _places(
+        self, wire: Wire, lines: Mapping[str, Line], askers: Sequence[tuple[str, JobId]], now: datetime
+    ) -> set[Row]:
         """The end of each line; of one that is longer also what is near, and where the askers stand."""
-        mosts = number_array([line.most for line in needs.lines.values()])
-        ends = {"keys": text_array(list(needs.lines)), "mosts": mosts}
-        places = set(await wire.fetch(self._statements["last_places"], ends))
+        mosts = number_array([line.most for line in lines.values()])
+        places = set(
+            await wire.fetch(self._statements["last_places"], {"keys": text_array(list(lines)), "mosts": mosts})
+        )
         lengths = Counter(key for key, _, _ in places)
-        if long := {key: line for key, line in needs.lines.items() if lengths[key] >= line.most}:
-            asking = [asker for asker in needs.askers if asker[0] in long]
+        if long := {key: line for key, line in lines.items() if lengths[key] >= line.most}:
+            asking = [asker for asker in askers if asker[0] in long]
             params: Params = {
                 "keys": text_array(list(long)),
                 "sinces": _moments([now - line.span for line in long.values()]),
@@ -145,15 +181,6 @@ class PostgresGates:
             }
             places.update(await wire.fetch(self._statements["other_places"], params))
         return places
-
-    async def _holders(self, wire: Wire, needs: Needs) -> tuple[dict[str, int], set[str]]:
-        """How many others hold each key, and which keys somebody waits for."""
-        if not needs.slots:
-            return {}, set()
-        params = {**_claims(needs), "keys": text_array(needs.slots)}
-        rows = await wire.fetch(self._statements["holders"], params)
-        holders = {key: count for key, count in rows if count is not None}
-        return holders, {key for key, count in rows if count is None}
 
     async def _spends(self, wire: Wire, needs: Needs, now: datetime) -> dict[str, list[Spend]]:
         found: dict[str, list[Spend]] = {name: [] for name in needs.windows}
@@ -169,7 +196,7 @@ class PostgresGates:
     ) -> None:
         tokens = needs.tokens()
         for statement, begun, kept in (("begin", True, timedelta(0)), ("reserve", False, PLACES_KEPT)):
-            if rows := [start for start in starts if start.begun is begun]:
+            if rows := sorted([start for start in starts if start.begun is begun], key=_key):  # neighbours together
                 params: Params = {
                     "keys": text_array([start.key for start in rows]),
                     "ats": _moments([start.at for start in rows]),
@@ -179,14 +206,7 @@ class PostgresGates:
                 }
                 await wire.fetch(self._statements[statement], params)
 
-    async def _write_slots(
-        self,
-        wire: Wire,
-        needs: Needs,
-        changes: GateChanges,
-        lines: Collection[str],
-        lost: Collection[tuple[JobId, int]],
-    ) -> None:
+    async def _write_slots(self, wire: Wire, needs: Needs, changes: GateChanges, look: _Look) -> None:
         if changes.holds:
             held = {
                 "keys": text_array([key for key, _, _ in changes.holds]),
@@ -194,8 +214,10 @@ class PostgresGates:
                 "tokens": number_array([token for _, _, token in changes.holds]),
             }
             await wire.fetch(self._statements["hold"], held)
-        if left := [asked for asked in needs.not_waiting(changes, lost) if asked[0] in lines]:
-            await wire.fetch(self._statements["leave_line"], _pairs(left))
+        if look.waited_for:
+            not_waiting = needs.not_waiting(changes, look.lost)
+            if left := [asked for asked in not_waiting if asked[0] in look.waited_for]:
+                await wire.fetch(self._statements["leave_line"], _pairs(left))
         if changes.waiting:
             sizes = number_array([needs.sizes[asked] for asked in changes.waiting])
             await wire.fetch(self._statements["stand_in_line"], {**_pairs(changes.waiting), "sizes": sizes})
@@ -221,13 +243,6 @@ def _names(needs: Needs) -> set[str]:
         *(f"slot:{key}" for key in needs.slots),
         *(f"budget:{name}" for name in needs.windows),
         *(lock_of(name) for name in needs.breakers),
-    }
-
-
-def _claims(needs: Needs) -> dict[str, str]:
-    return {
-        "ids": text_array([job_id for job_id, _ in needs.claims]),
-        "tokens": number_array([token for _, token in needs.claims]),
     }
 
 

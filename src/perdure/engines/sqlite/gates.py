@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Spend, Start
 from perdure.domain.ids import JobId
@@ -23,7 +23,18 @@ from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
 
-_Holds = dict[str, list[tuple[JobId, int]]]
+_LOOK: Final = ("lost", "gates", "rates_with_line", "starts", "holds", "slots_with_line")
+
+
+class _Look(NamedTuple):
+    """What most batches need to know, as the statements of `_LOOK` answer."""
+
+    lost: list[int]  # places in the batch
+    gates: list[list[Any]]  # name, span, until
+    placed: list[str]  # rates before which somebody stands
+    starts: list[list[Any]]  # key, at, job
+    holds: list[list[Any]]  # key, job, token
+    waited_for: list[str]  # slots
 
 
 class GatePart:
@@ -34,6 +45,8 @@ class GatePart:
         self._upkeep = upkeep
         self._breakers = breakers
         self._sql = database.statements("gates.sql")
+        parts = [f"(\n{self._sql[name].rstrip().rstrip(';')}\n)" for name in _LOOK]
+        self._look_sql = f"SELECT {', '.join(parts)}"
 
     async def pass_gates(self, requests: Sequence[GateRequest], decide: Gatekeeper) -> list[Held | None]:
         """Load the gates, let `decide` answer, and write what it says."""
@@ -42,13 +55,14 @@ class GatePart:
         needs = Needs(requests)
 
         def work(transaction: Transaction) -> list[Held | None]:
-            spans = self._spans(transaction, needs.lines)
-            state = self._load(transaction, needs)
+            look = self._look(transaction, needs)
+            spans = self._spans(transaction, needs.lines, look.gates)
+            state = self._load(transaction, needs, look)
             answers, changes = decide(state)
             self._write_starts(transaction, needs, changes.starts, spans)
             if left := places_left(changes.starts, state):
                 transaction.change(self._sql["leave_places"], {"rows": to_document(left)})
-            self._write_slots(transaction, needs, changes, state.lost)
+            self._write_slots(transaction, needs, changes, state.lost, look.waited_for)
             self._write_spends(transaction, changes.spends)
             self._breakers.keep(transaction, changes.breakers)
             return answers
@@ -83,78 +97,72 @@ class GatePart:
         ((total,),) = await self._database.read(lambda transaction: transaction.run(self._sql["spent"], asked))
         return float(total)
 
-    def _spans(self, transaction: Transaction, lines: dict[str, Line]) -> dict[str, int]:
+    def _look(self, transaction: Transaction, needs: Needs) -> _Look:
+        """All in one step, because every step gives up the interpreter's lock and must win it back."""
+        slots = to_document(needs.slots)
+        if needs.slots:
+            transaction.change(self._sql["drop_stale_holds"], {"slots": slots})
+        spans = {line.span: transaction.now - span(line.span) for line in needs.lines.values()}
+        rates = [(key, spans[line.span], line.least) for key, line in needs.lines.items()]
+        asked = {
+            "claims": to_document(needs.claims),
+            "names": to_document(list(needs.lines)),
+            "rates": to_document(rates),
+            "slots": slots,
+        }
+        (documents,) = transaction.run(self._look_sql, asked)
+        return _Look(*map(from_document, documents))
+
+    def _spans(self, transaction: Transaction, lines: dict[str, Line], known: list[list[Any]]) -> dict[str, int]:
         """For how long the starts of each rate are kept: as long as anybody who met it lately wants to look back."""
         if not lines:
             return {}
         spans = {key: span(line.span) for key, line in lines.items()}
-        known = transaction.run(self._sql["gates"], {"names": to_document(list(lines))})
-        fresh = set[str]()
+        fresh, soon = set[str](), after(transaction.now, GATES_KEPT / 2)
         for key, kept, until in known:
             is_longer, spans[key] = spans[key] > kept, max(spans[key], kept)
-            if not is_longer and until > after(transaction.now, GATES_KEPT / 2):
+            if not is_longer and until > soon:
                 fresh.add(key)
         if stale := [(key, kept) for key, kept in spans.items() if key not in fresh]:
             until = after(transaction.now, GATES_KEPT)
             transaction.change(self._sql["keep_gates"], {"rows": to_document(stale), "until": until})
         return spans
 
-    def _load(self, transaction: Transaction, needs: Needs) -> GateState:
-        ((document,),) = transaction.run(self._sql["lost"], {"claims": to_document(needs.claims)})
-        live, stale = self._holds(transaction, needs.slots)
-        if stale:
-            transaction.change(self._sql["drop_holds"], {"rows": to_document(stale)})
+    def _load(self, transaction: Transaction, needs: Needs, look: _Look) -> GateState:
         asking = set(needs.claims)
         return GateState(
             now=from_micros(transaction.now),
-            starts=self._starts(transaction, needs),
-            holders={key: sum(hold not in asking for hold in holds) for key, holds in live.items()},
+            starts=self._starts(transaction, needs, look),
+            holders=Counter(key for key, job_id, token in look.holds if (job_id, token) not in asking),
             spends={name: self._spends(transaction, name, window) for name, window in needs.windows.items()},
             breakers=self._breakers.load(transaction, needs.breakers),
-            lost=frozenset(needs.claims[index] for index in from_document(document)),
+            lost=frozenset(needs.claims[index] for index in look.lost),
         )
 
-    def _starts(self, transaction: Transaction, needs: Needs) -> dict[str, list[Start]]:
+    def _starts(self, transaction: Transaction, needs: Needs, look: _Look) -> dict[str, list[Start]]:
         """The starts that count, and of each line as much as must be seen."""
-        if not needs.lines:
-            return {}
         found: dict[str, list[Start]] = {key: [] for key in needs.lines}
-        for key, at, job_id in self._places(transaction, needs):
-            found[key].append(Start(key, from_micros(at), job_id, False))
-        wanted = [
-            (key, transaction.now - span(line.span), 0 if found[key] else line.least)
-            for key, line in needs.lines.items()
-        ]
-        for key, at, job_id in self._rows(transaction, "starts", {"rows": to_document(wanted)}):
+        if look.placed:
+            for key, at, job_id in self._places(transaction, needs, {key: needs.lines[key] for key in look.placed}):
+                found[key].append(Start(key, from_micros(at), job_id, False))
+        for key, at, job_id in look.starts:
             found[key].append(Start(key, from_micros(at), job_id, True))
         return found
 
-    def _places(self, transaction: Transaction, needs: Needs) -> set[tuple[str, int, JobId]]:
+    def _places(self, transaction: Transaction, needs: Needs, lines: dict[str, Line]) -> set[tuple[str, int, JobId]]:
         """The end of each line; of one that is longer also what is near, and where the askers stand."""
         places = set[tuple[str, int, JobId]]()
-        for most, keys in _by_length(needs.lines).items():
+        for most, keys in _by_length(lines).items():
             asked = {"keys": to_document(keys), "most": most - 1}
             places.update(map(tuple, self._rows(transaction, "last_places", asked)))
         lengths = Counter(key for key, _, _ in places)
-        if long := {key: line for key, line in needs.lines.items() if lengths[key] >= line.most}:
+        if long := {key: line for key, line in lines.items() if lengths[key] >= line.most}:
             now = transaction.now
             near = [(key, now - span(line.span), after(now, line.span)) for key, line in long.items()]
             places.update(map(tuple, self._rows(transaction, "near_places", {"rows": to_document(near)})))
             own = to_document([asker for asker in needs.askers if asker[0] in long])
             places.update(map(tuple, self._rows(transaction, "own_places", {"askers": own})))
         return places
-
-    def _holds(self, transaction: Transaction, keys: Sequence[str]) -> tuple[_Holds, list[tuple[str, JobId]]]:
-        """Who holds these keys, and the holds whose lease is gone."""
-        live: _Holds = {}
-        stale: list[tuple[str, JobId]] = []
-        if keys:
-            for key, job_id, token, is_live in self._rows(transaction, "holds", {"keys": to_document(keys)}):
-                if is_live:
-                    live.setdefault(key, []).append((job_id, token))
-                else:
-                    stale.append((key, job_id))
-        return live, stale
 
     def _spends(self, transaction: Transaction, name: str, window: timedelta) -> list[Spend]:
         asked = {"name": name, "since": transaction.now - span(window)}
@@ -165,30 +173,36 @@ class GatePart:
         self, transaction: Transaction, needs: Needs, starts: Iterable[Start], spans: dict[str, int]
     ) -> None:
         tokens, late = needs.tokens(), span(PLACES_KEPT)
+        now, micros = from_micros(transaction.now), transaction.now
         begun: list[tuple[Any, ...]] = []
         reserved: list[tuple[Any, ...]] = []
         for start in starts:
-            at = to_micros(start.at)
+            at = micros if start.at == now else to_micros(start.at)
             row = (start.key, at, start.job_id, tokens[start.job_id], at + spans[start.key])
             if start.begun:
                 begun.append(row)
             else:
                 reserved.append((*row[:4], row[4] + late))
         if begun:
+            begun.sort()  # neighbours of the table after each other
             transaction.change(self._sql["begin"], {"rows": to_document(begun)})
         if reserved:
             transaction.change(self._sql["reserve"], {"rows": to_document(reserved)})
 
     def _write_slots(
-        self, transaction: Transaction, needs: Needs, changes: GateChanges, lost: Collection[tuple[JobId, int]]
+        self,
+        transaction: Transaction,
+        needs: Needs,
+        changes: GateChanges,
+        lost: Collection[tuple[JobId, int]],
+        waited_for: Collection[str],
     ) -> None:
-        if not needs.slots:
-            return
         if changes.holds:
-            transaction.change(self._sql["hold"], {"rows": to_document(changes.holds)})
-        lines = {key for (key,) in transaction.run(self._sql["keys_with_line"], {"keys": to_document(needs.slots)})}
-        if left := [asked for asked in needs.not_waiting(changes, lost) if asked[0] in lines]:
-            transaction.change(self._sql["leave_line"], {"rows": to_document(left)})
+            transaction.change(self._sql["hold"], {"rows": to_document(sorted(changes.holds))})
+        if waited_for:
+            lines = set(waited_for)
+            if left := [asked for asked in needs.not_waiting(changes, lost) if asked[0] in lines]:
+                transaction.change(self._sql["leave_line"], {"rows": to_document(left)})
         if changes.waiting:
             rows = [(*asked, needs.sizes[asked]) for asked in changes.waiting]
             transaction.change(self._sql["stand_in_line"], {"rows": to_document(rows)})
@@ -198,11 +212,11 @@ class GatePart:
             transaction.change(self._sql["estimate"], {"rows": to_document(rows)})
 
     def _release(self, transaction: Transaction, keys: Sequence[str]) -> int:
-        live, _ = self._holds(transaction, keys)
+        live = dict[str, int](self._rows(transaction, "holders", {"keys": to_document(keys)}))
         woken = 0
         for key in keys:
             first = transaction.run(self._sql["first_in_line"], {"key": key})
-            room = first[0][0] - len(live.get(key, ())) if first else 0
+            room = first[0][0] - live.get(key, 0) if first else 0
             if room > 0:
                 rows = self._rows(transaction, "next_in_line", {"key": key, "room": room})
                 woken += len(self._upkeep.wake(transaction, rows, Reason.RESUMED))

@@ -14,20 +14,50 @@ UPDATE {gate} g SET span = greatest(g.span, i.span), until = %(until)s::timestam
 FROM unnest(%(names)s::text[], %(spans)s::interval[]) AS i (name, span)
 WHERE g.name = i.name;
 
--- name: claims
--- The time, taken when all locks are held, and the places in the batch of those claims that are lost.
-SELECT coalesce(%(now)s::timestamptz, clock_timestamp()), ARRAY(
-    SELECT c.place FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY AS c (id, token, place)
-    LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = c.id AND token = c.token OFFSET 0) l ON true
-    WHERE l.held IS NULL
-);
-
--- name: starts
--- Those of a key that has at least so many; of the others nobody needs to know more than that.
-SELECT i.key, s.at, s.job_id::text
-FROM unnest(%(keys)s::text[], %(sinces)s::timestamptz[], %(leasts)s::int[]) AS i (key, since, least)
+-- name: look
+-- All that most batches need, in one round: the time, taken when all locks are held; the places in the batch of those
+-- claims that are lost; how many leases hold each slot's key, those of the claims that ask left out; which slots are
+-- waited for; which rates somebody stands before; the starts of those, and of keys that have at least so many, since of
+-- the others nobody needs to know more than that. Holds whose lease is gone are deleted in passing.
+WITH t AS MATERIALIZED (
+    SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now
+), held AS MATERIALIZED (
+    SELECT k.key, h.place, h.job_id, h.token, l.held IS NOT NULL AS is_live
+    FROM unnest(%(slots)s::text[]) AS k (key)
+    CROSS JOIN LATERAL (SELECT ctid AS place, job_id, token FROM {gate_hold} WHERE key = k.key OFFSET 0) h
+    LEFT JOIN LATERAL (
+        SELECT true AS held FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0
+    ) l ON true
+), gone AS (
+    DELETE FROM {gate_hold} WHERE ctid = ANY (ARRAY(SELECT place FROM held WHERE NOT is_live))
+), line AS MATERIALIZED (
+    SELECT i.key, t.now - i.span * interval '1 microsecond' AS since, i.least, p.placed IS NOT NULL AS is_placed
+    FROM t CROSS JOIN unnest(%(rates)s::text[], %(spans)s::bigint[], %(leasts)s::int[]) AS i (key, span, least)
+    LEFT JOIN LATERAL (SELECT true AS placed FROM {gate_place} WHERE key = i.key LIMIT 1) p ON true
+)
+SELECT 'now' AS sort, NULL AS key, NULL::bigint AS number, t.now AS at, NULL AS job_id FROM t
+UNION ALL
+SELECT 'lost', NULL, c.place, NULL, NULL
+FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY AS c (id, token, place)
+LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = c.id AND token = c.token OFFSET 0) l ON true
+WHERE l.held IS NULL
+UNION ALL
+SELECT 'held', key, count(*), NULL, NULL FROM held
+WHERE is_live AND (job_id, token) NOT IN (
+    SELECT c.id, c.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS c (id, token)
+)
+GROUP BY key
+UNION ALL
+SELECT 'waited for', k.key, NULL, NULL, NULL FROM unnest(%(slots)s::text[]) AS k (key)
+CROSS JOIN LATERAL (SELECT FROM {gate_wait} WHERE key = k.key LIMIT 1) w
+UNION ALL
+SELECT 'placed', key, NULL, NULL, NULL FROM line WHERE is_placed
+UNION ALL
+SELECT 'start', i.key, NULL, s.at, s.job_id::text FROM line i
 CROSS JOIN LATERAL (
-    SELECT count(*) AS met FROM (SELECT FROM {gate_start} WHERE key = i.key AND at > i.since LIMIT i.least) c
+    SELECT CASE WHEN i.is_placed THEN i.least ELSE (
+        SELECT count(*) FROM (SELECT FROM {gate_start} WHERE key = i.key AND at > i.since LIMIT i.least) c
+    ) END AS met
 ) n
 CROSS JOIN LATERAL (
     SELECT at, job_id FROM {gate_start} WHERE n.met >= i.least AND key = i.key AND at > i.since OFFSET 0
@@ -50,28 +80,6 @@ UNION ALL
 SELECT a.key, p.at, p.job_id::text
 FROM unnest(%(asked)s::text[], %(askers)s::uuid[]) AS a (key, job_id)
 CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = a.key AND job_id = a.job_id OFFSET 0) p;
-
--- name: holders
--- How many leases hold each key, those of the claims that ask left out; and, without a number, which keys are waited
--- for. Holds whose lease is gone are deleted in passing.
-WITH held AS MATERIALIZED (
-    SELECT k.key, h.place, h.job_id, h.token, l.held IS NOT NULL AS is_live
-    FROM unnest(%(keys)s::text[]) AS k (key)
-    CROSS JOIN LATERAL (SELECT ctid AS place, job_id, token FROM {gate_hold} WHERE key = k.key OFFSET 0) h
-    LEFT JOIN LATERAL (
-        SELECT true AS held FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0
-    ) l ON true
-), gone AS (
-    DELETE FROM {gate_hold} WHERE ctid = ANY (ARRAY(SELECT place FROM held WHERE NOT is_live))
-)
-SELECT key, count(*) FROM held
-WHERE is_live AND (job_id, token) NOT IN (
-    SELECT c.id, c.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS c (id, token)
-)
-GROUP BY key
-UNION ALL
-SELECT k.key, NULL FROM unnest(%(keys)s::text[]) AS k (key)
-CROSS JOIN LATERAL (SELECT FROM {gate_wait} WHERE key = k.key LIMIT 1) w;
 
 -- name: spends
 SELECT i.name, s.at, s.amount, s.job_id::text, s.is_estimate

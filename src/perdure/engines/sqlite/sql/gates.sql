@@ -1,4 +1,5 @@
 -- name: lost
+-- The claims of a batch that are lost.
 SELECT CAST(json_group_array(row.key) AS BLOB)
 FROM json_each(:claims) AS row
 WHERE
@@ -7,22 +8,41 @@ WHERE
     );
 
 -- name: gates
-SELECT gate.name, gate.span, gate.until FROM json_each(:names) AS row CROSS JOIN {gate} AS gate ON gate.name = row.value;
+SELECT CAST(json_group_array(json_array(gate.name, gate.span, gate.until)) AS BLOB)
+FROM json_each(:names) AS row
+CROSS JOIN {gate} AS gate ON gate.name = row.value;
+
+-- name: rates_with_line
+SELECT CAST(json_group_array(row.value) AS BLOB)
+FROM json_each(:names) AS row
+WHERE EXISTS (SELECT 1 FROM {gate_place} AS place WHERE place.key = row.value);
+
+-- name: starts
+-- Those of a key that has at least so many, or a line; of the others nobody needs to know more than that.
+SELECT CAST(json_group_array(json_array(start.key, start.at, start.job_id)) AS BLOB)
+FROM json_each(:rates) AS row
+CROSS JOIN {gate_start} AS start ON start.key = row.value ->> 0 AND start.at > row.value ->> 1
+WHERE
+    row.value ->> 2
+    <= (SELECT count(*) FROM {gate_start} AS met WHERE met.key = row.value ->> 0 AND met.at > row.value ->> 1)
+    OR EXISTS (SELECT 1 FROM {gate_place} AS place WHERE place.key = row.value ->> 0);
+
+-- name: holds
+-- All holds of these keys; those whose lease is gone have been dropped.
+SELECT CAST(json_group_array(json_array(hold.key, hold.job_id, hold.token)) AS BLOB)
+FROM json_each(:slots) AS row
+CROSS JOIN {gate_hold} AS hold ON hold.key = row.value;
+
+-- name: slots_with_line
+SELECT CAST(json_group_array(row.value) AS BLOB)
+FROM json_each(:slots) AS row
+WHERE EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
 
 -- name: keep_gates
 INSERT INTO {gate} (name, span, until)
 SELECT row.value ->> 0, row.value ->> 1, :until FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT (name) DO UPDATE SET span = max(span, excluded.span), until = excluded.until;
-
--- name: starts
--- Those of a key that has at least so many; of the others nobody needs to know more than that.
-SELECT CAST(json_group_array(json_array(start.key, start.at, start.job_id)) AS BLOB)
-FROM json_each(:rows) AS row
-CROSS JOIN {gate_start} AS start ON start.key = row.value ->> 0 AND start.at > row.value ->> 1
-WHERE
-    row.value ->> 2
-    <= (SELECT count(*) FROM {gate_start} AS met WHERE met.key = row.value ->> 0 AND met.at > row.value ->> 1);
 
 -- name: near_places
 SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
@@ -47,12 +67,15 @@ SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS B
 FROM json_each(:askers) AS row
 CROSS JOIN {gate_place} AS place ON place.key = row.value ->> 0 AND place.job_id = row.value ->> 1;
 
--- name: holds
--- All holds of these keys, and whether their leases still exist.
-SELECT CAST(json_group_array(json_array(hold.key, hold.job_id, hold.token, lease.job_id IS NOT NULL)) AS BLOB)
-FROM json_each(:keys) AS row
-CROSS JOIN {gate_hold} AS hold ON hold.key = row.value
-LEFT JOIN {lease} AS lease ON lease.job_id = hold.job_id AND lease.token = hold.token;
+-- name: holders
+-- How many leases hold each of these keys.
+SELECT CAST(json_group_array(json_array(row.value, (
+    SELECT count(*)
+    FROM {gate_hold} AS hold
+    CROSS JOIN {lease} AS lease ON lease.job_id = hold.job_id AND lease.token = hold.token
+    WHERE hold.key = row.value
+))) AS BLOB)
+FROM json_each(:keys) AS row;
 
 -- name: spends
 SELECT CAST(json_group_array(json_array(at, amount, job_id, is_estimate)) AS BLOB)
@@ -94,6 +117,14 @@ ON CONFLICT (key, job_id) DO UPDATE SET token = excluded.token;
 -- name: drop_holds
 DELETE FROM {gate_hold}
 WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
+
+-- name: drop_stale_holds
+DELETE FROM {gate_hold}
+WHERE
+    key IN (SELECT row.value FROM json_each(:slots) AS row)
+    AND NOT EXISTS (
+        SELECT 1 FROM {lease} AS lease WHERE lease.job_id = {gate_hold}.job_id AND lease.token = {gate_hold}.token
+    );
 
 -- name: keys_with_line
 SELECT row.value FROM json_each(:keys) AS row
