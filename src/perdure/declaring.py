@@ -13,6 +13,7 @@ from perdure.job import Job
 from perdure.kinds.kind import Kind, Mode, is_async
 from perdure.kinds.signature import Signature
 from perdure.options import checked_name, checked_priority
+from perdure.policy.fairness import FairBy, FairShare
 from perdure.policy.gates import Breaker, Gate, check_gates
 from perdure.policy.retry import RetrySource
 from perdure.policy.triage import Triage
@@ -67,6 +68,7 @@ def declared_kind(
     crashes: int,
     gates: Iterable[Gate] | Gate,
     breaker: Breaker | None,
+    fair: FairBy | None,
 ) -> Kind:
     """A kind of job as it was declared; what cannot be meant is refused by name."""
     name = checked_name("name", name or handler.__name__)
@@ -79,6 +81,9 @@ def declared_kind(
         unique.check(signature.names)
     passed = tuple(gates) if isinstance(gates, Iterable) else (gates,)
     check_gates(passed, breaker, signature.names)
+    share = None if fair is None else FairShare(fair)
+    if share is not None:
+        share.check(signature.names)
     limit = None if timeout is None else parse_duration(f"timeout of job {name}", timeout, error=SettingsError)
     if limit is not None and limit <= timedelta(0):
         raise SettingsError(f"timeout of job {name}", f"must be longer than 0, got {timeout!r}")
@@ -97,6 +102,7 @@ def declared_kind(
         crash_limit=crashes,
         gates=passed,
         breaker=breaker,
+        fair=share,
     )
 
 

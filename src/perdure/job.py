@@ -100,6 +100,7 @@ class Prepared(Generic[P, R]):
             crash_limit=kind.crash_limit,
             tags=options.tags,
             meta=options.meta,
+            fair_key=None if kind.fair is None else kind.fair.key_for(signature.with_defaults(bound)),
         )
 
 

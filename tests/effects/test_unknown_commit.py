@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.support.behind import query, with_option
@@ -11,7 +12,7 @@ from tests.support.effects import TABLE, TWICE, at_work, insertion, make_table, 
 from tests.support.proxy import Cut, in_between
 from tests.support.waiting import until
 
-from perdure import App, Context, Job, JobState
+from perdure import App, Context, Job, JobState, SyncContext
 
 MARKED = f"{TABLE} (text) VALUES".encode()
 
@@ -62,3 +63,58 @@ async def test_g5_the_effect_happens_once_whatever_became_of_the_commit(
         else:
             assert (len(attempts), view.failures, worker.stale_writes) == (2, 1, 0)
         assert written(direct) == [f"attempt {len(attempts)}"]
+
+
+@pytest.mark.parametrize("mode", ["task", "thread"])
+@pytest.mark.parametrize("cut", Cut)
+async def test_g5_with_steps_the_effect_happens_once_whatever_became_of_the_commit(
+    postgres_url: str, schema: str, cut: Cut, mode: str
+) -> None:
+    """The step before is never taken again; the one inside is if, and only if, the commit has not happened."""
+    direct = with_option(postgres_url, "schema", schema)
+    async with in_between(postgres_url, MARKED) as proxy, App(with_option(proxy.url, "schema", schema)) as app:
+        make_table(direct)
+        before: list[int] = []
+        inside: list[int] = []
+
+        def prepare() -> int:
+            before.append(1)
+            return len(before)
+
+        def begin() -> str:
+            if not inside:
+                proxy.order = cut
+            inside.append(1)
+            return insertion(direct, f"charge {len(inside)}")
+
+        async def charge(connection: Any) -> int:
+            await write(connection, begin())
+            return len(inside)
+
+        def charge_now(connection: Any) -> int:
+            connection.execute(begin())
+            return len(inside)
+
+        async def in_task(ctx: Context) -> list[int]:
+            prepared = await ctx.step("prepare", prepare)
+            async with ctx.transaction() as connection:
+                return [prepared, await ctx.step("charge", charge, connection)]
+
+        def in_thread(ctx: SyncContext) -> list[int]:
+            prepared = ctx.step("prepare", prepare)
+            with ctx.transaction() as connection:
+                return [prepared, ctx.step("charge", charge_now, connection)]
+
+        job: Job[[], list[int]] = app.job(name="cut", retry=TWICE)(in_task if mode == "task" else in_thread)
+        async with at_work(app) as worker:
+            handle = await job.enqueue()
+            times = 1 if cut is Cut.AFTER_COMMIT else 2
+            assert await handle.result(timeout="30s") == [1, times]
+            if cut is Cut.AFTER_COMMIT:
+                await until(lambda: worker.stale_writes)
+        assert (proxy.cuts, len(before), len(inside)) == (1, 1, times)
+        assert written(direct) == [f"charge {times}"]
+        view = await handle.view()
+        assert (view.state, view.failures) == (JobState.SUCCEEDED, times - 1)
+        steps = (await (await app.desk("me")).job(handle.id)).steps
+        assert [(step.key, step.result) for step in steps] == [("prepare", "1"), ("charge", str(times))]

@@ -11,6 +11,7 @@ from tests.support.jobs import HOUR, a_job, enqueue, job_in, numbered_id, start,
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 
 from perdure.domain.ids import JobId, new_job_id
+from perdure.domain.line import NewLine
 from perdure.domain.states import JobState
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
@@ -109,6 +110,49 @@ def test_show_tells_everything(cli: Cli, dead: JobId) -> None:
 
 def test_show_tells_when_a_job_comes_back(cli: Cli, parked: JobId) -> None:
     assert "comes back" in cli("jobs", "show", parked).out
+
+
+def test_show_tells_how_far_a_job_has_come(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def come_some_way(store: Store) -> JobId:
+        claim = await start(store)
+        assert await store.checkpoint(claim, '{"page": 17}')
+        return claim.job_id
+
+    job_id = arrange(come_some_way)
+    assert 'Checkpoint\n  {\n    "page": 17\n  }' in "\n".join(
+        line.rstrip() for line in cli("jobs", "show", job_id).out.splitlines()
+    )
+
+
+@pytest.fixture
+def talker(arrange: Arrange[JobId]) -> JobId:
+    """A running job that has logged 30 lines, the last of them hostile."""
+
+    async def begin(store: Store) -> JobId:
+        claim, now = await start(store), await store.now()
+        texts = [*(f"line {number}" for number in range(29)), "red \x1b[31m\nforged"]
+        await store.save_lines([NewLine(claim=claim, at=now, level="warning", text=text) for text in texts])
+        return claim.job_id
+
+    return arrange(begin)
+
+
+def test_show_ends_with_the_end_of_the_log(cli: Cli, talker: JobId) -> None:
+    page = cli("jobs", "show", talker).out
+    assert "line 10" in page
+    assert "line 9" not in page
+    assert "warning  red \\x1b[31m\\nforged" in page
+    assert "\x1b" not in page
+    assert "line 27" not in cli("jobs", "show", talker, "--lines", "2").out
+    assert "line 0" in cli("jobs", "show", talker, "--lines", "100").out
+    assert "Log" not in cli("jobs", "show", talker, "--lines", "0").out
+    lines = cli("jobs", "show", talker, "--lines", "1", "--json").json["lines"]
+    assert [(line["number"], line["level"], line["text"]) for line in lines] == [
+        (30, "warning", "red \x1b[31m\nforged")
+    ]
+    refused = cli("jobs", "show", talker, "--lines", "-1")
+    assert refused.code == Exit.USAGE
+    assert "lines must be from 0" in refused.err
 
 
 def test_dead_show_is_for_dead_letters(cli: Cli, parked: JobId) -> None:

@@ -56,6 +56,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     crash_limit: int = DEFAULT_CRASH_LIMIT
     tags: tuple[str, ...] = ()
     meta: str | None = None
+    fair_key: str | None = None  # jobs of one queue and priority that bear different keys take turns
 
 
 class Intake(StrEnum):

@@ -28,7 +28,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from perdure.domain.flow import Progress, StepKind, StepRecord
+from perdure.domain.flow import Progress, StepKind, StepRecord, StepWrite
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Parked
 from perdure.errors import ArgumentError, ConflictError, StepError
@@ -69,6 +69,17 @@ class Told(Protocol):
         """Have this called as soon as that is so."""
 
 
+class Effects(Protocol):
+    """The transaction of a handler."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was begun."""
+
+    def keep(self, write: StepWrite) -> None:
+        """Commit this step with everything else, or not at all."""
+
+
 class Journal:
     """The steps of one attempt. `started` is when it began on the recorder's monotonic clock."""
 
@@ -91,6 +102,7 @@ class Journal:
         self.random = random
         self.spawned = False  # set by whoever spawns children: the transition must say so
         self.parked: Park | None = None
+        self.effects: Effects | None = None
         self.is_heard = False  # its progress is to be written, and the recorder knows
         self._started = started
         self._names: Counter[str] = Counter()
@@ -150,10 +162,18 @@ class Journal:
         return record
 
     async def save(self, record: StepRecord) -> None:
-        """Keep a step: durable when it returns. A lost claim stops the attempt."""
-        await self.reach(self.recorder.save(self.claim, record), to_the_end=True)
+        """Keep a step: durable when it returns, or with the handler's transaction. A lost claim stops the attempt."""
+        if self.effects is not None and self.effects.is_open:  # elsewhere it would be kept even if that is undone
+            self.effects.keep(StepWrite(self.claim, record))
+        else:
+            await self.reach(self.recorder.save(self.claim, record), to_the_end=True)
         if self._records is not None:
             self._records[record.key] = record
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the handler has a transaction open, with which everything that is kept is committed, or undone."""
+        return self.effects is not None and self.effects.is_open
 
     async def ask(self, what: str, call: Callable[[Store], Awaitable[Result]]) -> Result:
         """Ask the store something that is safe to be asked twice, patiently while it is away."""

@@ -64,6 +64,8 @@ async def _tried(
     except StepError:
         raise
     except Exception as error:
+        if journal.in_transaction:  # a try that is kept would be undone, and made again for ever
+            raise
         record = _after_failure(journal, record, error, optional=optional, retry=retry)
         if record.state is StepState.BEGUN and record.due_at is None:
             if retry is not None:

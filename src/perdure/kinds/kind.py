@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.kinds.signature import Signature
+from perdure.policy.fairness import FairShare
 from perdure.policy.gates import Breaker, Budget, Gate
 from perdure.policy.retry import Retry, RetrySource, read_policy
 from perdure.policy.triage import Triage
@@ -43,6 +44,7 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     crash_limit: int = DEFAULT_CRASH_LIMIT
     gates: tuple[Gate, ...] = ()
     breaker: Breaker | None = None
+    fair: FairShare | None = None
 
     @property
     def is_gated(self) -> bool:

@@ -20,6 +20,7 @@ from perdure.domain.approval import Approval, approval_event
 from perdure.domain.flow import Emission
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import JobView
+from perdure.domain.line import LINES_KEPT
 from perdure.domain.states import FINAL, JobState
 from perdure.domain.worker import WorkerView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
@@ -32,6 +33,7 @@ from perdure.operate.records import Asking, Changed, JobDetail, JobPage, Overvie
 from perdure.operate.why import why
 from perdure.operate.wording import listed
 from perdure.options import checked_name
+from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
@@ -40,7 +42,9 @@ Which = JobFilter | str | Iterable[str]
 
 LONGEST_PAGE: Final = 500
 MOST_AT_ONCE: Final = 10_000
+MOST_LINES: Final = 10_000
 _BATCH: Final = 200
+_LONGEST_EVENT: Final = 200  # as long as a job may wait for
 _EVERYTHING: Final = JobFilter()
 _FIRST_PAGE: Final = Page()
 _DEAD: Final = frozenset({JobState.DEAD})
@@ -69,19 +73,23 @@ class Desk:
         """The database's clock: what ages and due times are counted from."""
         return await self._store.now()
 
-    async def job(self, job_id: str) -> JobDetail:
-        """One job with its attempts, families, steps and progress; raises NotFoundError."""
+    async def job(self, job_id: str, *, lines: int = LINES_KEPT) -> JobDetail:
+        """One job with its attempts, families, steps, progress and newest log lines; raises NotFoundError."""
+        if not 0 <= lines <= MOST_LINES:
+            raise ArgumentError("lines", f"must be from 0 to {MOST_LINES:,}, got {lines}")
         known = as_job_id(job_id)
         job = await self._store.job(known)
         if job is None:
             raise NotFoundError(f"there is no job {known}")
         attempts, families = await self._store.attempts(known), await self._store.families(known)
         steps = (await self._store.steps([known])).get(known, [])
-        return JobDetail(job, tuple(attempts), tuple(families), tuple(steps), await self._store.progress(known))
+        progress = await self._store.progress(known)
+        logged = await self._store.lines(known, lines) if lines else ()
+        return JobDetail(job, tuple(attempts), tuple(families), tuple(steps), progress, tuple(logged))
 
     async def why(self, job_id: str) -> Why:
         """Why a job is not running, and what to do about it; raises NotFoundError."""
-        return await why(self._store, (await self.job(job_id)).job)
+        return await why(self._store, (await self.job(job_id, lines=0)).job)
 
     async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The jobs that match, newest first."""
@@ -106,7 +114,7 @@ class Desk:
 
     async def cancel(self, which: Which, *, why: str = "", limit: int = MOST_AT_ONCE) -> Changed:
         """Call jobs off: at once where nobody works on them; a running one is asked to stop."""
-        return await self.act(CANCEL, which, limit=limit, why=why)
+        return await self.act(CANCEL, which, limit=limit, why=storable(why, MESSAGE_LIMIT))
 
     async def requeue(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
         """Give finished jobs a new life with all their attempts (A7). A filter without states means dead letters."""
@@ -145,7 +153,7 @@ class Desk:
 
         Answers to questions are given by `answer`.
         """
-        if checked_name("event", event).startswith(APPROVAL):
+        if checked_name("event", event, _LONGEST_EVENT).startswith(APPROVAL):
             raise ArgumentError("event", f"{event!r} is somebody's answer to a job: give it with `answer`")
         return await self._store.emit(event, payload, self.actor)
 

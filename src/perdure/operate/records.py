@@ -9,6 +9,7 @@ from msgspec import Struct
 from perdure.domain.flow import FamilyView, Progress, StepRecord
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
+from perdure.domain.line import LogLine
 from perdure.domain.states import JobState
 from perdure.domain.worker import WorkerView
 from perdure.storage.records import Count
@@ -18,7 +19,8 @@ class JobDetail(Struct, frozen=True):
     """One job with its history: every attempt that did not succeed, oldest first, over all its lives.
 
     `families` are the children that it has spawned, as far as they are; `steps` what it has done or waits for, in the
-    order in which that was begun; `progress` how far it was when it last said so.
+    order in which that was begun; `progress` how far it was when it last said so; `lines` what it has
+    logged, the newest lines of it, oldest first.
     """
 
     job: JobView
@@ -26,6 +28,7 @@ class JobDetail(Struct, frozen=True):
     families: tuple[FamilyView, ...] = ()
     steps: tuple[StepRecord, ...] = ()
     progress: Progress | None = None
+    lines: tuple[LogLine, ...] = ()
 
 
 class Why(Struct, frozen=True, kw_only=True):

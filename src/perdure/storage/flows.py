@@ -1,4 +1,4 @@
-"""What an engine does for flows: steps, children, events, progress."""
+"""What an engine does for flows: steps, children, events, progress, log lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
+from perdure.domain.line import LINES_KEPT, LogLine, NewLine
 
 
 class FlowStore(Protocol):
@@ -50,3 +51,12 @@ class FlowStore(Protocol):
 
     async def progress(self, job_id: JobId) -> Progress | None:
         """How far a job was when it last said so."""
+
+    async def save_lines(self, lines: Sequence[NewLine], keep: int = LINES_KEPT) -> None:
+        """Keep log lines of running jobs in their order; those whose claim is lost are left out.
+
+        Of each job that gets new ones the newest `keep` stay. Longer lines are cut, see `LONGEST_LINE`.
+        """
+
+    async def lines(self, job_id: JobId, limit: int = LINES_KEPT, after: int = 0) -> list[LogLine]:
+        """The newest `limit` lines of a job whose number is above `after`, the oldest of them first."""

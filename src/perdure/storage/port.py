@@ -14,7 +14,19 @@ from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.storage.diagnosis import DiagnosisStore
 from perdure.storage.flows import FlowStore
 from perdure.storage.gates import GateStore
-from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
+from perdure.storage.records import (
+    ALONE,
+    Acknowledged,
+    Alongside,
+    CancelRequest,
+    Count,
+    Front,
+    JobFilter,
+    Keep,
+    Page,
+    Promoted,
+    Wanted,
+)
 from perdure.storage.timing import BackupStore, LeaderStore, ScheduleStore
 
 
@@ -49,11 +61,15 @@ class ClaimStore(Protocol):
     """How a worker takes jobs and gives them back."""
 
     async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
-        """Take ready jobs for this worker, queue by queue as wanted: by priority, then oldest first.
+        """Take ready jobs for this worker, queue by queue as wanted: by priority, then by their place in line.
 
+        What is wanted of one level comes first.
         No job is ever handed to two callers. A worker that was declared dead gets nothing. Every claim carries a
         token higher than any earlier one of the same job.
         """
+
+    async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
+        """For each priority of these queues the first `depth` ready jobs, in the order in which they would be taken."""
 
     async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
         """Write what became of claims. A transition applies only while its claim (id and token) is still held.
@@ -87,8 +103,10 @@ class Effects(Protocol):
     def block(self) -> AbstractAsyncContextManager[Any]:
         """One use of the connection by the handler; if it raises, what was written in it is undone, and no more."""
 
-    async def commit_with(self, transition: Transition) -> Acknowledged:
+    async def commit_with(self, transition: Transition, alongside: Alongside = ALONE) -> Acknowledged:
         """Write what became of the claim, and commit it together with everything that the handler has written.
+
+        The steps and log lines of `alongside` are committed with it, or not at all.
 
         If the claim was lost, everything is rolled back and the answer says stale. If this raises StoreUnavailable, it
         is not known whether the commit has happened: `acknowledge` the attempt as failed, which is stale if it has.

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from perdure.domain.duration import Duration, read_spans
+from perdure.domain.flow import StepWrite
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
+from perdure.domain.line import LINES_KEPT, NewLine
 from perdure.domain.states import JobState
 
 
 class Wanted(Struct, frozen=True):
-    """How many jobs a worker can take from one queue now."""
+    """How many jobs a worker can take from one queue now; `level`: of this priority alone."""
 
     queue: str
     limit: int
+    level: int | None = None
+
+
+class Front(Struct, frozen=True):
+    """One of the jobs that come next in one priority of a queue: since when it has been due."""
+
+    queue: str
+    priority: int
+    since: datetime
 
 
 class Acknowledged(Struct, frozen=True):
@@ -25,6 +36,17 @@ class Acknowledged(Struct, frozen=True):
 
     applied: int
     stale: tuple[Claim, ...] = ()
+
+
+class Alongside(Struct, frozen=True):
+    """What is written with the acknowledgement of a handler that had a transaction: its steps and log lines since."""
+
+    steps: tuple[StepWrite, ...] = ()
+    lines: tuple[NewLine, ...] = ()
+    keep_lines: int = LINES_KEPT
+
+
+ALONE: Final = Alongside()
 
 
 class Promoted(Struct, frozen=True):

@@ -23,6 +23,7 @@ from perdure.worker.answers import Answer
 from perdure.worker.checkpoints import Checkpoints, cursor_text
 from perdure.worker.effects import AttemptEffects, EffectBlock
 from perdure.worker.family_calls import FamilyCalls
+from perdure.worker.lines import AttemptLines, Kept
 from perdure.worker.spending import Expense, Spending, checked_amount
 from perdure.worker.stop_flag import StopFlag
 
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
 
 Wanted = TypeVar("Wanted")
 
+_LOGGER: Final = "perdure.job"
+
 
 class Context(FamilyCalls):
     """The attempt that is running now. Ask for it with a first parameter called `ctx` or typed `Context`."""
 
-    __slots__ = ("_checkpoints", "_claim", "_cursor", "_flag", "_spending", "_spent", "_store")
+    __slots__ = ("_checkpoints", "_claim", "_cursor", "_flag", "_open_lines", "_spending", "_spent", "_store")
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Context(FamilyCalls):
         open_journal: Callable[[], Journal] | None = None,
         *,
         spending: Spending | None = None,
+        open_lines: Callable[[], AttemptLines] | None = None,
         blocking: bool = False,
     ) -> None:
         self._claim = claim
@@ -53,6 +57,8 @@ class Context(FamilyCalls):
         self._store = store
         self._checkpoints = checkpoints
         self._spending = spending
+        self._open_lines = open_lines
+        self.lines = None
         self._spent: frozenset[str | None] = frozenset()
         self._blocking = blocking
         self._cursor = claim.cursor
@@ -244,16 +250,29 @@ class Context(FamilyCalls):
                 "ctx.transaction() needs a worker in the same process: it cannot be used with isolate=True"
             )
         if self.effects is None:
-            self.effects = AttemptEffects(self._store, blocking=self._blocking)
+            self.effects = AttemptEffects(self._store, self._kept_lines(), blocking=self._blocking)
+            if self.opened is not None:
+                self.opened.effects = self.effects
         return EffectBlock(self.effects)
 
     @property
     def log(self) -> BoundLogger:
-        """A logger that knows the job."""
+        """A logger that knows the job. What goes to the log is kept with the job, too: the newest lines."""
         import structlog  # noqa: PLC0415 - it is slow to load, and a producer needs no log
 
-        logger: BoundLogger = structlog.stdlib.get_logger("perdure.job")
+        logger: BoundLogger
+        lines = self._kept_lines()
+        if lines is None:
+            logger = structlog.stdlib.get_logger(_LOGGER)
+        else:
+            processors = [Kept(lines), *structlog.get_config()["processors"]]
+            logger = structlog.wrap_logger(None, processors, logger_factory_args=(_LOGGER,))
         return logger.bind(job_id=self.job_id, kind=self.kind, attempt=self.attempt)
+
+    def _kept_lines(self) -> AttemptLines | None:
+        if self.lines is None and self._open_lines is not None:
+            self.lines = self._open_lines()
+        return self.lines
 
 
 CURRENT: Final[ContextVar[Context | None]] = ContextVar("perdure_context", default=None)

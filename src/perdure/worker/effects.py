@@ -15,13 +15,15 @@ from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Final
 
+from perdure.domain.flow import StepWrite
 from perdure.domain.outcome import Done, Outcome
 from perdure.domain.transition import Transition
 from perdure.errors import ConflictError
 from perdure.lifecycle.at_once import at_once
 from perdure.storage.port import Effects, EffectStore
-from perdure.storage.records import Acknowledged
+from perdure.storage.records import Acknowledged, Alongside
 from perdure.worker.attempt import broken
+from perdure.worker.lines import AttemptLines
 
 _ABANDONING: Final[set[asyncio.Task[None]]] = set()
 
@@ -29,13 +31,24 @@ _ABANDONING: Final[set[asyncio.Task[None]]] = set()
 class AttemptEffects:
     """What one attempt writes together with its acknowledgement. `blocking`: its handler runs in a thread."""
 
-    def __init__(self, store: EffectStore, *, blocking: bool) -> None:
+    def __init__(self, store: EffectStore, lines: AttemptLines | None = None, *, blocking: bool) -> None:
         self._store = store
         self._effects: Effects | None = None
         self._beginning = False
         self._abandoned = False
+        self._steps: list[StepWrite] = []
+        self._lines = lines
         self.blocking = blocking
         self.answer: Acknowledged | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the transaction was begun."""
+        return self._effects is not None
+
+    def keep(self, write: StepWrite) -> None:
+        """Commit this step with everything else, or not at all."""
+        self._steps.append(write)
 
     async def enter(self) -> AbstractAsyncContextManager[Any]:
         """Begin the transaction, if that has not happened, and give a block of it to the handler."""
@@ -46,6 +59,8 @@ class AttemptEffects:
                 )
             self._beginning = True
             try:
+                if self._lines is not None:
+                    await self._lines.hold()
                 self._effects = await self._store.begin_effects(blocking=self.blocking)
             finally:
                 self._beginning = False
@@ -65,10 +80,15 @@ class AttemptEffects:
             await self.undo()
             return outcome
         try:
-            self.answer = await self._effects.commit_with(decide(outcome))
+            self.answer = await self._effects.commit_with(decide(outcome), self._alongside())
         except Exception as error:  # noqa: BLE001 - whatever it is, the attempt has not succeeded as far as we know
             return broken(error)
         return None
+
+    def _alongside(self) -> Alongside:
+        if self._lines is None:
+            return Alongside(tuple(self._steps))
+        return Alongside(tuple(self._steps), tuple(self._lines.take_all()), self._lines.keep)
 
     async def undo(self, *, forced: bool = False) -> None:
         """Roll back, unless it is over. Never raises: what cannot be rolled back was not committed either."""

@@ -12,7 +12,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -40,6 +40,7 @@ from perdure.worker.built_in import BUILT_IN
 from perdure.worker.checkpoints import StoredCheckpoints
 from perdure.worker.context import CURRENT, Context
 from perdure.worker.effects import to_the_end
+from perdure.worker.lines import AttemptLines, LineKeeper
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.processes import ProcessCrew
 from perdure.worker.running import Running, Stop
@@ -81,6 +82,7 @@ class Executor:
         near = near or NearLimits(emitter, clock)
         self._spending = StoredSpending(store, kinds, emitter, near, self._claim_lost)
         self._recorder = Recorder(store, emitter, clock, self._claim_lost)
+        self._lines = LineKeeper(store, emitter, settings.keep_lines) if settings.keep_lines else None
         self._acknowledger = acknowledger
         self._acknowledge = acknowledger.add
         self._on_free = on_free
@@ -163,6 +165,8 @@ class Executor:
         self._threads.close()
         await self._processes.close()
         await self._recorder.close()
+        if self._lines is not None:
+            await self._lines.close()
 
     def _begin(self, running: Running) -> None:
         kind = running.kind
@@ -201,7 +205,9 @@ class Executor:
         claim, kind = running.claim, running.kind
         journal = partial(self._journal, running)
         context = running.context = Context(
-            claim, running.flag, self._effects, self._checkpoints, journal, spending=self._spending
+            *(claim, running.flag, self._effects, self._checkpoints, journal),
+            spending=self._spending,
+            open_lines=None if self._lines is None else partial(self._lines_of, running, self._lines),
         )
         CURRENT.set(context)
         pressed: KeyboardInterrupt | None = None
@@ -224,9 +230,8 @@ class Executor:
             pressed = error if isinstance(error, KeyboardInterrupt) else None
         if context.opened is not None:
             outcome = with_journal(context.opened, outcome)
-            await to_the_end(self._say_last_word(context.opened))
-        if context.effects is not None:
-            outcome = await to_the_end(context.effects.settle(outcome, lambda done: self._decide(running, done)))
+        if context.opened is not None or context.effects is not None or context.lines is not None:
+            outcome = await to_the_end(self._settle(running, context, outcome))
         self._ended(running, outcome)
         if pressed is not None:
             raise pressed
@@ -253,6 +258,7 @@ class Executor:
         context = Context(
             *(running.claim, running.flag, self._effects, self._checkpoints, journal),
             spending=self._spending,
+            open_lines=None if self._lines is None else partial(self._lines_of, running, self._lines, blocking=True),
             blocking=True,
         )
         running.context = context
@@ -261,9 +267,7 @@ class Executor:
             outcome = call_blocking(running, context, self._clock)
             if context.opened is not None:
                 outcome = with_journal(context.opened, outcome)
-                at_once(context.opened.reach(self._say_last_word(context.opened)))
-            if context.effects is not None:
-                outcome = at_once(context.effects.settle(outcome, lambda done: self._decide(running, done)))
+            outcome = at_once(self._settle(running, context, outcome))
         except BaseException:  # interrupted
             if context.effects is not None:
                 at_once(context.effects.undo())
@@ -335,9 +339,20 @@ class Executor:
             random=self._random,
         )
 
-    async def _say_last_word(self, journal: Journal) -> None:
-        if journal.is_heard:
-            await self._recorder.show_now()
+    async def _settle(self, running: Running, context: Context, outcome: Outcome | None) -> Outcome | None:
+        """End the handler's transaction, if it has one, and write what it has said, while the claim is held."""
+        if context.effects is not None:
+            outcome = await context.effects.settle(outcome, lambda done: self._decide(running, done))
+            if context.effects.answer is not None:
+                return outcome
+        if context.opened is not None and context.opened.is_heard:
+            await context.opened.reach(self._recorder.show_now())
+        if context.lines is not None:
+            await context.lines.settle()
+        return outcome
+
+    def _lines_of(self, running: Running, keeper: LineKeeper, *, blocking: bool = False) -> AttemptLines:
+        return AttemptLines(running.claim, keeper, partial(self._now, running), blocking=blocking)
 
     def _claim_lost(self, claim: Claim) -> None:
         running = self.find(claim.job_id, claim.token)
@@ -345,13 +360,14 @@ class Executor:
             self.stop(running, Stop.LOST)
 
     def _decide(self, running: Running, outcome: Outcome) -> Transition:
-        claim = running.claim
-        # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
-        now = claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
-        move = decide(claim, outcome, running.kind.retry, now, self._random, self._limits)
+        move = decide(*(running.claim, outcome, running.kind.retry, self._now(running), self._random, self._limits))
         if running.context is not None and running.context.opened is not None and running.context.opened.spawned:
             return replace(move, is_parent=True)
         return move
+
+    def _now(self, running: Running) -> datetime:
+        # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
+        return running.claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
 
     def _tell(self, transition: Transition, kind: Kind) -> None:
         if transition.to is JobState.DEAD:

@@ -19,6 +19,7 @@ from perdure.events import Emitter, StoreRecovered, StoreTrouble
 from perdure.lifecycle.watchdog import StoreCall
 from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
+from perdure.worker.ageing import Ageing
 from perdure.worker.slots import Slots
 
 
@@ -34,6 +35,7 @@ class Fetcher:
         start: Callable[[list[Claim]], None],
         give_back: Callable[[list[Claim]], None],
         has_room: Callable[[], bool],
+        ageing: Ageing | None = None,
     ) -> None:
         self._store = store
         self._slots = slots
@@ -42,6 +44,7 @@ class Fetcher:
         self._start = start
         self._give_back = give_back
         self._has_room = has_room
+        self._ageing = ageing
         self._patience = Patience()
         self._look = asyncio.Event()
         self._wants_room = False
@@ -95,7 +98,8 @@ class Fetcher:
             self._no_claim.clear()
             try:
                 with self.call:
-                    claims = await self._store.claim(worker_id, wanted)
+                    parts = await self._ageing.divide(wanted) if self._ageing else wanted
+                    claims = await self._store.claim(worker_id, parts)
             finally:
                 self._no_claim.set()
             if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more
@@ -103,7 +107,10 @@ class Fetcher:
                 return
             if claims:
                 self._start(claims)
-            self._slots.note_taken(wanted, Counter(claim.queue for claim in claims))
+            # What others took from an aged priority meanwhile does not mean that the queue is empty.
+            divided = {part.queue for part in parts if part.level is not None}
+            whole = [want for want in wanted if want.queue not in divided]
+            self._slots.note_taken(whole, Counter(claim.queue for claim in claims))
 
     async def _rest(self) -> None:
         """Wait for a wake-up, for room if that is what is missing, or for the next poll if there is to be one."""

@@ -26,6 +26,7 @@ from perdure.policy.jitter import Jitter
 from perdure.policy.retry import RetrySource
 from perdure.worker.answers import Answer
 from perdure.worker.effects import AttemptEffects
+from perdure.worker.lines import AttemptLines
 
 P = ParamSpec("P")
 Ts = TypeVarTuple("Ts")
@@ -35,12 +36,13 @@ T = TypeVar("T")
 class FlowCalls:
     """What a handler can do that is kept, for whichever attempt comes next."""
 
-    __slots__ = ("_blocking", "_open_journal", "effects", "opened")
+    __slots__ = ("_blocking", "_open_journal", "effects", "lines", "opened")
 
     _blocking: bool
     _open_journal: Callable[[], Journal] | None
     opened: Journal | None  # the journal, once the handler has done something that is kept
     effects: AttemptEffects | None
+    lines: AttemptLines | None  # once the handler has logged something, or has a transaction
 
     @property
     def job_id(self) -> JobId:
@@ -116,8 +118,16 @@ class FlowCalls:
         After the last one the error is raised here. With `optional` the step is given up instead: it yields None, and
         the job ends "done with warnings". `timeout` limits each try of an async function. A function that has a
         parameter of one of these names is handed over with `functools.partial`.
+
+        Once `ctx.transaction()` was opened, the result is kept in that transaction: it commits with what the handler
+        writes and with the acknowledgement, or not at all, and then the step happens again. Such a step has one try.
         """
-        journal = self._journal_for("ctx.step()")
+        if self.effects is not None and (optional or retry is not None):
+            raise ConflictError(
+                "ctx.step() with retry or optional after ctx.transaction(): what fails there undoes the transaction;"
+                " do it first"
+            )
+        journal = self.opened or self._open("ctx.step()")
         key = journal.key(name, "ctx.step")
         calling = Calling(key, function, args, kwargs, timeout)
         return self._answer("ctx.step()", take_step(journal, key, calling, optional=optional, retry=retry))
@@ -236,6 +246,7 @@ class FlowCalls:
         if self._open_journal is None:
             raise ConflictError(f"{call} needs a worker in the same process: it cannot be used with isolate=True")
         self.opened = self._open_journal()
+        self.opened.effects = self.effects
         return self.opened
 
     def _answer(self, call: str, coroutine: Coroutine[Any, Any, T]) -> Answer[T]:

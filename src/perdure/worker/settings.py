@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 
 from perdure.domain.duration import Duration, format_duration, read_spans
 from perdure.domain.job import DEFAULT_QUEUE
+from perdure.domain.line import LINES_KEPT
 from perdure.errors import SettingsError
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
@@ -21,10 +22,11 @@ from perdure.storage.records import Keep
 Word = TypeVar("Word", bound=StrEnum)
 
 _NUMBERS: Final = ("concurrency", "threads", "isolated", "claim_batch", "ack_batch", "unacknowledged")
+_LONGEST_NAME: Final = 100
 _OPTIONAL_NUMBERS: Final = ("recycle_after_jobs", "recycle_above_mb")
 _SPANS: Final = (
     *("heartbeat", "lease", "sweep", "poll", "grace", "stop_timeout", "unknown_kind_for"),
-    *("slow_start", "blocked_after", "slow_store_after"),
+    *("slow_start", "ageing", "blocked_after", "slow_store_after"),
 )
 _NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll", "blocked_after", "slow_store_after")
 
@@ -77,6 +79,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     sweep: timedelta = timedelta(seconds=5)
     poll: timedelta = timedelta(seconds=1)
     polling: Polling = Polling.FIXED
+    ageing: timedelta = timedelta(minutes=10)  # a job that waits gains a level of priority for each; 0: never
     slow_start: timedelta = timedelta(0)  # jobs at once grow from 1 to `concurrency` over so much time
     opening: Opening | None = None  # how the jobs of dead workers come back; None: at once
     grace: timedelta = timedelta(seconds=5)  # between asking a handler to stop and giving its attempt up
@@ -84,6 +87,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     missing_handler: MissingHandler = MissingHandler.DEFER
     unknown_kind_for: timedelta = timedelta(days=1)
     keep: Keep = Keep()
+    keep_lines: int = LINES_KEPT  # log lines kept with each job, the newest; 0: none
     backup: BackupPlan | None = None  # copies of an SQLite database; None: none are made
     recycle_after_jobs: int | None = None
     recycle_above_mb: int | None = None
@@ -108,6 +112,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             sweep: Duration = ...,
             poll: Duration = ...,
             polling: Polling | str = ...,
+            ageing: Duration = ...,
             slow_start: Duration = ...,
             opening: Opening | None = ...,
             grace: Duration = ...,
@@ -115,6 +120,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             missing_handler: MissingHandler | str = ...,
             unknown_kind_for: Duration = ...,
             keep: Keep = ...,
+            keep_lines: int = ...,
             backup: BackupPlan | None = ...,
             recycle_after_jobs: int | None = ...,
             recycle_above_mb: int | None = ...,
@@ -137,7 +143,11 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         for field in _OPTIONAL_NUMBERS:
             if getattr(self, field) is not None:
                 _check_number(f"worker.{field}", getattr(self, field))
+        if self.keep_lines != 0:
+            _check_number("worker.keep_lines", self.keep_lines)
         _check_type("worker.name", self.name, (str, type(None)), "text")
+        if self.name is not None:
+            _check_name("worker.name", self.name)
         _check_type("worker.opening", self.opening, (Opening, type(None)), 'an Opening, as in Opening("5m")')
         _check_type("worker.backup", self.backup, (BackupPlan, type(None)), 'a BackupPlan, as in BackupPlan("backups")')
         _check_type("worker.keep", self.keep, Keep, 'a Keep, as in Keep(succeeded="7d")')
@@ -177,6 +187,7 @@ def _read_queues(given: object) -> tuple[Queue, ...]:
         raise SettingsError("worker.queues", f"names a queue twice: {', '.join(names)}")
     for queue in queues:
         _check_type("worker.queues", queue.name, str, "queues, or their names")
+        _check_name("worker.queues", queue.name)
         _check_number(f"weight of queue {queue.name}", queue.weight)
         _check_type(f"opening of queue {queue.name}", queue.opening, (Opening, type(None)), "an Opening")
         if queue.concurrency is not None:
@@ -196,6 +207,12 @@ def _check_number(field: str, number: object) -> None:
         raise SettingsError(field, f"must be a whole number, got {number!r}")
     if number < 1:
         raise SettingsError(field, f"must be at least 1, got {number}")
+
+
+def _check_name(field: str, name: str) -> None:
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        problem = f"must be 1 to {_LONGEST_NAME} printable characters, got {len(name)}: {name[:_LONGEST_NAME]!r}"
+        raise SettingsError(field, problem)
 
 
 def _check_type(field: str, value: object, wanted: type | tuple[type, ...], words: str) -> None:

@@ -234,3 +234,19 @@ def test_chunks_are_bounded_by_number_and_by_weight() -> None:
     heavy = [a_job(args='"' + "x" * 1_500_000 + '"') for _ in range(5)]
     assert [len(chunk) for chunk in in_chunks(heavy)] == [2, 2, 1]
     assert [job for chunk in in_chunks(light, 7) for job in chunk] == light
+
+
+async def test_a_fair_job_that_meets_a_taken_number_takes_the_next(pg_store: PostgresStore, ask: Ask) -> None:
+    """The numbers between those of the sequence go round; this is the meeting after a full round."""
+    await pg_store.insert([a_job(fair_key="a") for _ in range(3)])
+    [[second]] = ask("SELECT seq FROM ready ORDER BY seq OFFSET 1 LIMIT 1")
+    ask(f"SELECT setval('fair_seq', {second % 2**20}, false)")
+    job = a_job(fair_key="b")
+    assert await pg_store.insert([job]) == [Receipt(job.id, Intake.NEW)]
+    assert ask("SELECT seq FROM ready WHERE fair_key = 'b'") == [(second + 1,)]
+
+
+async def test_the_sequence_leaves_room_for_fair_jobs(pg_store: PostgresStore, ask: Ask) -> None:
+    await pg_store.insert([a_job() for _ in range(5)])
+    await pg_store.insert([a_job(fair_key="a") for _ in range(5)])
+    assert ask("SELECT DISTINCT fair_key, seq % 1048576 = 0 FROM ready ORDER BY 1") == [("a", False), (None, True)]

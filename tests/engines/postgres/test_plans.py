@@ -25,6 +25,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "insert_one"): {"job_pkey"},
     ("intake", "insert_plain"): {"job_pkey"},
     ("intake", "insert_full"): {"job_pkey", "unique_hold_pkey"},
+    ("intake", "enter_fairly"): {"job_pkey", "ready_pkey", "ready_queue_priority_fair_key_seq_idx"},
     ("intake", "holder"): {"unique_hold_pkey"},
     ("intake", "lock_holder"): {"unique_hold_pkey"},
     ("intake", "let_go"): {"unique_hold_pkey"},
@@ -32,6 +33,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "is_beyond_reach"): {"lease_pkey", "finished_pkey"},
     ("claims", "claim_front"): {"ready_pkey", "job_pkey", "worker_pkey"},
     ("claims", "claim_onward"): {"ready_pkey", "job_pkey", "worker_pkey"},
+    ("claims", "fronts"): {"ready_pkey"},
     ("claims", "lost_claims"): {"job_pkey"},
     ("claims", "settle_keys"): {"unique_hold_pkey"},
     ("acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
@@ -65,11 +67,9 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("gates", "enter"): {"gate_pkey"},
     ("gates", "lock"): {"gate_pkey"},
     ("gates", "renew"): {"gate_pkey"},
-    ("gates", "claims"): {"lease_pkey"},
-    ("gates", "starts"): {"gate_start_pkey"},
+    ("gates", "look"): {"gate_hold_pkey", "gate_start_pkey", "lease_pkey"},
     ("gates", "last_places"): {"gate_place_key_at_idx"},
     ("gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
-    ("gates", "holders"): {"gate_hold_pkey", "lease_pkey"},
     ("gates", "spends"): {"spend_name_at_idx"},
     ("gates", "leave_places"): {"gate_place_pkey"},
     ("gates", "reserve"): {"gate_place_pkey"},
@@ -94,6 +94,8 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("steps", "steps"): {"step_pkey"},
     ("steps", "save_steps"): {"lease_pkey", "step_pkey"},
     ("progress", "save_progress"): {"lease_pkey", "progress_pkey"},
+    ("lines", "save_lines"): {"lease_pkey", "line_pkey"},
+    ("lines", "lines"): {"line_pkey"},
     ("events", "known"): {"event_pkey"},
     ("events", "emit"): {"event_pkey"},
     ("events", "sleepers"): {"parked_awaits_idx"},
@@ -117,7 +119,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("settling", "settle"): {"child_job_id_idx", "finished_pkey", "attempt_pkey", "family_pkey"},
     ("settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
 }
-SMALL = {"worker", "lease"}  # a fleet's workers, and what they hold when they are counted
+SMALL = {"worker", "lease", "ready_seq"}  # a fleet's workers, what they hold when they are counted, and one number
 FILL = """
 INSERT INTO job (id, kind, queue, priority, args, created_at, crash_limit, unique_key, unique_states)
 SELECT lpad(to_hex(n), 32, '0')::uuid, 'k', CASE WHEN n % 10 = 0 THEN 'mail' ELSE 'default' END, 5, '{}', now(), 3,

@@ -66,7 +66,7 @@ async def test_prefixes_keep_apps_in_one_file_apart(tmp_path: Path) -> None:
     ours, theirs = SqliteStore(path, prefix="ours_"), SqliteStore(path, prefix="theirs_")
     for store in (ours, theirs):
         await store.open()
-        assert await store.migrate() == ["0001_first", "0002_time", "0003_flows", "0004_gates"]
+        assert await store.migrate() == ["0001_first", "0002_time", "0003_flows", "0004_gates", "0005_fairness"]
     try:
         job_id = await enqueue(ours)
         assert [view.id for view in await ours.jobs(JobFilter(), Page())] == [job_id]

@@ -15,9 +15,10 @@ from perdure.storage.records import JobFilter
 HOT: Final = {
     "intake.sql": (
         "add_job add_ready add_parked add_alike_jobs add_alike_ready add_jobs add_all_ready add_all_parked placeless "
+        "lock front_turn last_fair_turn "
         "take_key key_holder drop_key pass_key_on stored waiting_place leave_ready replace_job postpone leave_parked"
     ),
-    "claims.sql": "pick spend_token hold take_out checkpoint",
+    "claims.sql": "pick spend_token hold take_out pick_of_level hold_of_level take_out_of_level fronts checkpoint",
     "acknowledgement.sql": "succeed_plainly succeed end park line_up note_turns record_attempts stale let_go",
     "keys.sql": "drop_keys take_keys denied",
     "workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
@@ -35,6 +36,7 @@ HOT: Final = {
     "steps.sql": "steps save lost",
     "events.sql": "add_event event known waiting add_waiters drop_waiters",
     "progress.sql": "save progress",
+    "lines.sql": "save drop_old lines",
     "gates.sql": (
         "lost gates keep_gates starts near_places last_places own_places holds spends breakers_named begin "
         "leave_places reserve hold drop_holds keys_with_line stand_in_line leave_line first_in_line next_in_line "

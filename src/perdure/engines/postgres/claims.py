@@ -11,7 +11,7 @@ worker's epoch, which waits for the lost statement or shuts it out, and then han
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -21,7 +21,7 @@ from msgspec import Struct
 from perdure.clock import Clock
 from perdure.domain import transition
 from perdure.domain.ids import WorkerId
-from perdure.domain.job import Claim
+from perdure.domain.job import PRIORITIES, Claim
 from perdure.domain.states import JobState, Reason
 from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
 from perdure.engines.postgres.arrays import number_array, text_array
@@ -30,9 +30,13 @@ from perdure.engines.postgres.cursors import Cursors
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row, claims_of
 from perdure.engines.postgres.wire import Params, Wire
-from perdure.storage.records import Wanted
+from perdure.storage.records import Front, Wanted
 
 KEY_HELD_FOR: Final = timedelta(seconds=30)
+STRIDE: Final = 2**20  # from one number of the sequence to the next; those between are of jobs with a fair key
+_BEYOND_ALL: Final = 2**63 - 1
+
+_Look = Callable[[WorkerId, int, Wire], Awaitable[list[Row]]]
 
 
 class _Standing(Struct):
@@ -57,16 +61,29 @@ class PostgresClaims:
         self._standings: dict[WorkerId, _Standing] = {}
 
     async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
-        """Take ready jobs for this worker, queue by queue as wanted: by priority, then oldest first."""
+        """Take ready jobs for this worker, queue by queue as wanted: by priority, then by their place in line."""
         limits: dict[str, int] = {}
+        levels: list[Wanted] = []
         for want in wanted:
-            limits[want.queue] = limits.get(want.queue, 0) + want.limit
-        limits = {queue: limit for queue, limit in limits.items() if limit > 0}
-        if not limits:
-            return []
-        return await self._pool.run(partial(self._claim, worker_id, limits))
+            if want.limit > 0 and want.level is not None:
+                levels.append(want)
+            elif want.limit > 0:
+                limits[want.queue] = limits.get(want.queue, 0) + want.limit
+        claims: list[Claim] = []
+        if levels:
+            claims += await self._pool.run(partial(self._claim, worker_id, partial(self._look_at_levels, levels)))
+        if limits:
+            claims += await self._pool.run(partial(self._claim, worker_id, partial(self._look, limits)))
+        return claims
 
-    async def _claim(self, worker_id: WorkerId, limits: dict[str, int], wire: Wire) -> list[Claim]:
+    async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
+        """What comes next in each priority of these queues, from where claims begin to look."""
+        starts = text_array([number_array(self._cursors.starts(queue)) for queue in queues])
+        params: Params = {"queues": text_array(list(queues)), "starts": starts, "depth": depth}
+        rows = await self._pool.run(lambda wire: wire.fetch(self._statements["fronts"], params))
+        return [Front(*row) for row in rows]
+
+    async def _claim(self, worker_id: WorkerId, look: _Look, wire: Wire) -> list[Claim]:
         standing = self._standings.get(worker_id)
         if standing is None:
             rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
@@ -79,14 +96,14 @@ class PostgresClaims:
             [[newest]] = await wire.fetch(self._statements["newest_number"])
             self._cursors.mark(newest)
         standing.in_doubt = True
-        rows = await self._look(worker_id, standing.epoch, limits, wire)
+        rows = await look(worker_id, standing.epoch, wire)
         claims = await self._settle_keys(claims_of(rows), wire)
         standing.in_doubt = False
         if rows:
             standing.newest_token = rows[0][1]
         return claims
 
-    async def _look(self, worker_id: WorkerId, epoch: int, limits: dict[str, int], wire: Wire) -> list[Row]:
+    async def _look(self, limits: dict[str, int], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:
         params: Params = {
             "worker": worker_id,
             "epoch": epoch,
@@ -97,14 +114,32 @@ class PostgresClaims:
         if not self._cursors.wants_full_look():
             starts = text_array([number_array(self._cursors.starts(queue)) for queue in limits])
             rows = await wire.fetch(self._statements["claim_onward"], {**params, "starts": starts})
-            self._cursors.looked(limits, ((row[3], row[19], row[20]) for row in rows))
+            self._cursors.looked(limits, map(_place, rows))
             if rows or not self._cursors.wants_full_look():
                 return rows
         began = time.monotonic()
         rows = await wire.fetch(self._statements["claim_front"], params)
         self._cursors.looked_fully(time.monotonic() - began)
-        self._cursors.looked(limits, ((row[3], row[19], row[20]) for row in rows))
+        self._cursors.looked(limits, map(_place, rows))
         return rows
+
+    async def _look_at_levels(self, levels: list[Wanted], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:
+        """Each level from where we left off; the others of its queue begin where no number is."""
+        starts = []
+        for want in levels:
+            lanes = [_BEYOND_ALL] * len(PRIORITIES)
+            if want.level is not None:
+                lanes[want.level] = self._cursors.starts(want.queue)[want.level]
+            starts.append(number_array(lanes))
+        params: Params = {
+            "worker": worker_id,
+            "epoch": epoch,
+            "queues": text_array([want.queue for want in levels]),
+            "limits": number_array(want.limit for want in levels),
+            "now": self._clock.now() if self._clock else None,
+            "starts": text_array(starts),
+        }
+        return await wire.fetch(self._statements["claim_onward"], params)
 
     async def _recover(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> list[Claim]:
         """Find out what a claim whose answer never came has taken."""
@@ -142,6 +177,11 @@ class PostgresClaims:
                 [transition.paused(claim, Reason.KEY_HELD, KEY_HELD_FOR) for claim in claims if claim.job_id in losers]
             )
         return [claim for claim in claims if claim.job_id not in losers]
+
+
+def _place(row: Row) -> tuple[str, int, int]:
+    """The queue, the priority and the number of a job that was taken; 0 for one with a fair key."""
+    return row[3], row[19], 0 if row[20] % STRIDE else row[20]
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

@@ -7,6 +7,11 @@ two kinds of job can lie behind: those of a transaction that commits late, and t
 dying before its commit. For them there is the full look, from the beginning: every second, and whenever nothing is
 found otherwise, but never for more than a twentieth of the time.
 
+Jobs with a fair key lie between and ahead of the numbers of the sequence, so what was taken of them says nothing of
+what is still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
+without a key from there, it may fall behind the place where the next look begins, and waits for the full look. So their
+numbers are not told here: 0 stands for them.
+
 A lane that others empty moves on too: the number that was the newest a second ago is safe to start from once a look
 has found the lane empty.
 """

@@ -23,9 +23,11 @@ from perdure.domain.transition import Transition
 from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
 from perdure.engines.postgres.connections import DURABLE, Server
 from perdure.engines.postgres.faults import translate
+from perdure.engines.postgres.lines import PostgresLines
+from perdure.engines.postgres.steps import PostgresSteps
 from perdure.engines.postgres.wire import Params
 from perdure.errors import ConflictError
-from perdure.storage.records import Acknowledged
+from perdure.storage.records import ALONE, Acknowledged, Alongside
 
 _AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
 
@@ -41,36 +43,37 @@ _TROUBLE: Final = {
 class PostgresEffects:
     """Begins transactions for handlers."""
 
-    def __init__(self, server: Server, acknowledgements: PostgresAcknowledgements) -> None:
-        self._server = server
-        self._acknowledgements = acknowledgements
+    def __init__(
+        self, server: Server, acknowledgements: PostgresAcknowledgements, steps: PostgresSteps, lines: PostgresLines
+    ) -> None:
+        self.server = server
+        self.acknowledgements = acknowledgements
+        self.steps = steps
+        self.lines = lines
 
     async def begin(self, *, blocking: bool) -> OpenEffects:
         """Open a session and begin."""
         kind: Any = psycopg.Connection if blocking else psycopg.AsyncConnection
         try:
-            connection = await _either(kind.connect(**self._server.params, autocommit=True, prepare_threshold=None))
+            connection = await _either(kind.connect(**self.server.params, autocommit=True, prepare_threshold=None))
             try:
                 await _either(connection.execute(DURABLE))
-                effects = OpenEffects(self._server, self._acknowledgements, connection, blocking=blocking)
+                effects = OpenEffects(self, connection, blocking=blocking)
                 await effects.enter()
             except BaseException:
                 await _either(connection.close())
                 raise
         except (psycopg.Error, OSError) as error:
-            raise translate(error, self._server.secret) from error
+            raise translate(error, self.server.secret) from error
         return effects
 
 
 class OpenEffects:
     """One transaction of one attempt; it ends once, whoever ends it."""
 
-    def __init__(
-        self, server: Server, acknowledgements: PostgresAcknowledgements, connection: _AnyConnection, *, blocking: bool
-    ) -> None:
+    def __init__(self, store: PostgresEffects, connection: _AnyConnection, *, blocking: bool) -> None:
         self.connection = connection
-        self._server = server
-        self._acknowledgements = acknowledgements
+        self._store = store
         self._guard: Any = _Guard(connection, blocking=blocking)
         self._blocking = blocking
         self._ending = threading.Lock()  # taken by whoever decides how it ends
@@ -86,14 +89,16 @@ class OpenEffects:
         async with _Guard(self.connection, blocking=self._blocking):
             yield self.connection
 
-    async def commit_with(self, transition: Transition) -> Acknowledged:
-        """Write the acknowledgement and commit; a claim that was lost rolls everything back."""
+    async def commit_with(self, transition: Transition, alongside: Alongside = ALONE) -> Acknowledged:
+        """Write the acknowledgement and what goes with it, and commit; a lost claim rolls everything back."""
         try:
             self._require_sound()
-            answer = await self._acknowledgements.apply([transition], self)
+            await self._store.steps.apply(alongside.steps, self)
+            await self._store.lines.apply(alongside.lines, alongside.keep_lines, self)
+            answer = await self._store.acknowledgements.apply([transition], self)
             await self._leave(psycopg.Rollback() if answer.stale else None)
         except (psycopg.Error, OSError) as error:
-            raise translate(error, self._server.secret) from error
+            raise translate(error, self._store.server.secret) from error
         finally:
             await self._let_go()
         return answer

@@ -39,12 +39,13 @@ _OWN: Final[tuple[tuple[str, str, _Reader], ...]] = (
     ("unique", "unique_keys", lambda job: job.unique.key if job.unique else None),
     ("unique", "unique_states", lambda job: ",".join(sorted(job.unique.states)) if job.unique else None),
     ("unique", "unique_dead_fors", lambda job: seconds_text(job.unique.dead_for) if job.unique else None),
+    ("fair_key", "fair_keys", lambda job: job.fair_key),
 )
 
 
 def is_plain(job: NewJob) -> bool:
-    """Whether a job has neither key nor time: the common kind, which the short statement takes."""
-    return job.unique is None and job.run_at is None and job.delay is None
+    """Whether a job has neither keys nor time: the common kind, which the short statement takes."""
+    return job.unique is None and job.run_at is None and job.delay is None and job.fair_key is None
 
 
 def in_chunks(jobs: Sequence[NewJob], size: int = _CHUNK) -> Iterator[Sequence[NewJob]]:

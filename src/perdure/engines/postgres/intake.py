@@ -7,6 +7,8 @@ the very same plan there.
 Unique keys are carried by the primary key of `unique_hold`. Keys are taken in the order of their digests, so that two
 batches cannot wait for each other. A statement that lost its key to a transaction it could not see yet looks again in
 a fresh snapshot; should the winner have let go in between, the loser tries once more, a few times, ever later (E1).
+
+A job with a fair key gets its place by a statement of its own, right after it was stored.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from msgspec import Struct
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import (
     CHUNK_LETTERS,
@@ -39,6 +42,7 @@ from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.supply import Supply
 
 _PAUSES: Final = (0.01, 0.02, 0.04)
+_TRIES: Final = range(5)
 _FULL_CHUNK: Final = 1_000
 _STREAMED: Final = 2_500
 
@@ -88,7 +92,7 @@ def plan_insert(
 
 def needs_transaction(jobs: Sequence[NewJob]) -> bool:
     """Whether the plan for these jobs takes more than one statement that must hold together."""
-    if len(jobs) == 1:
+    if len(jobs) == 1 and jobs[0].fair_key is None:
         unique = jobs[0].unique
         return unique is not None and unique.on_conflict is OnConflict.REPLACE
     return len(jobs) > _FULL_CHUNK or not all(map(is_plain, jobs))
@@ -108,7 +112,7 @@ def read_plain(jobs: Sequence[NewJob], rows: Rows) -> list[Receipt]:
 
 
 class _FullPlan:
-    """The plan for a batch in which some jobs have a key or a time."""
+    """The plan for a batch in which some jobs have a key, a fair key or a time."""
 
     def __init__(
         self,
@@ -152,15 +156,22 @@ class _FullPlan:
         rows = yield self._insertion(jobs)
         for number in numbers:
             self._receipts[number] = Receipt(self._jobs[number].id, Intake.NEW)
+        refused: set[int] = set()
+        unmet: list[tuple[int, UniqueKey, str | None]] = []
         for position, known, took_key, holder in rows:
             number = numbers[int(position) - 1]
             job = self._jobs[number]
+            refused.add(number)
             if took_key == "true" and job.unique:  # its id came in by another way at the same moment
                 yield self._step("let_go", key=job.unique.key, id=job.id)
             if known == "true" or took_key == "true" or job.unique is None:
                 self._receipts[number] = Receipt(job.id, Intake.EXISTING)
             else:
-                self._receipts[number] = yield from self._meet(job, job.unique, holder)
+                unmet.append((number, job.unique, holder))
+        new = [self._jobs[number] for number in numbers if number not in refused]
+        yield from self._enter_fairly([job for job in new if job.fair_key is not None])
+        for number, unique, holder in unmet:
+            self._receipts[number] = yield from self._meet(self._jobs[number], unique, holder)
 
     def _repeat(self, number: int, first: Receipt) -> Generator[Step, Rows, None]:
         """A job whose id or key came earlier in the same batch."""
@@ -209,9 +220,21 @@ class _FullPlan:
         """Try one job again; its receipt, or else who holds the key."""
         rows = yield self._insertion((job,), pause)
         if not rows:
+            yield from self._enter_fairly([job] if job.fair_key is not None else [])
             return Receipt(job.id, Intake.NEW), None
         [[_, known, _, holder]] = rows
         return (Receipt(job.id, Intake.EXISTING), None) if known == "true" else (None, holder)
+
+    def _enter_fairly(self, jobs: Sequence[NewJob]) -> Generator[Step, Rows, None]:
+        """Give new jobs that bear a fair key their places in line."""
+        keys = {job.id: job.fair_key for job in jobs}
+        for _ in _TRIES:
+            if not keys:
+                return
+            rows = yield self._step("enter_fairly", ids=text_array(list(keys)), keys=text_array(list(keys.values())))
+            keys = {job_id: keys[job_id] for (job_id,) in rows}
+        if keys:
+            raise StoreUnavailable("no free place was found between the jobs of other fair keys: try again")
 
     def _insertion(self, jobs: Sequence[NewJob], pause: float = 0.0) -> Step:
         params = encode_full(jobs, self._now, self._parent, beside_holder=self._beside_holder)

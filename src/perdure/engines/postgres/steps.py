@@ -12,8 +12,9 @@ from perdure.engines.postgres.arrays import number_array, storable_array, text_a
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import field_array, moment_text
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.wire import Params
+from perdure.engines.postgres.wire import Asks, Params
 
+_LOCK: Final = "FOR KEY SHARE OF l"
 _OVER: Final = frozenset({StepState.DONE, StepState.GIVEN_UP})
 
 
@@ -49,8 +50,20 @@ class PostgresSteps:
         if not writes:
             return []
         latest = _latest(writes)
+        [[listed, held]] = await self._pool.rows(self._statements["save_steps"], self._params(latest))
+        if held == len(latest):
+            return [True] * len(writes)
+        mine = {_whose(latest[number - 1]) for number in listed or ()}
+        return [_whose(write) in mine for write in writes]
+
+    async def apply(self, writes: Sequence[StepWrite], wire: Asks) -> None:
+        """The same in a transaction that ends with the acknowledgement, which is the fence: no lease is locked."""
+        if writes:
+            await wire.fetch(self._statements["save_steps"].replace(_LOCK, ""), self._params(_latest(writes)))
+
+    def _params(self, latest: Sequence[StepWrite]) -> Params:
         steps = [write.step for write in latest]
-        params: Params = {
+        return {
             "ids": text_array([write.claim.job_id for write in latest]),
             "tokens": number_array([write.claim.token for write in latest]),
             "keys": field_array("step", [step.key for step in steps]),
@@ -64,11 +77,6 @@ class PostgresSteps:
             "count": len(latest),
             "now": self._clock.now() if self._clock else None,
         }
-        [[listed, held]] = await self._pool.rows(self._statements["save_steps"], params)
-        if held == len(latest):
-            return [True] * len(writes)
-        mine = {_whose(latest[number - 1]) for number in listed or ()}
-        return [_whose(write) in mine for write in writes]
 
 
 def _whose(write: StepWrite) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
 from perdure.domain.leadership import Lead, LeaderView
+from perdure.domain.line import LINES_KEPT, LogLine, NewLine
 from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
@@ -37,6 +38,7 @@ from perdure.engines.postgres.gates import PostgresGates
 from perdure.engines.postgres.insight import PostgresInsight
 from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.leaders import PostgresLeaders
+from perdure.engines.postgres.lines import PostgresLines
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
 from perdure.engines.postgres.progress import PostgresProgress
@@ -51,7 +53,7 @@ from perdure.engines.postgres.workers import PostgresWorkers
 from perdure.errors import StoreRefused
 from perdure.storage.diagnosis import Finding, Waiting
 from perdure.storage.port import Effects, IntakeStore
-from perdure.storage.records import Acknowledged, CancelRequest, Count, JobFilter, Keep, Page, Promoted, Wanted
+from perdure.storage.records import Acknowledged, CancelRequest, Count, Front, JobFilter, Keep, Page, Promoted, Wanted
 from perdure.storage.timing import Timed
 
 
@@ -72,12 +74,13 @@ class PostgresStore:
         self._events = PostgresEvents(self.naming, flows, clock, settling)
         self._steps = PostgresSteps(self.naming, flows, clock)
         self._progress = PostgresProgress(self.naming, flows)
+        self._lines = PostgresLines(self.naming, flows)
         self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock, settling, self._events)
         self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
         self._intake = PostgresIntake(self.naming, intake, clock)
         self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         self._borrowing = PostgresBorrowing(self.naming, clock)
-        self._effects = PostgresEffects(server, self._acknowledgements)
+        self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
         self._upkeep = PostgresUpkeep(self.naming, upkeep, clock)
@@ -143,6 +146,10 @@ class PostgresStore:
     async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
         """See ClaimStore."""
         return await self._claims.claim(worker_id, wanted)
+
+    async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
+        """See ClaimStore."""
+        return await self._claims.fronts(queues, depth)
 
     async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
         """See ClaimStore."""
@@ -361,6 +368,14 @@ class PostgresStore:
     async def progress(self, job_id: JobId) -> Progress | None:
         """See FlowStore."""
         return await self._progress.progress(job_id)
+
+    async def save_lines(self, lines: Sequence[NewLine], keep: int = LINES_KEPT) -> None:
+        """See FlowStore."""
+        await self._lines.save_lines(lines, keep)
+
+    async def lines(self, job_id: JobId, limit: int = LINES_KEPT, after: int = 0) -> list[LogLine]:
+        """See FlowStore."""
+        return await self._lines.lines(job_id, limit, after)
 
     async def back_up(self, path: str) -> Never:
         """See BackupStore: PostgreSQL has tools of its own for this."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from perdure.domain.ids import WorkerId
-from perdure.domain.job import Claim
+from perdure.domain.job import PRIORITIES, Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import paused
 from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
@@ -25,7 +25,7 @@ from perdure.engines.sqlite.instants import from_micros
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.rows import claim_of, from_document
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.storage.records import Wanted
+from perdure.storage.records import Front, Wanted
 
 _FEW: Final = 10  # a claim after one of so few takes the short way: there is little to do, and somebody waits for it
 
@@ -41,8 +41,8 @@ class ClaimPart:
         self._was_quiet = True
 
     async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
-        """Take ready jobs for a living worker, queue by queue: by priority, then oldest first."""
-        wanted = [want for want in wanted if want.limit > 0]
+        """Take ready jobs for a living worker, queue by queue: by priority, then by their place in line."""
+        wanted = sorted((want for want in wanted if want.limit > 0), key=lambda want: want.level is None)
         if not wanted:
             return []
 
@@ -58,6 +58,21 @@ class ClaimPart:
         self._was_quiet = len(claims) <= _FEW
         return claims
 
+    async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
+        """What comes next in each priority of these queues."""
+
+        def look(transaction: Transaction) -> list[Front]:
+            return [
+                Front(queue, priority, from_micros(since))
+                for queue in queues
+                for priority in PRIORITIES
+                for (since,) in transaction.run(
+                    self._sql["fronts"], {"queue": queue, "priority": priority, "depth": depth}
+                )
+            ]
+
+        return await self._database.read(look)
+
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
         """Keep how far the job has come, while its claim is held."""
         kept = {"job_id": claim.job_id, "token": claim.token, "cursor": cursor}
@@ -69,7 +84,10 @@ class ClaimPart:
         claimed_at = from_micros(transaction.now)
         for want in wanted:
             front = {"queue": want.queue, "worker_id": worker_id, "limit": want.limit}
-            ((document, last_token),) = transaction.run(self._sql["pick"], front)
+            if want.level is not None:
+                front["priority"] = want.level
+            of_level = "" if want.level is None else "_of_level"
+            ((document, last_token),) = transaction.run(self._sql[f"pick{of_level}"], front)
             if not (rows := from_document(document)):
                 continue
             if not token:
@@ -78,8 +96,8 @@ class ClaimPart:
             job_id, *_, priority, turn = rows[-1]
             stretch = {"queue": want.queue, "priority": priority, "turn": turn, "job_id": job_id}
             held = {"token": token, "worker_id": worker_id, "now": transaction.now}
-            transaction.change(self._sql["hold"], stretch | held)
-            transaction.change(self._sql["take_out"], stretch)
+            transaction.change(self._sql[f"hold{of_level}"], stretch | held)
+            transaction.change(self._sql[f"take_out{of_level}"], stretch)
             claims += [claim_of(row[:-2], token, want.queue, claimed_at) for row in rows]
         return self._settle_keys(transaction, claims)
 

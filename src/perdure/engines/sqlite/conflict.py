@@ -80,6 +80,7 @@ def line_up(
     turn: int,
     history: tuple[int, int, int],
     reason: str = Reason.ENQUEUED,
+    fair_key: str | None = None,
 ) -> Do:
     """Put a job into its line; `history` is failures, crashes and since."""
-    return Do(sql["add_ready"], (queue, priority, turn, job_id, *history, reason))
+    return Do(sql["add_ready"], (queue, priority, turn, job_id, *history, reason, fair_key))

@@ -17,9 +17,11 @@ from perdure.domain.transition import Transition
 from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.lines import LinePart
 from perdure.engines.sqlite.patience import patiently, patiently_awaiting
+from perdure.engines.sqlite.steps import StepPart
 from perdure.errors import ConflictError, StoreError
-from perdure.storage.records import Acknowledged
+from perdure.storage.records import ALONE, Acknowledged, Alongside
 
 _TRIES: Final = 100
 _PAUSE: Final = 0.01
@@ -31,9 +33,13 @@ _ENDED: Final = "the handler ended its transaction by itself: leave COMMIT and R
 class EffectPart:
     """Begins transactions for handlers."""
 
-    def __init__(self, database: Database, acknowledgement: AcknowledgementPart) -> None:
+    def __init__(
+        self, database: Database, acknowledgement: AcknowledgementPart, steps: StepPart, lines: LinePart
+    ) -> None:
         self._database = database
         self._acknowledgement = acknowledgement
+        self._steps = steps
+        self._lines = lines
         self._turn = asyncio.Lock()
 
     async def begin_effects(self, *, blocking: bool = False) -> OpenEffects:
@@ -42,7 +48,7 @@ class EffectPart:
             link = self._database.connect()
             with _closed_on_error(link):
                 patiently(lambda: link.run(_BEGIN))
-            return OpenEffects(self._database, self._acknowledgement, link, None)
+            return OpenEffects(self, link, None)
         await self._turn.acquire()
         try:
             link = self._database.connect()
@@ -51,7 +57,16 @@ class EffectPart:
         except BaseException:
             self._turn.release()
             raise
-        return OpenEffects(self._database, self._acknowledgement, link, self._turn.release)
+        return OpenEffects(self, link, self._turn.release)
+
+    def finish(self, link: Connection, transition: Transition, alongside: Alongside) -> Acknowledged:
+        """Write the acknowledgement, and what goes with it, in a handler's transaction, and end that."""
+        transaction = self._database.begin(link)
+        self._steps.apply(transaction, alongside.steps)
+        self._lines.apply(transaction, alongside.lines, alongside.keep_lines)
+        answer = self._acknowledgement.apply(transaction, [transition])
+        link.run("ROLLBACK" if answer.stale else "COMMIT")
+        return answer
 
 
 class OpenEffects:
@@ -60,16 +75,9 @@ class OpenEffects:
     `release` lets the next async handler have its turn; None: the handler runs in a thread and may be blocked.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        acknowledgement: AcknowledgementPart,
-        link: Connection,
-        release: Callable[[], None] | None,
-    ) -> None:
+    def __init__(self, part: EffectPart, link: Connection, release: Callable[[], None] | None) -> None:
         self.connection: Any = link.raw
-        self._database = database
-        self._acknowledgement = acknowledgement
+        self._part = part
         self._link = link
         self._release = release
         self._ending = threading.Lock()  # taken by whoever decides how it ends
@@ -91,14 +99,14 @@ class OpenEffects:
             raise ConflictError(_ENDED)
         self._link.run("RELEASE perdure_block")
 
-    async def commit_with(self, transition: Transition) -> Acknowledged:
-        """Write the acknowledgement and commit; a claim that was lost rolls everything back."""
+    async def commit_with(self, transition: Transition, alongside: Alongside = ALONE) -> Acknowledged:
+        """Write the acknowledgement and what goes with it, and commit; a lost claim rolls everything back."""
         try:
             if not self._ending.acquire(blocking=False):
                 raise ConflictError(_GIVEN_UP)
             if self._release is None:
-                return self._commit_with(transition)
-            return await asyncio.to_thread(self._commit_with, transition)
+                return self._commit_with(transition, alongside)
+            return await asyncio.to_thread(self._commit_with, transition, alongside)
         finally:
             self._let_go()
 
@@ -110,13 +118,11 @@ class OpenEffects:
         elif self._ending.acquire(blocking=False):
             self._disarm()
 
-    def _commit_with(self, transition: Transition) -> Acknowledged:
+    def _commit_with(self, transition: Transition, alongside: Alongside) -> Acknowledged:
         if not self._link.in_transaction:
             raise ConflictError(_ENDED)
         self._link.reclaim()
-        answer = self._acknowledgement.apply(self._database.begin(self._link), [transition])
-        self._link.run("ROLLBACK" if answer.stale else "COMMIT")
-        return answer
+        return self._part.finish(self._link, transition, alongside)
 
     def _let_go(self) -> None:
         """Close, in the thread of the handler: a connection that is closed under its user can take the process down."""

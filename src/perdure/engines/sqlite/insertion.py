@@ -10,6 +10,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, Receipt
 from perdure.domain.states import JobState
 from perdure.engines.sqlite.conflict import line_up, meet_holder, park
+from perdure.engines.sqlite.fairness import fair_turns
 from perdure.engines.sqlite.instants import after, span, to_micros
 from perdure.engines.sqlite.plan import Ask, Do, Part, Plan, Statements, Turns
 from perdure.engines.sqlite.rows import states_text, to_document
@@ -93,7 +94,10 @@ def _insert_alike(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> P
 
 def _insert_mixed(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> Part[set[JobId]]:
     """Insert jobs of many kinds, some of them for later; return those that are new."""
-    rows: list[tuple[Any, ...] | None] = [_row(job, now) for job in jobs]
+    fair = yield from fair_turns(sql, jobs, turn)
+    rows: list[tuple[Any, ...] | None] = [
+        (*_row(job, now), fair[job.id], job.fair_key) if job.id in fair else _row(job, now) for job in jobs
+    ]
     document = _check_document(jobs, rows)
     added = yield Do(sql["add_jobs"], {"rows": document, "now": now, "turn": turn})
     new = {job.id for job in jobs}
@@ -115,8 +119,8 @@ def _placeless(sql: Statements, document: str) -> Part[set[JobId]]:
 
 
 def _shape(job: NewJob) -> tuple[Any, ...] | None:
-    """All of a job but its id and arguments; None if it has a time of its own."""
-    if job.delay is not None or job.run_at is not None:
+    """All of a job but its id and arguments; None if it has a time or a fair key of its own."""
+    if job.delay is not None or job.run_at is not None or job.fair_key is not None:
         return None
     return (job.kind, job.queue, job.priority, job.max_attempts, job.crash_limit, job.tags, job.meta)
 
@@ -133,6 +137,8 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
         if receipt is not None:
             return receipt
     turn = turns(1)
+    if job.fair_key is not None:
+        turn = (yield from fair_turns(sql, [job], turn))[job.id]
     added = yield Do(sql["add_job"], _values(job, due, now, turn))
     if not added:
         if unique is not None and holds:
@@ -141,7 +147,7 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
     if due is not None and parks:
         yield park(sql, job.id, job.queue, due, (0, 0), now)
     else:
-        yield line_up(sql, job.id, job.queue, job.priority, turn, (0, 0, now))
+        yield line_up(sql, job.id, job.queue, job.priority, turn, (0, 0, now), fair_key=job.fair_key)
     return Receipt(job.id, Intake.NEW)
 
 
@@ -149,7 +155,7 @@ def check_texts(job: NewJob) -> None:
     """Refuse, by the name of its field, text that no engine can keep: a NUL, or half a character."""
     unique = None if job.unique is None else job.unique.key
     fields = (("kind", job.kind), ("queue", job.queue), ("args", job.args), ("meta", job.meta), ("unique", unique))
-    for field, text in (*fields, *(("tags", tag) for tag in job.tags)):
+    for field, text in (*fields, ("fair_key", job.fair_key), *(("tags", tag) for tag in job.tags)):
         if text is not None:
             check_text(field, text)
 

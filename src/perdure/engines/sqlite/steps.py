@@ -40,17 +40,25 @@ class StepPart:
         """Keep steps of claims that are held, as one document; what is over already stays as it is."""
         if not writes:
             return []
-        rows = to_document([_row(write) for write in writes])
+        rows = _document(writes)
+        return await self._database.write(lambda transaction: self._save(transaction, rows, len(writes)))
 
-        def save(transaction: Transaction) -> list[bool]:
-            kept = {"rows": rows, "turn": transaction.numbers(len(writes)), "now": transaction.now}
-            if transaction.change(self._sql["save"], kept) == len(writes):
-                return [True] * len(writes)
-            ((document,),) = transaction.run(self._sql["lost"], {"rows": rows})
-            lost = set(from_document(document))
-            return [index not in lost for index in range(len(writes))]
+    def apply(self, transaction: Transaction, writes: Sequence[StepWrite]) -> None:
+        """The same, in a transaction that is open."""
+        if writes:
+            self._save(transaction, _document(writes), len(writes))
 
-        return await self._database.write(save)
+    def _save(self, transaction: Transaction, rows: str, count: int) -> list[bool]:
+        kept = {"rows": rows, "turn": transaction.numbers(count), "now": transaction.now}
+        if transaction.change(self._sql["save"], kept) == count:
+            return [True] * count
+        ((document,),) = transaction.run(self._sql["lost"], {"rows": rows})
+        lost = set(from_document(document))
+        return [index not in lost for index in range(count)]
+
+
+def _document(writes: Sequence[StepWrite]) -> str:
+    return to_document([_row(write) for write in writes])
 
 
 def _row(write: StepWrite) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from perdure.engines.sqlite.insight import InsightPart
 from perdure.engines.sqlite.intake import IntakePart
 from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.leaders import LeaderPart
+from perdure.engines.sqlite.lines import LinePart
 from perdure.engines.sqlite.pauses import PausePart
 from perdure.engines.sqlite.progress import ProgressPart
 from perdure.engines.sqlite.schedules import SchedulePart
@@ -52,16 +53,19 @@ class SqliteStore:
         commands = CommandPart(database, upkeep, kinship)
         diagnosis = DiagnosisPart(database)
         insight = InsightPart(database)
+        lines = LinePart(database)
         signals = SignalPart(database)
+        steps = StepPart(database)
         workers = WorkerPart(database)
 
         self.insert = intake.insert
         self.through = BorrowingPart(database).through
 
         self.claim = claims.claim
+        self.fronts = claims.fronts
         self.acknowledge = acknowledgement.acknowledge
         self.checkpoint = claims.checkpoint
-        self.begin_effects = EffectPart(database, acknowledgement).begin_effects
+        self.begin_effects = EffectPart(database, acknowledgement, steps, lines).begin_effects
 
         self._add_workers(workers)
 
@@ -87,7 +91,7 @@ class SqliteStore:
 
         self._add_schema(SchemaPart(database))
         self._add_time(database, FiringPart(database, intake, commands))
-        self._add_flows(database, events, families)
+        self._add_flows(database, events, families, steps, lines)
         self._add_gates(database, upkeep)
 
     def _add_schema(self, schema: SchemaPart) -> None:
@@ -136,9 +140,10 @@ class SqliteStore:
 
         self.back_up = BackupPart(database).back_up
 
-    def _add_flows(self, database: Database, events: EventPart, families: FamilyPart) -> None:
+    def _add_flows(
+        self, database: Database, events: EventPart, families: FamilyPart, steps: StepPart, lines: LinePart
+    ) -> None:
         progress = ProgressPart(database)
-        steps = StepPart(database)
 
         self.steps = steps.steps
         self.save_steps = steps.save_steps
@@ -150,6 +155,8 @@ class SqliteStore:
         self.emitted = events.emitted
         self.save_progress = progress.save_progress
         self.progress = progress.progress
+        self.save_lines = lines.save_lines
+        self.lines = lines.lines
 
     def _add_gates(self, database: Database, upkeep: UpkeepPart) -> None:
         breakers = BreakerPart(database, upkeep)

@@ -55,7 +55,7 @@ def show(
     known = as_job_id(job_id)
 
     async def look(desk: Desk) -> tuple[JobDetail, datetime]:
-        detail = await desk.job(known)
+        detail = await desk.job(known, lines=20)
         if detail.job.state is not JobState.DEAD:
             raise NotFoundError(
                 f"job {detail.job.id} is no dead letter, it is {detail.job.state}: see `perdure jobs show`"

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from perdure.domain.flow import FamilyView, OnEnd
 from perdure.domain.job import Attempt, JobView
+from perdure.domain.line import LogLine
 from perdure.domain.states import JobState
 from perdure.operate.records import JobDetail
 from perdure.surfaces.cli.hostile import one_line
@@ -20,18 +21,22 @@ from perdure.surfaces.cli.pieces import block, document, facts, indented, sectio
 from perdure.surfaces.cli.times import absolute, both, relative, took
 
 _SAME_MOMENT: Final = timedelta(seconds=1)
+_LEVEL_STYLE: Final = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
 
 def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool) -> None:
     """Print a job with the timeline of its attempts."""
     if as_json:
-        families = plain(detail.families)
-        print_json({"job": job_document(detail.job), "attempts": plain(detail.attempts), "families": families})
+        families, logged = plain(detail.families), plain(detail.lines)
+        attempts = plain(detail.attempts)
+        print_json({"job": job_document(detail.job), "attempts": attempts, "families": families, "lines": logged})
         return
     out = console()
     out.print(_headline(detail.job))
     out.print(facts(_fact_list(detail.job, now)))
-    for title, text in (("Arguments", detail.job.args), ("Meta", detail.job.meta), ("Result", detail.job.result)):
+    job = detail.job
+    documents = (("Arguments", job.args), ("Meta", job.meta), ("Checkpoint", job.cursor), ("Result", job.result))
+    for title, text in documents:
         if text is not None:
             out.print(section(title, document(text)))
     if detail.job.warnings:
@@ -40,6 +45,14 @@ def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool
         out.print(section("Children", Group(*(_family(family) for family in detail.families))))
     if detail.attempts:
         out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=traceback)))
+    if detail.lines:
+        out.print(section("Log", Group(*(_line(line) for line in detail.lines))))
+
+
+def _line(line: LogLine) -> Text:
+    style = _LEVEL_STYLE.get(line.level, "")
+    when, level = absolute(line.at), f"{one_line(line.level):<7}"
+    return Text.assemble((when, "dim"), "  ", (level, style), f"  {one_line(line.text)}", overflow="fold")
 
 
 def _headline(job: JobView) -> Text:

@@ -63,13 +63,17 @@ def list_jobs(
 
 @jobs.command("show")
 def show(
-    job_id: options.JobId, url: options.Url = None, traceback: options.Traceback = False, as_json: options.Json = False
+    job_id: options.JobId,
+    url: options.Url = None,
+    traceback: options.Traceback = False,
+    lines: options.Lines = 20,
+    as_json: options.Json = False,
 ) -> None:
-    """Show all about one job, with its attempts."""
+    """Show all about one job, with its attempts and the end of its log."""
     known = as_job_id(job_id)
 
     async def look(desk: Desk) -> tuple[JobDetail, datetime]:
-        return await desk.job(known), await desk.now()
+        return await desk.job(known, lines=lines), await desk.now()
 
     show_job(*with_desk(url, look), as_json=as_json, traceback=traceback)
 

@@ -58,4 +58,5 @@ CommandLimit = Annotated[int, typer.Option("--limit", help="At most so many, new
 All = Annotated[bool, typer.Option("--all", help="All jobs that this can be done to.", rich_help_panel=_FILTER)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", rich_help_panel=_CARE)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.", rich_help_panel=_CARE)]
+Lines = Annotated[int, typer.Option("--lines", metavar="N", help="So many of its newest log lines.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="With the traceback of every attempt.")]

@@ -72,6 +72,18 @@ CROSS JOIN LATERAL (
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;
 
+-- name: fronts
+-- What comes next in each priority of each queue.
+SELECT w.queue, r.priority, r.since
+FROM unnest(%(queues)s::text[], %(starts)s::text[]) AS w (queue, starts)
+CROSS JOIN LATERAL unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
+CROSS JOIN LATERAL (
+    SELECT priority, seq, since FROM {ready}
+    WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
+    ORDER BY seq LIMIT %(depth)s::int
+) r
+ORDER BY w.queue, r.priority, r.seq;
+
 -- name: newest_number
 SELECT last_value FROM {ready_seq};
 

@@ -38,7 +38,8 @@ SELECT (SELECT count(*) FROM new)::text,
 -- name: insert_full
 -- Jobs of which some have a unique key or a time. Answers one row for each job that did not become a new one: its
 -- number, whether its id is known, whether it took the key all the same, and who holds the key as far as can be seen.
--- `beside_holder`: one that need not hold its key yet comes in although another one does.
+-- `beside_holder`: one that need not hold its key yet comes in although another one does. Ready jobs with a fair key are
+-- left without a place, which `enter_fairly` gives them.
 WITH input AS MATERIALIZED (
     SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
            sha256(convert_to(i.unique_key, 'UTF8')) AS hold,
@@ -49,9 +50,9 @@ WITH input AS MATERIALIZED (
         %(priorities)s::text::int[], %(max_attempts_list)s::text::int[], %(crash_limits)s::text::int[],
         %(tags_list)s::text::text[], %(metas)s::text::text[], %(run_ats)s::text::timestamptz[],
         %(delays)s::text::float8[], %(unique_keys)s::text::text[], %(unique_states)s::text::text[],
-        %(unique_dead_fors)s::text::float8[]
+        %(unique_dead_fors)s::text::float8[], %(fair_keys)s::text::text[]
     ) WITH ORDINALITY AS i (id, args, kind, queue, priority, max_attempts, crash_limit, tags, meta, run_at, delay,
-                            unique_key, unique_states, unique_dead_for, number)
+                            unique_key, unique_states, unique_dead_for, fair_key, number)
     CROSS JOIN LATERAL (
         SELECT coalesce(i.run_at, coalesce(%(now)s::text::timestamptz, now()) + make_interval(secs => i.delay))
             AS due_at
@@ -89,7 +90,8 @@ WITH input AS MATERIALIZED (
     RETURNING id, queue, priority, created_at, run_at
 ), entered AS (
     INSERT INTO {ready} (queue, priority, job_id, since)
-    SELECT queue, priority, id, created_at FROM new WHERE run_at IS NULL OR run_at <= created_at
+    SELECT queue, priority, id, created_at FROM new
+    WHERE (run_at IS NULL OR run_at <= created_at) AND id NOT IN (SELECT id FROM input WHERE fair_key IS NOT NULL)
 ), parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at)
     SELECT id, queue, priority, 'scheduled', 'enqueued', run_at, run_at, created_at FROM new
@@ -100,6 +102,38 @@ SELECT number::text, (id IN (SELECT id FROM known))::text,
        (SELECT s.job_id::text FROM seen s WHERE s.key = hold LIMIT 1)
 FROM input WHERE id NOT IN (SELECT id FROM new)
 ORDER BY number;
+
+-- name: enter_fairly
+-- Give new jobs with a fair key their places: each key's next after its last, or after the front of the line if that is
+-- farther on, or after the newest number if nobody waits. Who meets a number that is taken stays without a place and is answered, to be tried again.
+WITH input AS MATERIALIZED (
+    SELECT i.id, i.key, i.number, j.queue, j.priority, j.created_at,
+           row_number() OVER (PARTITION BY j.queue, j.priority, i.key ORDER BY i.number) AS nth
+    FROM unnest(%(ids)s::text::uuid[], %(keys)s::text::text[]) WITH ORDINALITY AS i (id, key, number)
+    CROSS JOIN LATERAL (SELECT queue, priority, created_at, run_at FROM {job} WHERE id = i.id OFFSET 0) j
+    WHERE j.run_at IS NULL OR j.run_at <= j.created_at
+), placed AS MATERIALIZED (
+    SELECT i.*, max(greatest(f.seq, l.seq)) OVER (PARTITION BY i.queue, i.priority, i.key) AS after
+    FROM input i
+    LEFT JOIN LATERAL (
+        SELECT seq FROM {ready} WHERE i.nth = 1 AND queue = i.queue AND priority = i.priority ORDER BY seq LIMIT 1
+    ) f ON true
+    LEFT JOIN LATERAL (
+        SELECT seq FROM {ready}
+        WHERE i.nth = 1 AND queue = i.queue AND priority = i.priority AND fair_key = i.key
+        ORDER BY seq DESC LIMIT 1
+    ) l ON true
+), entered AS (
+    INSERT INTO {ready} (queue, priority, seq, job_id, since, fair_key)
+    SELECT i.queue, i.priority,
+           (coalesce(i.after, n.last_value) / 1048576 + i.nth) * 1048576 + nextval('{fair_seq}'),
+           i.id, i.created_at, i.key
+    FROM placed i CROSS JOIN {ready_seq} n
+    ORDER BY i.number
+    ON CONFLICT (queue, priority, seq) DO NOTHING
+    RETURNING job_id
+)
+SELECT id::text FROM input WHERE id NOT IN (SELECT job_id FROM entered);
 
 -- name: holder
 -- Who holds a key now, in a snapshot of its own.

@@ -8,8 +8,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: add_ready
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_parked
 INSERT INTO {parked} (job_id, queue, state, reason, due_at, failures, crashes, since, parked_at)
@@ -37,7 +37,7 @@ WHERE row.value IS NOT NULL;
 INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit, tags, meta, turn)
 SELECT
     row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4, :now, row.value ->> 5,
-    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, :turn + row.key
+    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, COALESCE(row.value ->> 10, :turn + row.key)
 FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT DO NOTHING;
@@ -59,8 +59,10 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM {parked} WHERE job_id = row.value ->> 0);
 
 -- name: add_all_ready
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
-SELECT row.value ->> 2, row.value ->> 3, :turn + row.key, row.value ->> 0, 0, 0, :now, 'enqueued'
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
+SELECT
+    row.value ->> 2, row.value ->> 3, COALESCE(row.value ->> 10, :turn + row.key), row.value ->> 0, 0, 0, :now,
+    'enqueued', row.value ->> 11
 FROM json_each(:rows) AS row
 WHERE row.type = 'array' AND (row.value ->> 5 IS NULL OR row.value ->> 5 <= :now);
 
@@ -70,6 +72,18 @@ SELECT
     row.value ->> 0, row.value ->> 2, 'scheduled', 'enqueued', row.value ->> 5, 0, 0, row.value ->> 5, :now
 FROM json_each(:rows) AS row
 WHERE row.type = 'array' AND row.value ->> 5 > :now;
+
+-- name: lock
+-- What is read next stays true until the end of the transaction.
+UPDATE {counter} SET value = value WHERE name = 'token';
+
+-- name: front_turn
+SELECT turn FROM {ready} WHERE queue = :queue AND priority = :priority ORDER BY turn, job_id LIMIT 1;
+
+-- name: last_fair_turn
+SELECT turn FROM {ready}
+WHERE queue = :queue AND priority = :priority AND fair_key = :key
+ORDER BY turn DESC LIMIT 1;
 
 -- name: take_key
 -- The primary key decides who holds it; only a hold past its time is taken over.

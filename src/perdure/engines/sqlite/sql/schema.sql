@@ -261,9 +261,11 @@ CREATE TABLE perdure_ready (
     failures INTEGER NOT NULL,
     crashes INTEGER NOT NULL,
     since INTEGER NOT NULL,
-    reason TEXT NOT NULL,
+    reason TEXT NOT NULL, fair_key TEXT,
     PRIMARY KEY (queue, priority, turn, job_id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_ready_fair ON perdure_ready (queue, priority, fair_key, turn) WHERE fair_key IS NOT NULL;
 
 CREATE TABLE perdure_revoked (
     worker_id INTEGER NOT NULL,

@@ -1,0 +1,79 @@
+"""Priorities that age, so that nothing starves behind a stream of more urgent jobs.
+
+A job that waits gains one level of priority for each `ageing` of its wait. Put the other way round: it goes before a
+more urgent one that became due later than itself by more than `ageing` for each level between them. The store goes on
+handing out jobs by priority; about once a second this one looks at what comes next in each priority, and where one has
+aged past the most urgent, up to a quarter of what is claimed from that queue is taken from there first.
+
+Two workers that look at the same moment may both take what one of them has seen, and so a job that has not quite aged.
+The wait counts from when the job first became due, so its retries do not send it back to the beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import Final
+
+from perdure.storage.port import ClaimStore
+from perdure.storage.records import Front, Wanted
+
+LOOK_EVERY: Final = 1.0
+DEPTH: Final = 50  # aged jobs that one look can find in a priority
+SHARE: Final = 0.25
+
+
+class Ageing:
+    """Knows, for each queue, which priority has aged past the most urgent one, and by how many jobs."""
+
+    def __init__(self, store: ClaimStore, ageing: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._ageing = ageing
+        self._monotonic = monotonic
+        self._last_look = float("-inf")
+        self._aged: dict[str, Wanted] = {}
+        self._credit: dict[str, float] = {}
+
+    async def divide(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """The same number of jobs of each queue, part of them from its aged priority if it has one."""
+        if self._monotonic() - self._last_look >= LOOK_EVERY:
+            fronts = await self._store.fronts([want.queue for want in wanted], DEPTH)
+            self._last_look = self._monotonic()
+            self._aged = {want.queue: want for want in aged(fronts, self._ageing)}
+            self._credit = {queue: self._credit.get(queue, 1.0) for queue in self._aged}
+        return [part for want in wanted for part in self._parts(want)] if self._aged else list(wanted)
+
+    def _parts(self, want: Wanted) -> list[Wanted]:
+        found = self._aged.get(want.queue)
+        if found is None:
+            return [want]
+        credit = self._credit[want.queue] + want.limit * SHARE
+        first = min(int(credit), found.limit, want.limit)
+        self._credit[want.queue] = min(credit, 1.0 + want.limit) - first
+        if first == found.limit:
+            del self._aged[want.queue]
+        else:
+            self._aged[want.queue] = Wanted(want.queue, found.limit - first, found.level)
+        parts = (Wanted(want.queue, first, found.level), Wanted(want.queue, want.limit - first))
+        return [part for part in parts if part.limit]
+
+
+def aged(fronts: Iterable[Front], ageing: timedelta) -> list[Wanted]:
+    """For each queue the priority whose first job has aged past that of the most urgent one, and how many have."""
+    found = []
+    for queue, of_queue in groupby(fronts, key=lambda front: front.queue):
+        levels = [list(level) for _, level in groupby(of_queue, key=lambda front: front.priority)]
+        rank = _ranking(ageing)
+        urgent = rank(levels[0][0])
+        oldest = min(levels, key=lambda level: rank(level[0]))
+        if rank(oldest[0]) < urgent:
+            found.append(Wanted(queue, sum(rank(front) < urgent for front in oldest), oldest[0].priority))
+    return found
+
+
+def _ranking(ageing: timedelta) -> Callable[[Front], float]:
+    """Who goes first once waiting counts: the lower, the sooner. It stays the same however long they wait."""
+    level = ageing.total_seconds()
+    return lambda front: front.since.timestamp() + front.priority * level
