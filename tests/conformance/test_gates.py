@@ -35,6 +35,7 @@ from tests.support.jobs import (
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.gate import (
+    OLDEST_SEEN,
     BudgetCheck,
     ConcurrencyCheck,
     GateChanges,
@@ -260,10 +261,11 @@ async def test_of_a_long_line_what_counts_is_loaded(store: Store, clock: ManualC
     await ask(store, claims, **rate(2, MINUTE))
     middle = claims[30]
     state = await seen(store, [middle], **rate(2, MINUTE))
-    starts = set(state.starts["api"])
-    assert len(starts) == len(state.starts["api"])
     now = clock.now()
-    assert {start.job_id for start in starts if start.begun} == {claim.job_id for claim in claims[:2]}
+    assert [start.at for start in state.starts["api"] if start.begun] == [now, now]
+    places = [start for start in state.starts["api"] if not start.begun]
+    starts = set(places)
+    assert len(starts) == len(places)
     for at in (57, 58, 59):
         assert Start("api", now + at // 2 * MINUTE, claims[at].job_id, begun=False) in starts
     assert Start("api", now + 15 * MINUTE, middle.job_id, begun=False) in starts
@@ -288,6 +290,29 @@ async def test_starts_are_loaded_from_half_of_the_limit_on(store: Store, clock: 
     assert await passed(store, claims[6:7], **rate(5, HOUR)) == []
     lined_up = await seen(store, [claims[7]], **rate(900, HOUR))
     assert Counter(start.begun for start in lined_up.starts["api"]) == {True: 5, False: 1}
+
+
+async def test_g8_a_clock_that_is_put_back_lets_no_more_start(store: Store, clock: ManualClock) -> None:
+    claims = await claims_of(store, 6)
+    assert await passed(store, claims[:2], **rate(4, MINUTE)) == claims[:2]
+    clock.move(-30 * SECOND)
+    assert await passed(store, claims[2:], **rate(4, MINUTE)) == claims[2:4]
+    clock.move(90 * SECOND - INSTANT)
+    assert await passed(store, claims[4:5], **rate(4, MINUTE)) == []
+
+
+@pytest.mark.parametrize("limit", [5, 1000])
+async def test_g8_starts_in_many_batches_are_never_too_many(store: Store, clock: ManualClock, limit: int) -> None:
+    """Also when there are more instants than are kept apart: none is forgotten before its time."""
+    claims = await claims_of(store, 60)
+    began = clock.now()
+    for claim in claims[:40]:
+        clock.move(SECOND)
+        await passed(store, [claim], rates=(RateCheck("api", limit, HOUR), RateCheck("api", 1000, DAY)))
+    state = await seen(store, claims[40:41], rates=(RateCheck("api", 1, HOUR),))
+    begun = sorted(start.at for start in state.starts["api"] if start.begun)
+    assert len(begun) == min(40, limit)
+    assert all(at >= began + (number + 1) * SECOND for number, at in enumerate(begun))
 
 
 async def test_a_rate_that_others_count_over_a_longer_time_keeps_its_starts(store: Store, clock: ManualClock) -> None:
@@ -361,13 +386,41 @@ async def test_c11_a_lost_claim_spends_nothing(store: Store, clock: ManualClock)
     assert await store.spent("ai", clock.now() - DAY) == 0
 
 
-async def test_spends_are_loaded_oldest_first(store: Store, clock: ManualClock) -> None:
+async def test_spends_are_summed_and_what_leaves_first_is_loaded_where_the_batch_may_not_fit(
+    store: Store, clock: ManualClock
+) -> None:
     claims = await claims_of(store, 4)
     for claim in claims:
         await store.spend(claim, "ai", 1)
         clock.move(HOUR)
-    state = await seen(store, claims[:1], **budget(1, 1, window=3 * HOUR + INSTANT))
-    assert [spend.job_id for spend in state.spends["ai"]] == [claim.job_id for claim in claims[1:]]
+    window = 3 * HOUR + INSTANT
+    roomy = (await seen(store, claims[:1], **budget(9, 1, window))).spending["ai"]
+    assert (roomy.totals, roomy.oldest) == ({window: 3}, {})
+    tight = (await seen(store, claims[:1], **budget(3, 1, window))).spending["ai"]
+    assert [spend.job_id for spend in tight.oldest[window]] == [claim.job_id for claim in claims[1:]]
+
+
+async def test_c11_of_many_spends_only_the_first_to_leave_are_loaded(store: Store, clock: ManualClock) -> None:
+    """The rest is summed by the database: a budget of a month may have seen millions."""
+    [claim] = await claims_of(store, 1)
+    many = OLDEST_SEEN + 20
+    for _ in range(many):
+        await store.spend(claim, "ai", 1)
+        clock.move(SECOND)
+    first = clock.now() - many * SECOND
+    spending = (await seen(store, [claim], **budget(many, 1))).spending["ai"]
+    assert spending.totals == {DAY: many}
+    assert [spend.at for spend in spending.oldest[DAY]] == [first + n * SECOND for n in range(OLDEST_SEEN)]
+
+
+async def test_c11_estimates_of_jobs_that_run_are_told_apart(store: Store, clock: ManualClock) -> None:
+    """They may turn out smaller, so whoever waits for them looks again soon; one that has ended, or asks, does not."""
+    running, ended, asking = await claims_of(store, 3)
+    assert await passed(store, [running, ended, asking], **budget(9, 3)) == [running, ended, asking]
+    await done(store, ended)
+    spending = (await seen(store, [asking], **budget(9, 3))).spending["ai"]
+    assert (spending.totals, spending.under_way) == ({DAY: 9}, 3)
+    assert [spend.job_id for spend in spending.estimates] == [asking.job_id]
 
 
 # All of them
@@ -380,8 +433,8 @@ async def test_a_held_job_consumes_nothing(store: Store, clock: ManualClock) -> 
     assert await passed(store, [first, second], **every) == [first]
     state = await seen(store, [third], **every)
     assert state.holders == {"tenant:1": 1}
-    assert [start.job_id for start in state.starts["api"]] == [first.job_id]
-    assert [spend.job_id for spend in state.spends["ai"]] == [first.job_id]
+    assert [start.begun for start in state.starts["api"]] == [True]
+    assert state.spending["ai"].totals == {DAY: 1}
 
 
 async def test_nothing_is_written_if_the_decision_fails(store: Store) -> None:
@@ -423,24 +476,20 @@ async def test_what_counts_no_more_is_forgotten(store: Store, clock: ManualClock
     await park(store, waiting, await ask(store, waiting, **slots(2)))
     await store.cancel(only(waiting[0].job_id), "ann", "", 1)
     await done(store, *claims[:2])
-    assert rows_left(engine_url) == {"gate_start": 2, "gate_hold": 2, "gate_wait": 5, "spend": 2}
+    assert rows_left(engine_url) == {"gate_hold": 2, "gate_wait": 5, "spend": 2}
     assert await store.forget_gates(100) == 3
-    assert rows_left(engine_url) == {"gate_start": 2, "gate_wait": 4, "spend": 2}
-    clock.move(MINUTE)
-    assert await store.forget_gates(100) == 2
+    assert rows_left(engine_url) == {"gate_wait": 4, "spend": 2}
     clock.move(31 * DAY)
     assert await store.forget_gates(100) > 0
     assert rows_left(engine_url) == {"gate_wait": 4}
     assert await store.forget_gates(100) == 0
 
 
-async def test_what_is_forgotten_is_forgotten_in_batches(store: Store, clock: ManualClock, engine_url: str) -> None:
+async def test_what_is_forgotten_is_forgotten_in_batches(store: Store, engine_url: str) -> None:
     claims = await claims_of(store, 7)
-    await passed(store, claims, **rate(9, SECOND))
     await passed(store, claims, **slots(9))
-    clock.move(SECOND)
     await done(store, *claims)
-    assert [await store.forget_gates(3) for _ in range(3)] == [6, 6, 2]
+    assert [await store.forget_gates(3) for _ in range(3)] == [3, 3, 1]
     assert rows_left(engine_url) == {}
 
 
@@ -591,7 +640,7 @@ async def seen(store: Store, claims: list[Claim], **gates: object) -> GateState:
 
 
 def rows_left(url: str) -> dict[str, int]:
-    tables = ("gate_start", "gate_place", "gate_hold", "gate_wait", "spend")
+    tables = ("gate_place", "gate_hold", "gate_wait", "spend")
     counts = {table: query(url, f"SELECT count(*) FROM {{{table}}}")[0][0] for table in tables}
     return {table: count for table, count in counts.items() if count}
 

@@ -27,7 +27,7 @@ from tests.support.jobs import (
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
-from perdure.domain.job import Intake
+from perdure.domain.job import Claim, Intake
 from perdure.domain.states import PARKED, JobState, Reason
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Promoted
@@ -120,6 +120,32 @@ async def test_a_job_whose_key_is_held_by_another_stays_parked_for_30_seconds(st
     assert (await store.promote(10)).total == 1
     [receipt] = await store.insert([a_job(unique=a_key())])
     assert (receipt.job_id, receipt.intake) == (claim.job_id, Intake.EXISTING)
+
+
+async def test_a_key_that_is_free_again_makes_the_first_that_waits_for_it_due(store: Store, clock: ManualClock) -> None:
+    """Only the first, who takes it; those who wait for another key go on waiting."""
+    waiting = ALL - {JobState.WAITING}
+    held: list[Claim] = []
+    for key in ("a", "a", "b"):
+        claim = await start(store, unique=a_key(key, states=waiting))
+        await apply(store, transition.waiting(claim, Reason.SNOOZED, MINUTE))
+        held.append(claim)
+        clock.move(SECOND)
+    holders = [await start(store, unique=a_key(key)) for key in ("a", "b")]
+    clock.move(MINUTE)
+    assert (await store.promote(10)).total == 0
+    assert await store.hasten(["c"]) == 0
+    await apply(store, transition.succeeded(holders[0], None, ()))
+    assert await store.hasten(["a", "c"]) == 1
+    assert (await store.promote(10)).by_queue == {"default": 1}
+    states = [(await show(store, claim.job_id)).state for claim in held]
+    assert states == [JobState.READY, JobState.PAUSED, JobState.PAUSED]
+
+
+async def test_nobody_who_waits_for_a_key_is_found_at_once(store: Store) -> None:
+    await enqueue(store, delay=MINUTE)
+    assert await store.hasten(["a"]) == 0
+    assert await store.hasten([]) == 0
 
 
 async def test_a_page_full_of_held_jobs_does_not_stop_the_rest(store: Store, clock: ManualClock) -> None:

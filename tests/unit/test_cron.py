@@ -166,6 +166,7 @@ def test_the_calendar_ends() -> None:
     ("expression", "problem"),
     [
         ("", "has 0 fields, and needs five"),
+        ("banana", "has 1 field, and needs five"),
         ("* * * *", "has 4 fields"),
         ("0 0 12 * * ? 2026", "has 7 fields"),
         ("61 * * * *", "minute 61 is out of range 0-59"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from perdure.domain.gate import (
+    OLDEST_SEEN,
     BreakerCheck,
     BreakerState,
     BreakerView,
@@ -25,6 +26,7 @@ from perdure.domain.gate import (
     NearLimit,
     RateCheck,
     Spend,
+    Spending,
     Start,
 )
 from perdure.domain.ids import JobId
@@ -56,6 +58,7 @@ class Fleet:
         self.starts = list[Start]()
         self.holders = Counter[str]()
         self.spends = list[Spend]()
+        self.running = set[JobId]()
         self.breakers = dict[str, BreakerView]()
         self.changes = GateChanges()
 
@@ -80,12 +83,26 @@ class Fleet:
             now=self.now,
             starts={key: self.line(key, asked, jobs) for key in {check.key for check in asked}},
             holders=self.holders,
-            spends={
-                check.name: sorted((spend for spend in self.spends if spend.name == check.name), key=lambda s: s.at)
-                for request in requests
-                for check in request.budgets
+            spending={
+                name: self.spending(name, requests)
+                for name in {check.name for request in requests for check in request.budgets}
             },
             breakers=self.breakers,
+        )
+
+    def spending(self, name: str, requests: Sequence[GateRequest]) -> Spending:
+        checks = [check for request in requests for check in request.budgets if check.name == name]
+        known = sorted((spend for spend in self.spends if spend.name == name), key=lambda spend: spend.at)
+        asking = {request.claim.job_id for request in requests}
+        estimates = [spend for spend in known if spend.is_estimate and spend.job_id in asking]
+        totals, oldest = dict[timedelta, float](), dict[timedelta, list[Spend]]()
+        for window in {window for check in checks for window, _ in check.limits}:
+            within = [spend for spend in known if spend.at > self.now - window]
+            totals[window] = sum(spend.amount for spend in within)
+            oldest[window] = within[:OLDEST_SEEN]
+        running = [spend for spend in known if spend.is_estimate and spend.job_id in self.running - asking]
+        return Spending(
+            totals=totals, estimates=estimates, oldest=oldest, under_way=sum(spend.amount for spend in running)
         )
 
     def line(self, key: str, asked: list[RateCheck], jobs: set[JobId]) -> list[Start]:
@@ -367,7 +384,48 @@ def test_c11_a_job_waits_for_what_others_have_spent_not_for_its_own_estimate() -
 def test_c11_an_estimate_that_was_replaced_frees_nothing_any_more() -> None:
     fleet = Fleet()
     fleet.spends = [spent(8, DAY - 10 * MINUTE, "a", is_estimate=True)]
-    assert [held and held.wait for held in fleet.ask(budgeted("a", 8), budgeted("b", 3))] == [None, HOUR]
+    first, second = fleet.ask(budgeted("a", 8), budgeted("b", 3))
+    assert (first, second and second.note.split("; ")[1]) == (None, "enough is free at 2026-01-02T00:00:00+00:00")
+
+
+def test_c11_a_job_looks_again_soon_while_others_may_spend_less_than_was_estimated() -> None:
+    fleet = Fleet()
+    fleet.spends = [spent(8, MINUTE, "a", is_estimate=True)]
+    fleet.running = {JobId("a")}
+    [held] = fleet.ask(budgeted("b", 3))
+    assert held is not None
+    assert 24 * SECOND <= held.wait <= 36 * SECOND
+    assert held.note.startswith("openai: 8 of 10 spent in 1d, 8 of it by estimates of running jobs, estimate 3; ")
+    fleet.spends = [spent(2, MINUTE, "a")]
+    assert fleet.ask(budgeted("b", 3)) == [None]
+
+
+def test_c11_of_a_long_list_of_spends_the_end_is_only_guessed() -> None:
+    """Only so many are looked at; whoever waits looks again every hour anyway."""
+    fleet = Fleet()
+    fleet.spends = [spent(0.01, DAY - n * SECOND) for n in range(1, 2_001)]
+    sure, unsure = (fleet.ask(budgeted("a", 1, (DAY, limit)))[0] for limit in (20.0, 5.0))
+    assert sure is not None
+    assert (sure.wait, sure.note.split("; ")[1]) == (100 * SECOND, "enough is free at 2026-01-01T00:01:40+00:00")
+    assert unsure is not None
+    told = "enough is free some time after 2026-01-01T00:16:40+00:00"
+    assert (unsure.wait, unsure.note.split("; ")[1]) == (1_000 * SECOND, told)
+
+
+def test_c11_jobs_that_start_now_may_spend_less_too() -> None:
+    fleet = Fleet()
+    _, held = fleet.ask(budgeted("a", 8), budgeted("b", 3))
+    assert held is not None
+    assert held.wait <= 36 * SECOND
+
+
+def test_c11_estimates_of_jobs_that_have_ended_are_as_good_as_spent() -> None:
+    fleet = Fleet()
+    fleet.spends = [spent(8, MINUTE, "a", is_estimate=True)]
+    assert [held and held.wait for held in fleet.ask(budgeted("b", 3))] == [HOUR]
+    fleet.spends.append(spent(9, MINUTE))
+    fleet.running = {JobId("a")}
+    assert [held and held.wait for held in fleet.ask(budgeted("b", 3))] == [HOUR]
 
 
 def test_c11_an_own_estimate_that_has_left_a_window_is_not_taken_off_it() -> None:
@@ -497,7 +555,7 @@ def test_c11_a_trial_that_another_gate_holds_leaves_the_trial_to_the_next() -> N
 
 
 def test_f5_a_claim_that_is_lost_passes_nothing_and_changes_nothing() -> None:
-    state = GateState(now=NOW, starts={}, holders={}, spends={}, breakers={}, lost=frozenset({(JobId("a"), 1)}))
+    state = GateState(now=NOW, starts={}, holders={}, spending={}, breakers={}, lost=frozenset({(JobId("a"), 1)}))
     answers, changes = gatekeeper([every_gate("a")])(state)
     assert answers[0] is not None
     assert answers[0].reason == "claim lost"

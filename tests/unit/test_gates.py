@@ -121,6 +121,11 @@ def test_an_unknown_argument_is_refused_when_the_job_is_declared() -> None:
     check_gates([Rate(1, "1s", key="url"), Concurrency(1, key=broken), Budget("x", daily=1)], Breaker("x"), ["url"])
 
 
+def test_a_breaker_among_the_gates_is_told_where_it_belongs() -> None:
+    with pytest.raises(SettingsError, match=r'write breaker=Breaker\("ca"\) beside them'):
+        check_gates([Breaker("ca")], None, [])  # type: ignore[list-item] # what users write
+
+
 @pytest.mark.parametrize(
     ("gates", "breaker", "field"),
     [

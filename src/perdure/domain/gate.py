@@ -86,6 +86,26 @@ class Spend(Struct, frozen=True):
     is_estimate: bool
 
 
+OLDEST_SEEN = 1_000
+"""So many spends are looked at, at most, for when enough of a budget is free again."""
+
+
+class Spending(Struct, frozen=True, kw_only=True):
+    """What is known of one budget.
+
+    `totals`: what was spent within each window that is asked for, estimates included.
+    `estimates`: those of the requesting jobs, each of which the job's next one replaces.
+    `oldest`: where the batch may not fit into a window, the spends that leave that one first, oldest first; all there
+    are, or `OLDEST_SEEN` of them.
+    `under_way`: where the batch may not fit, how much is only estimated of other jobs that run now.
+    """
+
+    totals: Mapping[timedelta, float] = {}
+    estimates: Sequence[Spend] = ()
+    oldest: Mapping[timedelta, Sequence[Spend]] = {}
+    under_way: float = 0.0
+
+
 class BreakerState(StrEnum):
     """Whether an outside system is called."""
 
@@ -105,6 +125,7 @@ class BreakerView(Struct, frozen=True, kw_only=True):
     trials: tuple[JobId, ...] = ()  # half open: under way
     started: int = 0  # jobs let through since it closed, while they are let through slowly
     by_hand: bool = False
+    by: str | None = None  # who put it into this state, if somebody did
     note: str | None = None
 
 
@@ -128,16 +149,17 @@ class GateState(Struct, frozen=True, kw_only=True):
     plus the requests that name it; all starts and places that lie less than its longest `per` before now or after it;
     and the place of a requesting job, unless it is late by more than a day. Without the second, a long line of places
     would hide the starts that count now. Where there are no places, and the starts and requests together use not even
-    half of any limit, the starts are left out: everybody passes.
+    half of any limit, the starts are left out: everybody passes. Whose start it was that has begun is not known, and
+    where there are more than 128 one may be said to have been later than it was.
     `holders`: for each concurrency key how many live leases hold it, those of the requesting claims left out.
-    `spends`: for each budget all within its longest window, oldest first. A breaker nobody has met is left out.
+    `spending`: for each budget. A breaker nobody has met is left out.
     `lost`: job and token of each requesting claim that is no longer held; it passes nothing and changes nothing.
     """
 
     now: datetime
     starts: Mapping[str, Sequence[Start]]
     holders: Mapping[str, int]
-    spends: Mapping[str, Sequence[Spend]]
+    spending: Mapping[str, Spending]
     breakers: Mapping[str, BreakerView]
     lost: frozenset[tuple[JobId, int]] = frozenset()
 

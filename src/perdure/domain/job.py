@@ -160,3 +160,4 @@ class JobView(Struct, frozen=True, kw_only=True):
     cursor: str | None = None
     parent: JobId | None = None
     awaits: str | None = None  # of a waiting one: event:NAME or family:KEY
+    fair_key: str | None = None

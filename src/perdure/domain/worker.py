@@ -28,6 +28,7 @@ class Phase(StrEnum):
     OPEN = "open"
     QUIET = "quiet"  # claims nothing, lets the rest run
     CLOSING = "closing"
+    CLOSED = "closed"  # gone in good order
 
 
 class NewWorker(Struct, frozen=True, kw_only=True):

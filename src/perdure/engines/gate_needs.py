@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
 
-from perdure.domain.gate import GateChanges, GateRequest, GateState, Start
+from perdure.domain.gate import BudgetCheck, GateChanges, GateRequest, GateState, RateCheck, Start
 from perdure.domain.ids import JobId
 
 GATES_KEPT: Final = timedelta(days=1)
@@ -22,13 +21,28 @@ SPENDS_KEPT: Final = timedelta(days=31)
 """No budget counts over a longer time."""
 
 
+NOBODY: Final = JobId("")
+"""Whose start it was is not kept."""
+
+
 class Line(Struct):
     """How much of a rate's line must be seen, by the checks of all who ask for it."""
 
-    span: timedelta = timedelta(0)
-    limit: int = 0
-    fewest: int = sys.maxsize
+    span: timedelta
+    shortest: timedelta
+    limit: int
+    fewest: int
     asking: int = 0
+    last: GateRequest | None = None  # who was counted last among those that ask
+
+    def widen(self, rate: RateCheck) -> None:
+        """Take in another check."""
+        if rate.per is not self.span:
+            self.span = max(self.span, rate.per)
+            self.shortest = min(self.shortest, rate.per)
+        if rate.limit != self.limit:
+            self.limit = max(self.limit, rate.limit)
+            self.fewest = min(self.fewest, rate.limit)
 
     @property
     def most(self) -> int:
@@ -41,6 +55,25 @@ class Line(Struct):
         return max(self.fewest // 2 - self.asking, 0)
 
 
+class Funds(Struct):
+    """How much of a budget's spending must be seen, by the checks of all who ask for it."""
+
+    limits: dict[timedelta, float] = {}  # of each window the lowest
+    estimates: float = 0.0
+    askers: list[JobId] = []
+
+    def add(self, check: BudgetCheck, job_id: JobId) -> None:
+        """Count one who asks."""
+        for window, limit in check.limits:
+            self.limits[window] = min(limit, self.limits.get(window, limit))
+        self.estimates += check.estimate
+        self.askers.append(job_id)
+
+    def tight(self, totals: Mapping[timedelta, float]) -> list[timedelta]:
+        """The windows in which there may not be room for everybody."""
+        return [window for window, limit in self.limits.items() if totals[window] + self.estimates > limit]
+
+
 class Needs:
     """The keys of all gates in a batch, each once."""
 
@@ -49,7 +82,7 @@ class Needs:
         self.lines = dict[str, Line]()
         self.askers = list[tuple[str, JobId]]()  # rate's key, job
         self.sizes = dict[tuple[str, JobId], int]()  # concurrency key, job: the limit
-        self.windows = dict[str, timedelta]()
+        self.funds = dict[str, Funds]()  # by the budget's name
         self.breakers = set[str]()
         for request in requests:
             self._add(request)
@@ -58,19 +91,20 @@ class Needs:
     def _add(self, request: GateRequest) -> None:
         job_id = request.claim.job_id
         for rate in request.rates:
-            line = self.lines.setdefault(rate.key, Line())
-            line.span = max(line.span, rate.per)
-            line.limit = max(line.limit, rate.limit)
-            line.fewest = min(line.fewest, rate.limit)
-        for key in {rate.key for rate in request.rates}:
-            self.lines[key].asking += 1
-            self.askers.append((key, job_id))
+            line = self.lines.get(rate.key)
+            if line is None:
+                line = self.lines[rate.key] = Line(rate.per, rate.per, rate.limit, rate.limit)
+            else:
+                line.widen(rate)
+            if line.last is not request:  # it may ask for several rates under one key
+                line.last = request
+                line.asking += 1
+                self.askers.append((rate.key, job_id))
         for check in request.concurrency:
             asked = (check.key, job_id)
             self.sizes[asked] = min(check.limit, self.sizes.get(asked, check.limit))
         for budget in request.budgets:
-            longest = max((window for window, _ in budget.limits), default=timedelta(0))
-            self.windows[budget.name] = max(longest, self.windows.get(budget.name, longest))
+            self.funds.setdefault(budget.name, Funds()).add(budget, job_id)
         if request.breaker:
             self.breakers.add(request.breaker.name)
 
@@ -90,7 +124,7 @@ class Needs:
 
 def places_left(starts: Sequence[Start], state: GateState) -> list[tuple[str, JobId]]:
     """Under which keys jobs that have begun had a place in the line."""
-    begun = {(start.key, start.job_id) for start in starts if start.begun}
-    keys = {key for key, _ in begun}
-    placed = {(key, start.job_id) for key in keys for start in state.starts[key] if not start.begun}
-    return sorted(begun & placed)
+    placed = {(start.key, start.job_id) for known in state.starts.values() for start in known if not start.begun}
+    if not placed:
+        return []
+    return sorted(placed & {(start.key, start.job_id) for start in starts if start.begun})

@@ -67,14 +67,14 @@ def note_success(view: BreakerView, job_id: JobId, now: datetime) -> BreakerView
     return view
 
 
-def open_by_hand(view: BreakerView, now: datetime, note: str | None = None) -> BreakerView:
+def open_by_hand(view: BreakerView, now: datetime, note: str | None = None, by: str | None = None) -> BreakerView:
     """Open until somebody closes it."""
-    return BreakerView(name=view.name, state=BreakerState.OPEN, changed_at=now, by_hand=True, note=note)
+    return BreakerView(name=view.name, state=BreakerState.OPEN, changed_at=now, by_hand=True, by=by, note=note)
 
 
-def close_by_hand(view: BreakerView, now: datetime, note: str | None = None) -> BreakerView:
+def close_by_hand(view: BreakerView, now: datetime, note: str | None = None, by: str | None = None) -> BreakerView:
     """Close and forget all failures; jobs are let through slowly as after a trial."""
-    return _closed(view, now, note)
+    return replace(_closed(view, now, note), by=by)
 
 
 def note_reports(
@@ -122,7 +122,8 @@ def _admit_after(
     if view.until is not None and now < view.until:
         note = f"{view.name}{why}, until {view.until.isoformat(timespec='seconds')}"
         return view, Held(BREAKER_OPEN, note, view.until - now)
-    return _admit_trial(replace(view, state=BreakerState.HALF_OPEN, changed_at=now, trials=()), check, job_id, now)
+    tried = replace(view, state=BreakerState.HALF_OPEN, changed_at=now, trials=(), by=None)
+    return _admit_trial(tried, check, job_id, now)
 
 
 def _admit_trial(

@@ -111,7 +111,8 @@ class Cron:
         fields = text.split()
         if len(fields) not in {_FIVE, _SIX}:
             raise _WrongError(
-                f"has {len(fields)} fields, and needs five (minute hour day month weekday) or six (the second first)"
+                f"has {len(fields)} field{'s' * (len(fields) != 1)}, and needs five (minute hour day month weekday)"
+                " or six (the second first)"
             )
         second, minute, hour, day, month, weekday = fields if len(fields) == _SIX else ("0", *fields)
         self._seconds = _wheel_of(_SECOND, second)

@@ -45,6 +45,7 @@ NEAR: Final = 0.8
 
 _FEWEST_TO_WARN: Final = 5  # of a rate: below, four fifths of it is the limit itself
 _SLOT_LOOK: Final = timedelta(seconds=30)
+_SPEND_LOOK: Final = timedelta(seconds=30)  # jobs that run may spend less than was estimated
 _SHORTEST_LOOK: Final = timedelta(seconds=1)
 _LONGEST_LOOK: Final = timedelta(hours=1)
 
@@ -149,11 +150,16 @@ class _Batch:
                 used = purse.used(window, request.claim.job_id)
                 if not exceeds(used + check.estimate, limit):
                     continue
-                until = purse.enough_at(window, limit, check.estimate, request.claim.job_id)
+                until, is_sure = purse.enough_at(window, limit, check.estimate, request.claim.job_id)
                 wait = min(max(until - self.now, _SHORTEST_LOOK), _LONGEST_LOOK)
+                running = ""
+                if purse.may_be_enough(window, limit, check.estimate, request.claim.job_id):
+                    wait = min(wait, spread(_SPEND_LOOK, request.claim.job_id))
+                    running = f", {purse.under_way:g} of it by estimates of running jobs"
                 if longest is None or wait > longest.wait:
-                    spent = f"{used:g} of {limit:g} spent in {format_duration(window)}"
-                    note = f"{check.name}: {spent}, estimate {check.estimate:g}; enough is free at {_shown(until)}"
+                    free = "enough is free at" if is_sure else "enough is free some time after"
+                    spent = f"{used:g} of {limit:g} spent in {format_duration(window)}{running}"
+                    note = f"{check.name}: {spent}, estimate {check.estimate:g}; {free} {_shown(until)}"
                     longest = Held(OVER_BUDGET, note, wait)
         return longest
 
@@ -200,13 +206,13 @@ class _Batch:
         if not check.estimate:
             return
         purse = self._purse(check.name)
-        before = [purse.total(window) for window, _ in check.limits]
+        before = [purse.totals[window] for window, _ in check.limits]
         estimate = Spend(check.name, self.now, check.estimate, job_id, is_estimate=True)
         purse.add(estimate)
         self.spends.append(estimate)
         for was, (window, limit) in zip(before, check.limits, strict=True):
-            if is_near(was, purse.total(window), limit):
-                self.warnings.append(NearLimit(check.name, purse.total(window), limit))
+            if is_near(was, purse.totals[window], limit):
+                self.warnings.append(NearLimit(check.name, purse.totals[window], limit))
 
     def _line(self, key: str) -> Line:
         if key not in self.lines:
@@ -217,7 +223,7 @@ class _Batch:
 
     def _purse(self, name: str) -> Purse:
         if name not in self.purses:
-            self.purses[name] = Purse(self.state.spends.get(name, ()), self.now)
+            self.purses[name] = Purse(self.state.spending[name], self.now)
         return self.purses[name]
 
 

@@ -169,6 +169,8 @@ def check_gates(gates: Sequence[Gate], breaker: Breaker | None, parameters: Iter
                 if gate.name in budgets:
                     raise SettingsError("budget.name", f"{gate.name} is given twice: join their limits in one Budget")
                 budgets.add(gate.name)
+            case Breaker():
+                raise SettingsError("gates", f'cannot hold a breaker: write breaker=Breaker("{gate.name}") beside them')
             case _:
                 raise SettingsError("gates", f"must be of Rate, Concurrency and Budget, got {gate!r}")
     if breaker is not None and not isinstance(breaker, Breaker):
@@ -201,9 +203,8 @@ class GatePlan:
         if self._names is None:
             return self._new_checks(arguments)
         values = tuple([arguments.get(name) for name in self._names])
-        for value in values:
-            if type(value) not in _PLAIN:
-                return self._new_checks(arguments)
+        if not _PLAIN.issuperset(map(type, values)):
+            return self._new_checks(arguments)
         checks = self._met.get(values)
         if checks is None:
             checks = self._new_checks(arguments)

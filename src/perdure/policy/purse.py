@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
 from datetime import datetime, timedelta
-from math import fsum
 from typing import Final
 
-from perdure.domain.gate import Spend
+from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
 from perdure.domain.ids import JobId
 
 _ROUNDING: Final = 1 + 1e-9
@@ -22,43 +19,45 @@ def exceeds(amount: float, limit: float) -> bool:
 class Purse:
     """What was spent under one budget's name."""
 
-    def __init__(self, spends: Iterable[Spend], now: datetime) -> None:
+    def __init__(self, spending: Spending, now: datetime) -> None:
         self.now = now
-        self.spends = list(spends)
-        self.estimates = {spend.job_id: spend for spend in self.spends if spend.is_estimate}
-        self.totals = dict[timedelta, float]()
-
-    def total(self, window: timedelta) -> float:
-        """What was spent within the window, estimates included."""
-        if window not in self.totals:
-            self.totals[window] = fsum(spend.amount for spend in self._within(window))
-        return self.totals[window]
+        self.totals = dict(spending.totals)
+        self.oldest = {window: list(spends) for window, spends in spending.oldest.items()}
+        self.estimates = {spend.job_id: spend for spend in spending.estimates}
+        self.under_way = spending.under_way
+        self.unseen = {window: spends[-1].at for window, spends in self.oldest.items() if len(spends) >= OLDEST_SEEN}
+        """Of windows of which more was spent than is seen: since when."""
 
     def used(self, window: timedelta, job_id: JobId) -> float:
         """What others have spent, and the job itself apart from the estimate that its next one replaces."""
         own = self.estimates.get(job_id)
-        return self.total(window) - (own.amount if own and own.at > self.now - window else 0)
+        return self.totals[window] - (own.amount if own and own.at > self.now - window else 0)
 
-    def enough_at(self, window: timedelta, limit: float, estimate: float, job_id: JobId) -> datetime:
-        """When so much of the oldest spending has left the window that the estimate fits."""
-        used, own = self.used(window, job_id), self.estimates.get(job_id)
-        for spend in self._within(window):
-            if spend is own:
+    def enough_at(self, window: timedelta, limit: float, estimate: float, job_id: JobId) -> tuple[datetime, bool]:
+        """When so much of the oldest spending has left the window that the estimate fits; False: then or later."""
+        used, end = self.used(window, job_id), self.unseen.get(window, self.now)
+        for spend in self.oldest.get(window, ()):
+            if spend.is_estimate and spend.job_id == job_id:
                 continue
+            if spend.at > end:
+                break
             used -= spend.amount
             if not exceeds(used + estimate, limit):
-                return spend.at + window
-        return self.now + window
+                return spend.at + window, True
+        return end + window, window not in self.unseen
+
+    def may_be_enough(self, window: timedelta, limit: float, estimate: float, job_id: JobId) -> bool:
+        """Whether the estimate fits if the jobs that run now turn out to spend less than was estimated of them."""
+        return not exceeds(self.used(window, job_id) - self.under_way + estimate, limit)
 
     def add(self, estimate: Spend) -> None:
         """Count an estimate from now on, in place of the one that its job has."""
         own = self.estimates.get(estimate.job_id)
         for window in self.totals:
             self.totals[window] = self.used(window, estimate.job_id) + estimate.amount
-        if own:
-            self.spends.remove(own)
+        for spends in self.oldest.values():
+            if own is not None and own in spends:
+                spends.remove(own)
+            spends.append(estimate)
+        self.under_way += estimate.amount
         self.estimates[estimate.job_id] = estimate
-        self.spends.append(estimate)
-
-    def _within(self, window: timedelta) -> Iterable[Spend]:
-        return self.spends[bisect_right(self.spends, self.now - window, key=lambda spend: spend.at) :]

@@ -71,7 +71,7 @@ def _timetable(expression: str, tz: str) -> Timetable:
     if word.lower() == _EVERY:
         return _Every(_interval(rest[0].strip() if rest else ""))
     cron = Cron(expression)
-    zone = _zone(tz)
+    zone = read_zone(tz)
     return _Elapsed(cron, zone) if cron.every_hour else _Named(cron, zone)
 
 
@@ -228,7 +228,8 @@ def _interval(text: str) -> timedelta:
     return interval
 
 
-def _zone(tz: str) -> tzinfo:
+def read_zone(tz: str) -> tzinfo:
+    """The zone of this name; one that is not known here is refused."""
     if tz == "UTC":  # it is known on machines without zones, too
         return UTC
     if tz == "localtime":

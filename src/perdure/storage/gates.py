@@ -64,7 +64,9 @@ class GateStore(Protocol):
         """The pauses that hold now, oldest first. One whose time is over is forgotten, and its jobs come back."""
 
     async def forget_gates(self, limit: int) -> int:
-        """Delete at most `limit` rows of each sort that count for nothing any more; how many in all.
+        """Look at `limit` rows of each sort, and delete those that count for nothing any more; how many in all.
+
+        Sorts that cannot be found by their time are gone through from call to call.
 
         Jobs that are on hold for a pause that is gone, because a worker heard of its end too late, come back.
         """

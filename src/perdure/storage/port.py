@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -165,6 +165,9 @@ class UpkeepStore(Protocol):
 
         One that needs its unique key back while another job holds it stays parked (PAUSED, KEY_HELD) for 30 seconds.
         """
+
+    async def hasten(self, keys: Collection[str]) -> int:
+        """Let the first job that waits for each of these unique keys (PAUSED, KEY_HELD) be due now; how many."""
 
     async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
         """Declare dead every worker whose last beat is older than `lease` by the database's clock; return those."""

@@ -77,6 +77,9 @@ class ScheduleStore(Protocol):
     async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:
         """What became of the schedule's nominal times, the latest first."""
 
+    async def last_fires(self) -> list[Fire]:
+        """What became of the latest nominal time of each schedule that has had one."""
+
 
 class LeaderStore(Protocol):
     """Who leads. A convenience that saves work: nothing's safety rests on it."""

@@ -8,7 +8,8 @@ from perdure.events import Emitter
 from perdure.lifecycle.loop import Loop
 from perdure.storage.gates import GateStore
 
-_BATCH = 1_000
+_BATCH = 5_000
+_BACKLOG = 500
 
 
 class GateSweeper(Loop[int]):
@@ -27,4 +28,4 @@ class GateSweeper(Loop[int]):
 
     def next_wait(self, did: int) -> timedelta:
         """Soon again while there is a backlog."""
-        return timedelta(milliseconds=50) if did >= _BATCH else self.interval
+        return timedelta(milliseconds=50) if did >= _BACKLOG else self.interval

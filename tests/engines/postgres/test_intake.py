@@ -236,14 +236,17 @@ def test_chunks_are_bounded_by_number_and_by_weight() -> None:
     assert [job for chunk in in_chunks(light, 7) for job in chunk] == light
 
 
-async def test_a_fair_job_that_meets_a_taken_number_takes_the_next(pg_store: PostgresStore, ask: Ask) -> None:
+async def test_a_fair_job_that_meets_a_taken_number_goes_to_the_end(pg_store: PostgresStore, ask: Ask) -> None:
     """The numbers between those of the sequence go round; this is the meeting after a full round."""
     await pg_store.insert([a_job(fair_key="a") for _ in range(3)])
     [[second]] = ask("SELECT seq FROM ready ORDER BY seq OFFSET 1 LIMIT 1")
     ask(f"SELECT setval('fair_seq', {second % 2**20}, false)")
-    job = a_job(fair_key="b")
-    assert await pg_store.insert([job]) == [Receipt(job.id, Intake.NEW)]
-    assert ask("SELECT seq FROM ready WHERE fair_key = 'b'") == [(second + 1,)]
+    jobs = [a_job(fair_key="b"), a_job(fair_key="c")]
+    assert await pg_store.insert(jobs) == [Receipt(job.id, Intake.NEW) for job in jobs]
+    places = "SELECT fair_key, seq FROM ready WHERE job_id = %s"
+    [[[key, end]], [[other_key, other]]] = [ask(places, job.id) for job in jobs]
+    assert (key, end % 2**20, other_key, other) == (None, 0, "c", second + 1)
+    assert ask("SELECT fair_key FROM job WHERE id = %s", jobs[0].id) == [("b",)]
 
 
 async def test_the_sequence_leaves_room_for_fair_jobs(pg_store: PostgresStore, ask: Ask) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from tests.engines.postgres.conftest import Ask
 from tests.support.behind import with_option
-from tests.support.jobs import a_job, claim_one, employ
+from tests.support.jobs import HOUR, a_job, claim_one, claim_some, employ, enqueue
 
+from perdure.domain.gate import GateRequest, RateCheck
 from perdure.engines.migrations import load_migrations
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import SchemaError, SettingsError, StoreRefused
+from perdure.policy.gatekeeping import gatekeeper
 
 GOLDEN = Path(__file__).with_name("schema.txt")
 
@@ -110,3 +112,40 @@ def test_names_that_are_not_plain_are_refused(name: str) -> None:
 
 def _as_user(url: str, role: str) -> str:
     return with_option(url, "user", role)
+
+
+async def test_g8_starts_that_count_survive_their_move_to_rows_for_each_instant(
+    postgres_url: str, schema: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore(postgres_url, schema=schema)
+    await store.open()
+    try:
+        known = store._schema._known
+        monkeypatch.setattr(store._schema, "_known", [each for each in known if each.number < 7])
+        await store.migrate()
+        ask("INSERT INTO gate VALUES ('rate:api', interval '1 hour', now() + interval '1 day')")
+        ask(
+            "INSERT INTO gate_start SELECT 'api', now() - n / 2 * interval '1 s', gen_random_uuid(), n,"
+            " now() + interval '1 hour' FROM generate_series(1, 3) n"
+        )
+        monkeypatch.setattr(store._schema, "_known", known)
+        await store.migrate()
+        assert ask("SELECT number, total FROM gate_begun ORDER BY at") == [(2, 2), (1, 3)]
+        await enqueue(store)
+        await enqueue(store)
+        claims = await claim_some(store, await employ(store))
+        requests = [GateRequest(claim=claim, rates=(RateCheck("api", 4, HOUR),)) for claim in claims]
+        answers = await store.pass_gates(requests, gatekeeper(requests))
+    finally:
+        await store.close()
+    assert [answer is None for answer in answers] == [True, False]
+
+
+async def test_starts_that_count_no_more_are_swept_along_their_keys(pg_store: PostgresStore, ask: Ask) -> None:
+    ask(
+        "INSERT INTO gate_begun SELECT 'k' || n % 5, now() - n * interval '1 s', 1, n,"
+        " now() + (n % 2 * 2 - 1) * interval '1 hour' FROM generate_series(1, 20) n"
+    )
+    assert [await pg_store.forget_gates(8) for _ in range(3)] == [4, 4, 2]
+    assert ask("SELECT count(*), bool_and(until > now()) FROM gate_begun") == [(10, True)]
+    assert await pg_store.forget_gates(8) == 0

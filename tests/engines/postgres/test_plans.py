@@ -21,15 +21,15 @@ from perdure.engines.postgres.store import PostgresStore
 from perdure.storage.records import JobFilter
 
 KEPT_OF_A_JOB = {"attempt_pkey", "step_pkey", "progress_pkey", "line_pkey", "family_pkey", "child_pkey"}
+LINE = {"ready_pkey", "ready_queue_priority_fair_key_seq_idx"}  # where those with a fair key stand
 HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "insert_one"): {"job_pkey"},
     ("intake", "insert_plain"): {"job_pkey"},
-    ("intake", "insert_full"): {"job_pkey", "unique_hold_pkey"},
-    ("intake", "enter_fairly"): {"job_pkey", "ready_pkey", "ready_queue_priority_fair_key_seq_idx"},
+    ("intake", "insert_full"): {"job_pkey", "unique_hold_pkey", *LINE},
     ("intake", "holder"): {"unique_hold_pkey"},
     ("intake", "lock_holder"): {"unique_hold_pkey"},
     ("intake", "let_go"): {"unique_hold_pkey"},
-    ("intake", "replace"): {"ready_job_id_idx", "parked_pkey", "job_pkey"},
+    ("intake", "replace"): {"ready_job_id_idx", "parked_pkey", "job_pkey", *LINE},
     ("intake", "is_beyond_reach"): {"lease_pkey", "finished_pkey"},
     ("claims", "claim_front"): {"ready_pkey", "job_pkey", "worker_pkey"},
     ("claims", "claim_onward"): {"ready_pkey", "job_pkey", "worker_pkey"},
@@ -37,11 +37,11 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("claims", "lost_claims"): {"job_pkey"},
     ("claims", "settle_keys"): {"unique_hold_pkey"},
     ("acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
-    ("acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey"},
+    ("acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey", "job_pkey", *LINE},
     ("acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
     ("workers", "beat"): {"worker_pkey"},
     ("workers", "cancel_requests"): {"lease_worker_id_idx", "revoked_pkey"},
-    ("upkeep", "promote"): {"parked_due_at_idx", "parked_pkey", "job_pkey", "unique_hold_pkey"},
+    ("upkeep", "promote"): {"parked_due_at_idx", "parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
     ("upkeep", "next_due"): {"parked_due_at_idx"},
     ("upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
     ("upkeep", "last_return"): {"parked_state_queue_idx"},
@@ -50,9 +50,9 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("upkeep", "forget_fires"): {"fire_nominal_at_idx"},
     ("insight", "attempts"): {"attempt_pkey"},
     ("insight", "counts"): {"ready_pkey", "parked_state_queue_idx", "finished_state_queue_finished_at_idx"},
-    ("commands", "requeue"): {"finished_pkey", "job_pkey", "unique_hold_pkey"},
+    ("commands", "requeue"): {"finished_pkey", "job_pkey", "unique_hold_pkey", *LINE},
     ("commands", "cancel"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "job_pkey", "unique_hold_pkey"},
-    ("commands", "run_now"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
+    ("commands", "run_now"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
     ("commands", "reschedule"): {"parked_pkey", "job_pkey"},
     ("commands", "purge"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
     ("commands", "delete"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "finished_pkey", "job_pkey"},
@@ -64,32 +64,34 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("firing", "remember"): {"schedule_pkey"},
     ("schedules", "fires"): {"fire_pkey", "job_pkey"},
     ("leaders", "lead"): {"leader_pkey"},
+    ("upkeep", "hasten"): {"parked_since_job_id_idx", "job_pkey"},
     ("gates", "enter"): {"gate_pkey"},
     ("gates", "lock"): {"gate_pkey"},
     ("gates", "renew"): {"gate_pkey"},
-    ("gates", "look"): {"gate_hold_pkey", "gate_start_pkey", "lease_pkey"},
+    ("gates", "look"): {"gate_hold_pkey", "gate_begun_pkey", "lease_pkey"},
     ("gates", "last_places"): {"gate_place_key_at_idx"},
     ("gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
-    ("gates", "spends"): {"spend_name_at_idx"},
+    ("spends", "spending"): {"spend_name_at_idx", "spend_name_job_id_idx"},
+    ("spends", "oldest"): {"spend_name_at_idx"},
     ("gates", "leave_places"): {"gate_place_pkey"},
     ("gates", "reserve"): {"gate_place_pkey"},
-    ("gates", "hold"): {"gate_hold_pkey"},
     ("gates", "stand_in_line"): {"gate_wait_pkey"},
     ("gates", "leave_line"): {"gate_wait_pkey"},
     ("gates", "next_in_line"): {"gate_wait_key_turn_idx", "gate_hold_pkey", "lease_pkey", "parked_pkey"},
     ("gates", "estimate"): {"spend_name_job_id_idx"},
     ("gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
     ("gates", "spent"): {"spend_name_at_idx"},
-    ("gates", "forget_starts"): {"gate_start_until_idx"},
     ("gates", "forget_places"): {"gate_place_until_idx"},
     ("gates", "forget_spends"): {"spend_name_at_idx"},
     ("gates", "forget_gates"): {"gate_until_idx"},
     ("gates", "stale_holds"): {"gate_hold_pkey", "lease_pkey"},
+    ("gates", "begin"): {"gate_begun_pkey"},
+    ("gates", "stale_starts"): {"gate_begun_pkey"},
     ("gates", "stale_line"): {"gate_wait_pkey", "job_pkey", "finished_pkey"},
     ("breakers", "breakers_named"): {"breaker_pkey"},
     ("breakers", "keep"): {"breaker_pkey"},
     ("waking", "held"): {"parked_reason_job_id_idx"},
-    ("waking", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
+    ("waking", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
     ("pauses", "unpaused"): {"parked_reason_job_id_idx"},
     ("steps", "steps"): {"step_pkey"},
     ("steps", "save_steps"): {"lease_pkey", "step_pkey"},
@@ -117,7 +119,7 @@ HOT: dict[tuple[str, str], set[str]] = {
         "unique_hold_pkey",
     },
     ("settling", "settle"): {"child_job_id_idx", "finished_pkey", "attempt_pkey", "family_pkey"},
-    ("settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey"},
+    ("settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
 }
 SMALL = {"worker", "lease", "ready_seq"}  # a fleet's workers, what they hold when they are counted, and one number
 FILL = """
@@ -151,8 +153,8 @@ SELECT 's' || n, now() - d * interval '1 day', 'missed', 'time', now()
 FROM generate_series(1, 1000) n, generate_series(1, 20) d;
 INSERT INTO gate (name, span, until)
 SELECT 'rate:k' || n, interval '1 m', now() + n * interval '1 m' FROM generate_series(1, 5000) n;
-INSERT INTO gate_start (key, at, job_id, token, until)
-SELECT 'k' || n % 1000, now() - n * interval '1 s', gen_random_uuid(), n, now() + n * interval '1 s'
+INSERT INTO gate_begun (key, at, number, total, until)
+SELECT 'k' || n % 1000, now() - n * interval '1 s', 1, n, now() + n * interval '1 s'
 FROM generate_series(1, 20000) n;
 INSERT INTO gate_place (key, job_id, at, until)
 SELECT 'k' || n % 1000, gen_random_uuid(), now() + n * interval '1 s', now() + n * interval '1 m'

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, cast
 
 import apsw
 import pytest
-from tests.support.jobs import a_job, enqueue
+from tests.support.jobs import MINUTE, a_job, claim_some, employ, enqueue
 
+from perdure.clock import ManualClock
+from perdure.domain.gate import GateRequest, RateCheck
+from perdure.engines.instants import to_micros
+from perdure.engines.migrations import load_migrations
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import SchemaError
+from perdure.policy.gatekeeping import gatekeeper
 from perdure.storage.records import JobFilter, Page
 
 SCHEMA = files("perdure.engines.sqlite").joinpath("sql", "schema.sql")
@@ -66,7 +72,7 @@ async def test_prefixes_keep_apps_in_one_file_apart(tmp_path: Path) -> None:
     ours, theirs = SqliteStore(path, prefix="ours_"), SqliteStore(path, prefix="theirs_")
     for store in (ours, theirs):
         await store.open()
-        assert await store.migrate() == ["0001_first", "0002_time", "0003_flows", "0004_gates", "0005_fairness"]
+        assert await store.migrate() == [each.name for each in load_migrations("perdure.engines.sqlite")]
     try:
         job_id = await enqueue(ours)
         assert [view.id for view in await ours.jobs(JobFilter(), Page())] == [job_id]
@@ -75,3 +81,33 @@ async def test_prefixes_keep_apps_in_one_file_apart(tmp_path: Path) -> None:
     finally:
         await ours.close()
         await theirs.close()
+
+
+async def test_g8_starts_that_count_survive_their_move_to_the_row_of_their_key(
+    path: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    try:
+        schema = cast("Any", store.migrate).__self__
+        known = schema._known
+        monkeypatch.setattr(schema, "_known", [each for each in known if each.number < 7])
+        await store.migrate()
+        before = to_micros(clock.now()) - 1_000_000
+        writer = apsw.Connection(path)
+        writer.execute("INSERT INTO perdure_gate VALUES ('api', 60000000, ?)", (before + 10**12,))
+        writer.executemany(
+            "INSERT INTO perdure_gate_start VALUES ('api', ?, ?, 1, ?)",
+            [(before + at, job, before + 10**9) for at, job in ((0, "a"), (0, "b"), (5, "c"))],
+        )
+        writer.close()
+        monkeypatch.setattr(schema, "_known", known)
+        await store.migrate()
+        await enqueue(store)
+        await enqueue(store)
+        claims = await claim_some(store, await employ(store))
+        requests = [GateRequest(claim=claim, rates=(RateCheck("api", 4, MINUTE),)) for claim in claims]
+        answers = await store.pass_gates(requests, gatekeeper(requests))
+    finally:
+        await store.close()
+    assert [answer is None for answer in answers] == [True, False]

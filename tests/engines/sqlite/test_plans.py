@@ -15,15 +15,15 @@ from perdure.storage.records import JobFilter
 HOT: Final = {
     "intake.sql": (
         "add_job add_ready add_parked add_alike_jobs add_alike_ready add_jobs add_all_ready add_all_parked placeless "
-        "lock front_turn last_fair_turn "
+        "lock front_turn last_fair_turn note_fair_turns "
         "take_key key_holder drop_key pass_key_on stored waiting_place leave_ready replace_job postpone leave_parked"
     ),
     "claims.sql": "pick spend_token hold take_out pick_of_level hold_of_level take_out_of_level fronts checkpoint",
-    "acknowledgement.sql": "succeed_plainly succeed end park line_up note_turns record_attempts stale let_go",
+    "acknowledgement.sql": "succeed_plainly succeed end park line_up note_turns fair_ones record_attempts stale let_go",
     "keys.sql": "drop_keys take_keys denied",
     "workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
     "upkeep.sql": (
-        "next_due due ready_from_parked note_turns leave_waiters leave_parked hold_back old forget_attempts "
+        "next_due due ready_from_parked note_turns fair_ones leave_waiters leave_parked hold_back old forget_attempts "
         "forget_steps forget_progress forget_lines forget_waiters forget_children forget_families forget_keys "
         "forget_finished forget_jobs last_return forget_fires"
     ),
@@ -38,11 +38,12 @@ HOT: Final = {
     "progress.sql": "save progress",
     "lines.sql": "save drop_old lines",
     "gates.sql": (
-        "lost gates keep_gates starts near_places last_places own_places holds spends breakers_named begin "
+        "lost gates keep_gates begin near_places last_places own_places holds breakers_named "
         "leave_places reserve hold drop_holds keys_with_line stand_in_line leave_line first_in_line next_in_line "
-        "estimate is_held settle_estimate add_spend spent keep_breakers forget_starts forget_places "
+        "estimate is_held settle_estimate add_spend spent keep_breakers forget_places "
         "forget_gates stale_holds stale_line"
     ),
+    "spends.sql": "totals estimates oldest",
     "schedules.sql": "change note_declared pause resume forget forget_fires fires",
     "firing.sql": "advance known recorded unfinished note_jobs record",
     "leaders.sql": "leader lead step_down",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import json
@@ -14,8 +14,9 @@ from perdure.domain.states import Reason
 from perdure.engines.postgres.arrays import storable, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import storable_text
-from perdure.engines.postgres.gate_locks import GateLocks, Locked
+from perdure.engines.postgres.gate_locks import GateLocks, Statement
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.rows import Row
 from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.wire import Wire
 
@@ -40,13 +41,13 @@ class PostgresBreakers:
     ) -> list[BreakerView]:
         """Lock these breakers, let `decide` say how they change, and write that."""
 
-        async def work(wire: Wire, _: Locked) -> list[BreakerView]:
-            [[now]] = await wire.fetch(self._statements["time"], {"now": self._now()})
+        async def work(wire: Wire, _: object, found: list[Row]) -> list[BreakerView]:
+            [[now]] = found
             changed = list(decide(now, await self.load(wire, names)))
-            await self.keep(wire, changed)
+            self.keep(wire, changed)
             return changed
 
-        return await self._locks.locked({lock_of(name) for name in names}, work)
+        return await self._locks.locked(locks_of(names), self._time(), work)
 
     async def breakers(self) -> list[BreakerView]:
         """All breakers that were ever met, by name."""
@@ -56,8 +57,8 @@ class PostgresBreakers:
         """Put a breaker into a state by hand; if that is closed, its jobs look again at once."""
         storable_text("name", breaker.name)
 
-        async def work(wire: Wire, _: Locked) -> None:
-            await self.keep(wire, [breaker])
+        async def work(wire: Wire, *_: object) -> None:
+            self.keep(wire, [breaker])
             note = {
                 "name": breaker.name,
                 "state": breaker.state.value,
@@ -65,9 +66,9 @@ class PostgresBreakers:
                 "actor": storable(actor),
                 "now": self._now(),
             }
-            await wire.fetch(self._statements["note"], note)
+            wire.defer(self._statements["note"], note)
 
-        await self._locks.locked({lock_of(breaker.name)}, work)
+        await self._locks.locked(locks_of([breaker.name]), self._time(), work)
         if breaker.state is BreakerState.CLOSED:
             await self._waking.wake_held(Reason.BREAKER_OPEN, [f"{breaker.name}{end}" for end in _ENDS])
 
@@ -78,19 +79,22 @@ class PostgresBreakers:
         rows = await wire.fetch(self._statements["breakers_named"], {"names": text_array(list(names))})
         return {view.name: view for view in (_VIEW.decode(stored) for (stored,) in rows)}
 
-    async def keep(self, wire: Wire, breakers: Sequence[BreakerView]) -> None:
+    def keep(self, wire: Wire, breakers: Sequence[BreakerView]) -> None:
         """Write breakers, which are locked, as they stand now."""
         if breakers:
             params = {
                 "names": text_array([view.name for view in breakers]),
                 "views": text_array([json.encode(view).decode() for view in breakers]),
             }
-            await wire.fetch(self._statements["keep"], params)
+            wire.defer(self._statements["keep"], params)
+
+    def _time(self) -> Statement:
+        return self._statements["time"], {"now": self._now()}
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None
 
 
-def lock_of(name: str) -> str:
-    """The gate that is locked for a breaker."""
-    return f"breaker:{name}"
+def locks_of(names: Iterable[str]) -> dict[str, timedelta]:
+    """The gates that are locked for breakers."""
+    return {f"breaker:{name}": timedelta(0) for name in names}

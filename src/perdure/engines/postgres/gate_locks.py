@@ -17,11 +17,13 @@ from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.wire import Wire
+from perdure.engines.postgres.rows import Row
+from perdure.engines.postgres.wire import Params, Wire
 
 T = TypeVar("T")
-Locked = Mapping[str, tuple[timedelta, datetime]]
-"""Gates by name: for how long their starts are kept, and until when they are remembered."""
+Statement = tuple[str, Params | None]
+Work = Callable[[Wire, Mapping[str, timedelta], list[Row]], Awaitable[T]]
+"""Gets the gates that are kept for another span than was asked for, and what the first look has answered."""
 
 _MOST_KNOWN: Final = 100_000
 
@@ -35,43 +37,49 @@ class GateLocks:
         self._clock = clock
         self._known = set[str]()
 
-    async def locked(self, names: set[str], work: Callable[[Wire, Locked], Awaitable[T]]) -> T:
-        """Do a piece of work in a transaction, while these gates are locked."""
-        return await self._pool.run(partial(self._locked, sorted(names, key=str.encode), work))
+    async def locked(self, spans: Mapping[str, timedelta], look: Statement, work: Work[T]) -> T:
+        """Do a piece of work in a transaction, while these gates are locked; `look` is asked in the same round.
 
-    async def renew(self, wire: Wire, spans: Mapping[str, timedelta], until: datetime) -> None:
-        """Remember locked gates until then, and keep their starts for at least so long."""
-        params = {
-            "names": text_array(list(spans)),
-            "spans": text_array([seconds_text(span) for span in spans.values()]),
-            "until": until,
-        }
-        await wire.fetch(self._statements["renew"], params)
+        The starts under each gate are kept for at least its span.
+        """
+        names = sorted(spans, key=str.encode)
+        return await self._pool.run(partial(self._locked, {name: spans[name] for name in names}, look, work))
 
-    async def _locked(self, names: list[str], work: Callable[[Wire, Locked], Awaitable[T]], wire: Wire) -> T:
+    async def _locked(self, spans: Mapping[str, timedelta], look: Statement, work: Work[T], wire: Wire) -> T:
         while True:
-            await self._enter(names, wire)
+            await self._enter(list(spans), wire)
             try:
-                return await wire.transaction(partial(self._lock_and_do, names, work))
+                return await wire.transaction(partial(self._lock_and_do, spans, look, work))
             except _ForgottenError:
-                self._known.difference_update(names)
+                self._known.difference_update(spans)
 
-    async def _lock_and_do(self, names: list[str], work: Callable[[Wire, Locked], Awaitable[T]], wire: Wire) -> T:
-        rows = await wire.fetch(self._statements["lock"], {"names": text_array(names)}) if names else []
-        if len(rows) < len(names):
+    async def _lock_and_do(self, spans: Mapping[str, timedelta], look: Statement, work: Work[T], wire: Wire) -> T:
+        params = {**_gates(spans), "now": self._now(), "kept": GATES_KEPT}
+        [[_, _, count], *odd], found = await wire.fetch_each((self._statements["lock"], params), look)
+        if count < len(spans):
             raise _ForgottenError
-        return await work(wire, {name: (span, until) for name, span, until in rows})
+        kept = {name: max(span, spans[name]) for name, span, _ in odd}
+        if kept:
+            wire.defer(self._statements["renew"], {**_gates(kept), "now": self._now(), "kept": GATES_KEPT})
+        return await work(wire, kept, found)
 
     async def _enter(self, names: list[str], wire: Wire) -> None:
         """Make sure that there is a row for each; in a transaction of its own, before any is locked."""
         new = [name for name in names if name not in self._known]
         if not new:
             return
-        now = self._clock.now() if self._clock else None
-        await wire.fetch(self._statements["enter"], {"names": text_array(new), "kept": GATES_KEPT, "now": now})
+        await wire.fetch(self._statements["enter"], {"names": text_array(new), "kept": GATES_KEPT, "now": self._now()})
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
         self._known.update(new)
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None
+
+
+def _gates(spans: Mapping[str, timedelta]) -> dict[str, str]:
+    texts = {span: seconds_text(span) for span in set(spans.values())}  # most of them are the same
+    return {"names": text_array(list(spans)), "spans": text_array([texts[span] for span in spans.values()])}
 
 
 class _ForgottenError(Exception):

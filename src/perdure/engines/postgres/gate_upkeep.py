@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
 from perdure.engines.gate_needs import SPENDS_KEPT
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import BEFORE_ALL
@@ -11,8 +13,12 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
 from perdure.engines.postgres.wire import Params
 
-_Spot = tuple[str, JobId]
-_BEGINNING: _Spot = ("", JobId(BEFORE_ALL))
+_Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
+_BEGINNINGS: Final[dict[str, _Spot]] = {
+    "stale_holds": ("", BEFORE_ALL),
+    "stale_line": ("", BEFORE_ALL),
+    "stale_starts": ("", "-infinity"),
+}
 
 
 class PostgresGateUpkeep:
@@ -26,25 +32,29 @@ class PostgresGateUpkeep:
         self._spots: dict[str, _Spot] = {}
 
     async def forget_gates(self, limit: int) -> int:
-        """Delete at most `limit` rows of each sort that count for nothing any more; how many in all.
+        """Look at `limit` rows of each sort, and delete those that count for nothing any more; how many in all.
 
         Jobs that are on hold for a pause that is gone come back.
         """
-        params: Params = {"now": self._clock.now() if self._clock else None, "kept": SPENDS_KEPT, "limit": limit}
+        params: Params = {"now": self._now(), "kept": SPENDS_KEPT, "limit": limit}
         forgotten = await self._pauses.wake_unpaused(limit)
-        for statement in ("forget_starts", "forget_places", "forget_spends", "forget_gates"):
+        for statement in ("forget_places", "forget_spends", "forget_gates"):
             forgotten += len(await self._pool.rows(self._statements[statement], params))
-        for statement in ("stale_holds", "stale_line"):
+        for statement in _BEGINNINGS:
             forgotten += await self._sweep(statement, limit)
         return forgotten
 
     async def _sweep(self, statement: str, limit: int) -> int:
         """Look at the next stretch of a table and drop what is stale in it; how many."""
-        key, job_id = self._spots.pop(statement, _BEGINNING)
-        rows = await self._pool.rows(self._statements[statement], {"key": key, "id": job_id, "limit": limit})
+        key, after = self._spots.pop(statement, _BEGINNINGS[statement])
+        params = {"key": key, "after": after, "limit": limit, "now": self._now()}
+        rows = await self._pool.rows(self._statements[statement], params)
         if not rows:
             return 0
-        [[key, job_id, dropped, seen]] = rows
+        [[key, after, dropped, seen]] = rows
         if seen == limit:
-            self._spots[statement] = key, job_id
+            self._spots[statement] = key, after
         return int(dropped)
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Final
 
 from perdure.clock import Clock
@@ -18,30 +17,43 @@ from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState,
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
-from perdure.engines.gate_needs import GATES_KEPT, PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.gate_needs import NOBODY, PLACES_KEPT, Line, Needs, places_left
 from perdure.engines.postgres.arrays import number_array, text_array
-from perdure.engines.postgres.breakers import PostgresBreakers, lock_of
+from perdure.engines.postgres.breakers import PostgresBreakers, locks_of
 from perdure.engines.postgres.connections import Pool
-from perdure.engines.postgres.gate_locks import GateLocks, Locked
+from perdure.engines.postgres.encoding import seconds_text
+from perdure.engines.postgres.gate_locks import GateLocks
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row
+from perdure.engines.postgres.spends import PostgresSpends
 from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.wire import Params, Wire
 
-_MICROSECOND: Final = timedelta(microseconds=1)
-_key: Final = attrgetter("key")
+_NO_STARTS: Final = timedelta(0)
 
 
 class _Look:
-    """What most batches need to know, as it comes from the database."""
+    """What most batches need to know."""
 
-    def __init__(self, now: datetime) -> None:
-        self.now = now
+    def __init__(self, needs: Needs, rows: list[Row]) -> None:
+        (_, _, _, self.now), *rest = rows
         self.lost = set[tuple[JobId, int]]()
         self.holders = dict[str, int]()
         self.waited_for = set[str]()  # slots
         self.placed = list[str]()  # rates before which somebody stands
-        self.starts = list[Start]()
+        self.starts: dict[str, list[Start]] = {key: [] for key in needs.lines}
+        for sort, key, number, at in rest:
+            match sort:
+                case "lost":
+                    self.lost.add(needs.claims[number - 1])
+                case "held":
+                    self.holders[key] = number
+                case "waited for":
+                    self.waited_for.add(key)
+                case "placed":
+                    self.placed.append(key)
+                case _:
+                    self.starts[key] += [Start(key, at, NOBODY, True)] * number
 
 
 class PostgresGates:
@@ -57,6 +69,7 @@ class PostgresGates:
         waking: PostgresWaking,
     ) -> None:
         self._statements = naming.statements("gates.sql")
+        self._spends = PostgresSpends(naming)
         self._pool = pool
         self._clock = clock
         self._locks = locks
@@ -69,27 +82,27 @@ class PostgresGates:
             return []
         needs = Needs(requests)
 
-        async def work(wire: Wire, locked: Locked) -> list[Held | None]:
-            look = await self._look(wire, needs)
-            spans = await self._renew(wire, needs, locked, look.now)
+        async def work(wire: Wire, kept: Mapping[str, timedelta], found: list[Row]) -> list[Held | None]:
+            look = _Look(needs, found)
             state = GateState(
                 now=look.now,
                 starts=await self._starts(wire, needs, look),
                 holders=look.holders,
-                spends=await self._spends(wire, needs, look.now),
+                spending=await self._spends.load(wire, needs.funds, look.now) if needs.funds else {},
                 breakers=await self._breakers.load(wire, needs.breakers),
                 lost=frozenset(look.lost),
             )
             answers, changes = decide(state)
-            await self._write_starts(wire, needs, changes.starts, spans)
+            spans = {key: kept.get(f"rate:{key}", line.span) for key, line in needs.lines.items()}
+            self._write_starts(wire, changes.starts, spans, look.now)
             if left := places_left(changes.starts, state):
-                await wire.fetch(self._statements["leave_places"], _pairs(left))
-            await self._write_slots(wire, needs, changes, look)
-            await self._write_spends(wire, changes.spends)
-            await self._breakers.keep(wire, changes.breakers)
+                wire.defer(self._statements["leave_places"], _pairs(left))
+            self._write_slots(wire, needs, changes, look)
+            self._write_spends(wire, changes.spends)
+            self._breakers.keep(wire, changes.breakers)
             return answers
 
-        return await self._locks.locked(_names(needs), work)
+        return await self._locks.locked(_gates(needs), (self._statements["look"], self._asked(needs)), work)
 
     async def release_gates(self, keys: Collection[str]) -> int:
         """Wake jobs that wait for a slot, in turn, as far as there is room."""
@@ -109,57 +122,25 @@ class PostgresGates:
         [[total]] = await self._pool.rows(self._statements["spent"], {"name": name, "since": since})
         return float(total)
 
-    async def _look(self, wire: Wire, needs: Needs) -> _Look:
-        spans = {line.span: line.span // _MICROSECOND for line in needs.lines.values()}
-        params = {
+    def _asked(self, needs: Needs) -> Params:
+        spans = {line.span: seconds_text(line.span) for line in needs.lines.values()}
+        return {
             "now": self._now(),
             "ids": text_array([job_id for job_id, _ in needs.claims]),
             "tokens": number_array([token for _, token in needs.claims]),
             "slots": text_array(needs.slots),
             "rates": text_array(list(needs.lines)),
-            "spans": number_array([spans[line.span] for line in needs.lines.values()]),
+            "spans": text_array([spans[line.span] for line in needs.lines.values()]),
             "leasts": number_array([line.least for line in needs.lines.values()]),
         }
-        (_, _, _, now, _), *rows = await wire.fetch(self._statements["look"], params)
-        look = _Look(now)
-        for sort, key, number, at, job_id in rows:
-            match sort:
-                case "lost":
-                    look.lost.add(needs.claims[number - 1])
-                case "held":
-                    look.holders[key] = number
-                case "waited for":
-                    look.waited_for.add(key)
-                case "placed":
-                    look.placed.append(key)
-                case _:
-                    look.starts.append(Start(key, at, job_id, True))
-        return look
-
-    async def _renew(self, wire: Wire, needs: Needs, locked: Locked, now: datetime) -> dict[str, timedelta]:
-        """For how long the starts of each rate are kept: as long as anybody who met it lately wants to look back."""
-        spans: dict[str, timedelta] = {}
-        stale: dict[str, timedelta] = {}
-        wanted = {f"rate:{key}": line.span for key, line in needs.lines.items()}
-        for name, (kept, until) in locked.items():
-            span = max(kept, wanted.get(name, kept))
-            spans[name] = span
-            if span > kept or until < now + GATES_KEPT / 2:
-                stale[name] = span
-        if stale:
-            await self._locks.renew(wire, stale, now + GATES_KEPT)
-        return {key: spans[f"rate:{key}"] for key in needs.lines}
 
     async def _starts(self, wire: Wire, needs: Needs, look: _Look) -> dict[str, list[Start]]:
         """The starts that count, and of each line as much as must be seen."""
-        found: dict[str, list[Start]] = {key: [] for key in needs.lines}
         if look.placed:
             lines = {key: needs.lines[key] for key in look.placed}
             for key, at, job_id in await self._places(wire, lines, needs.askers, look.now):
-                found[key].append(Start(key, at, job_id, False))
-        for start in look.starts:
-            found[start.key].append(start)
-        return found
+                look.starts[key].append(Start(key, at, job_id, False))
+        return look.starts
 
     async def _places(
         self, wire: Wire, lines: Mapping[str, Line], askers: Sequence[tuple[str, JobId]], now: datetime
@@ -182,47 +163,42 @@ class PostgresGates:
             places.update(await wire.fetch(self._statements["other_places"], params))
         return places
 
-    async def _spends(self, wire: Wire, needs: Needs, now: datetime) -> dict[str, list[Spend]]:
-        found: dict[str, list[Spend]] = {name: [] for name in needs.windows}
-        if found:
-            sinces = _moments([now - window for window in needs.windows.values()])
-            params = {"names": text_array(list(needs.windows)), "sinces": sinces}
-            for name, at, amount, job_id, is_estimate in await wire.fetch(self._statements["spends"], params):
-                found[name].append(Spend(name, at, amount, job_id, is_estimate))
-        return found
+    def _write_starts(self, wire: Wire, starts: Sequence[Start], spans: Mapping[str, timedelta], now: datetime) -> None:
+        if begun := Counter([start.key for start in starts if start.begun]):
+            texts = {span: seconds_text(span) for span in set(spans.values())}  # most of a batch are the same
+            params: Params = {
+                "keys": text_array(list(begun)),
+                "numbers": number_array(begun.values()),
+                "spans": text_array([texts[spans[key]] for key in begun]),
+                "now": now,
+            }
+            wire.defer(self._statements["begin"], params)
+        if places := [start for start in starts if not start.begun]:
+            reserved: Params = {
+                "keys": text_array([start.key for start in places]),
+                "ats": _moments([start.at for start in places]),
+                "ids": text_array([start.job_id for start in places]),
+                "untils": _moments([start.at + spans[start.key] + PLACES_KEPT for start in places]),
+            }
+            wire.defer(self._statements["reserve"], reserved)
 
-    async def _write_starts(
-        self, wire: Wire, needs: Needs, starts: Sequence[Start], spans: Mapping[str, timedelta]
-    ) -> None:
-        tokens = needs.tokens()
-        for statement, begun, kept in (("begin", True, timedelta(0)), ("reserve", False, PLACES_KEPT)):
-            if rows := sorted([start for start in starts if start.begun is begun], key=_key):  # neighbours together
-                params: Params = {
-                    "keys": text_array([start.key for start in rows]),
-                    "ats": _moments([start.at for start in rows]),
-                    "ids": text_array([start.job_id for start in rows]),
-                    "tokens": number_array([tokens[start.job_id] for start in rows]),
-                    "untils": _moments([start.at + spans[start.key] + kept for start in rows]),
-                }
-                await wire.fetch(self._statements[statement], params)
-
-    async def _write_slots(self, wire: Wire, needs: Needs, changes: GateChanges, look: _Look) -> None:
+    def _write_slots(self, wire: Wire, needs: Needs, changes: GateChanges, look: _Look) -> None:
         if changes.holds:
             held = {
                 "keys": text_array([key for key, _, _ in changes.holds]),
                 "ids": text_array([job_id for _, job_id, _ in changes.holds]),
                 "tokens": number_array([token for _, _, token in changes.holds]),
             }
-            await wire.fetch(self._statements["hold"], held)
+            wire.defer(self._statements["hold"], held)
         if look.waited_for:
             not_waiting = needs.not_waiting(changes, look.lost)
             if left := [asked for asked in not_waiting if asked[0] in look.waited_for]:
-                await wire.fetch(self._statements["leave_line"], _pairs(left))
+                wire.defer(self._statements["leave_line"], _pairs(left))
         if changes.waiting:
             sizes = number_array([needs.sizes[asked] for asked in changes.waiting])
-            await wire.fetch(self._statements["stand_in_line"], {**_pairs(changes.waiting), "sizes": sizes})
+            wire.defer(self._statements["stand_in_line"], {**_pairs(changes.waiting), "sizes": sizes})
 
-    async def _write_spends(self, wire: Wire, changed: Sequence[Spend]) -> None:
+    def _write_spends(self, wire: Wire, changed: Sequence[Spend]) -> None:
         if spends := {(spend.name, spend.job_id): spend for spend in changed}.values():
             params = {
                 "names": text_array([spend.name for spend in spends]),
@@ -230,20 +206,18 @@ class PostgresGates:
                 "amounts": number_array([spend.amount for spend in spends]),
                 "ids": text_array([spend.job_id for spend in spends]),
             }
-            await wire.fetch(self._statements["estimate"], params)
+            wire.defer(self._statements["estimate"], params)
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None
 
 
-def _names(needs: Needs) -> set[str]:
-    """What is locked for a batch."""
-    return {
-        *(f"rate:{key}" for key in needs.lines),
-        *(f"slot:{key}" for key in needs.slots),
-        *(f"budget:{name}" for name in needs.windows),
-        *(lock_of(name) for name in needs.breakers),
-    }
+def _gates(needs: Needs) -> dict[str, timedelta]:
+    """What is locked for a batch, and for how long the starts under each of them are asked for."""
+    spans = {f"rate:{key}": line.span for key, line in needs.lines.items()}
+    spans |= {f"slot:{key}": _NO_STARTS for key in needs.slots}
+    spans |= {f"budget:{name}": _NO_STARTS for name in needs.funds}
+    return spans | locks_of(needs.breakers)
 
 
 def _pairs(pairs: Sequence[tuple[str, JobId]]) -> dict[str, str]:

@@ -7,8 +7,6 @@ the very same plan there.
 Unique keys are carried by the primary key of `unique_hold`. Keys are taken in the order of their digests, so that two
 batches cannot wait for each other. A statement that lost its key to a transaction it could not see yet looks again in
 a fresh snapshot; should the winner have let go in between, the loser tries once more, a few times, ever later (E1).
-
-A job with a fair key gets its place by a statement of its own, right after it was stored.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from msgspec import Struct
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
-from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import (
     CHUNK_LETTERS,
@@ -42,7 +39,6 @@ from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.supply import Supply
 
 _PAUSES: Final = (0.01, 0.02, 0.04)
-_TRIES: Final = range(5)
 _FULL_CHUNK: Final = 1_000
 _STREAMED: Final = 2_500
 
@@ -92,7 +88,7 @@ def plan_insert(
 
 def needs_transaction(jobs: Sequence[NewJob]) -> bool:
     """Whether the plan for these jobs takes more than one statement that must hold together."""
-    if len(jobs) == 1 and jobs[0].fair_key is None:
+    if len(jobs) == 1:
         unique = jobs[0].unique
         return unique is not None and unique.on_conflict is OnConflict.REPLACE
     return len(jobs) > _FULL_CHUNK or not all(map(is_plain, jobs))
@@ -156,20 +152,16 @@ class _FullPlan:
         rows = yield self._insertion(jobs)
         for number in numbers:
             self._receipts[number] = Receipt(self._jobs[number].id, Intake.NEW)
-        refused: set[int] = set()
         unmet: list[tuple[int, UniqueKey, str | None]] = []
         for position, known, took_key, holder in rows:
             number = numbers[int(position) - 1]
             job = self._jobs[number]
-            refused.add(number)
             if took_key == "true" and job.unique:  # its id came in by another way at the same moment
                 yield self._step("let_go", key=job.unique.key, id=job.id)
             if known == "true" or took_key == "true" or job.unique is None:
                 self._receipts[number] = Receipt(job.id, Intake.EXISTING)
             else:
                 unmet.append((number, job.unique, holder))
-        new = [self._jobs[number] for number in numbers if number not in refused]
-        yield from self._enter_fairly([job for job in new if job.fair_key is not None])
         for number, unique, holder in unmet:
             self._receipts[number] = yield from self._meet(self._jobs[number], unique, holder)
 
@@ -220,29 +212,18 @@ class _FullPlan:
         """Try one job again; its receipt, or else who holds the key."""
         rows = yield self._insertion((job,), pause)
         if not rows:
-            yield from self._enter_fairly([job] if job.fair_key is not None else [])
             return Receipt(job.id, Intake.NEW), None
         [[_, known, _, holder]] = rows
         return (Receipt(job.id, Intake.EXISTING), None) if known == "true" else (None, holder)
-
-    def _enter_fairly(self, jobs: Sequence[NewJob]) -> Generator[Step, Rows, None]:
-        """Give new jobs that bear a fair key their places in line."""
-        keys = {job.id: job.fair_key for job in jobs}
-        for _ in _TRIES:
-            if not keys:
-                return
-            rows = yield self._step("enter_fairly", ids=text_array(list(keys)), keys=text_array(list(keys.values())))
-            keys = {job_id: keys[job_id] for (job_id,) in rows}
-        if keys:
-            raise StoreUnavailable("no free place was found between the jobs of other fair keys: try again")
 
     def _insertion(self, jobs: Sequence[NewJob], pause: float = 0.0) -> Step:
         params = encode_full(jobs, self._now, self._parent, beside_holder=self._beside_holder)
         return Step(self._statements["insert_full"], params, pause)
 
     def _rewrite(self, holder: str, job: NewJob) -> Step:
-        run_at, delay = moment_text(job.run_at), seconds_text(job.delay)
-        return self._step("replace", id=holder, args=job.args, priority=str(job.priority), run_at=run_at, delay=delay)
+        when = {"run_at": moment_text(job.run_at), "delay": seconds_text(job.delay)}
+        priority, fair_key = str(job.priority), job.fair_key
+        return self._step("replace", id=holder, args=job.args, priority=priority, fair_key=fair_key, **when)
 
     def _step(self, name: str, **params: str | None) -> Step:
         return Step(self._statements[name], {"now": moment_text(self._now), **params})

@@ -11,6 +11,7 @@ from perdure.engines.sql_files import check_identifier, load_statements
 
 _PACKAGE: Final = "perdure.engines.postgres"
 _COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
+_LINE_UP: Final = "line_up"
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -36,5 +37,11 @@ class Naming(Struct, frozen=True):
 
     def statements(self, file: str) -> dict[str, str]:
         """The statements of one file, each on one line: the driver keeps only short ones in its cache."""
-        loaded = load_statements(_PACKAGE, file, self)
+        loaded = load_statements(_PACKAGE, file, self._fill)
         return {name: _SPACE.sub(" ", _COMMENT.sub("", sql)).strip().rstrip(";") for name, sql in loaded.items()}
+
+    def _fill(self, slot: str) -> str:
+        """A name, or the part that all statements share which make jobs ready."""
+        if slot == _LINE_UP:
+            return load_statements(_PACKAGE, "entering.sql", self)[slot]
+        return self(slot)

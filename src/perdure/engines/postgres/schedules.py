@@ -96,6 +96,10 @@ class PostgresSchedules:
         params = {"name": name, "limit": limit, "before": before}
         return [fire_of(row) for row in await self._pool.rows(self._statements["fires"], params)]
 
+    async def last_fires(self) -> list[Fire]:
+        """What became of the latest nominal time of each schedule."""
+        return [fire_of(row) for row in await self._pool.rows(self._statements["last_fires"])]
+
     async def _enter(self, wire: Wire, entries: Sequence[Timed], origin: Origin) -> list[Row]:
         params: Params = {
             "names": text_array([_checked(timed.schedule).name for timed in entries]),

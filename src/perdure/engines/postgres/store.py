@@ -191,6 +191,10 @@ class PostgresStore:
         """See WorkerStore."""
         return await self._workers.workers()
 
+    async def hasten(self, keys: Collection[str]) -> int:
+        """Let the first job that waits for each of these unique keys be due now."""
+        return await self._upkeep.hasten(keys)
+
     async def promote(self, limit: int) -> Promoted:
         """See UpkeepStore."""
         return await self._upkeep.promote(limit)
@@ -316,6 +320,10 @@ class PostgresStore:
     async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:
         """See ScheduleStore."""
         return await self._schedules.fires(name, limit, before)
+
+    async def last_fires(self) -> list[Fire]:
+        """See ScheduleStore."""
+        return await self._schedules.last_fires()
 
     async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
         """See LeaderStore."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from perdure.clock import Clock
@@ -36,6 +37,11 @@ class PostgresUpkeep:
             return Promoted(by_queue, *due[0]) if due else Promoted(by_queue)
 
         return await self._pool.run(work)
+
+    async def hasten(self, keys: Collection[str]) -> int:
+        """Let the first job that waits for each of these unique keys look again at once; how many."""
+        params = {"keys": text_array(sorted(keys)), "now": self._now()}
+        return len(await self._pool.rows(self._statements["hasten"], params))
 
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id, beyond `after`."""

@@ -4,6 +4,9 @@ The driver's own cursors are made for every need and take three times as long to
 answer. Here a statement is prepared once, its parameters go out as texts, the answer comes back in binary and is read
 by the driver's fast loaders; the socket stays registered with the event loop as long as the session lives.
 
+A statement whose answer nobody waits for is put off, and travels with the next one: the event loop is busy with jobs,
+and each time that it has to come back to a session costs more than the way to the server.
+
 A session is used by one task at a time. A task that is cancelled while the server works leaves the session unusable:
 it is dropped, and what became of the statement is not known.
 """
@@ -47,6 +50,7 @@ class Wire:
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._prepared: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self._deferred: list[tuple[str, Params | None]] = []
         self._reader = Transformer(connection)
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[None] | None = None
@@ -58,35 +62,46 @@ class Wire:
         self._forgotten = False  # the server does not know what was prepared here
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
-        """Run one statement with `%(name)s` parameters and fetch what it answers."""
-        if not self._prepare:
-            text, names = numbered(sql)
-            values = [as_bytes(params[each]) for each in names] if params else None
-            self._pgconn.send_query_params(text.encode(), values, result_format=Format.BINARY)
-            return self._rows(await self._finish())
-        name, names = self._prepared.get(sql) or await self._prepare_now(sql)
-        values = [as_bytes(params[each]) for each in names] if params else None
-        self._pgconn.send_query_prepared(name, values, result_format=Format.BINARY)
+        """Run one statement with `%(name)s` parameters, after those that were deferred, and fetch what it answers."""
+        if self._deferred:
+            [rows] = await self.fetch_each((sql, params))
+            return rows
+        if self._prepare and sql not in self._prepared:
+            await self._prepare_now(sql)
+        self._send(*self._ready(sql, params))
         return self._rows(await self._finish())
+
+    async def fetch_each(self, *statements: tuple[str, Params | None]) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one round, after those that were deferred, and fetch what each of them answers."""
+        self._deferred += statements
+        results = await self._send_deferred()
+        return [self._rows(result) for result in results[-len(statements) :]]
+
+    def defer(self, sql: str, params: Params | None = None) -> None:
+        """Have a statement run before the next one that is fetched, in the same round; that one raises its errors."""
+        self._deferred.append((sql, params))
 
     async def script(self, sql: str) -> None:
         """Run many statements without parameters, separated by semicolons."""
+        if self._deferred:
+            await self._send_deferred()
         self._pgconn.send_query(sql.encode())
         await self._finish()
 
     async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
         """Do a piece of work inside a transaction, which is rolled back if the work raises."""
-        await self.fetch("BEGIN")
+        self.defer("BEGIN")
         try:
             value = await work(self)
+            await self.fetch("COMMIT")
         except Exception:
+            self._deferred.clear()
             if self.is_sound(TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 await self.fetch("ROLLBACK")
             raise
         except BaseException:
             self.drop()
             raise
-        await self.fetch("COMMIT")
         return value
 
     def is_sound(self, *status: TransactionStatus) -> bool:
@@ -103,35 +118,80 @@ class Wire:
             self._lose(psycopg.OperationalError(_LOST))
         self._pgconn.finish()
 
-    async def _prepare_now(self, sql: str) -> tuple[bytes, tuple[str, ...]]:
+    def _ready(self, sql: str, params: Params | None) -> tuple[str | bytes, list[bytes | None] | None]:
+        """A statement as it is sent: its name if it is prepared, else its text; and its parameters."""
+        statement, names = self._prepared[sql] if self._prepare else numbered(sql)
+        return statement, [as_bytes(params[name]) for name in names] if params else None
+
+    def _send(self, statement: str | bytes, values: list[bytes | None] | None) -> None:
+        if isinstance(statement, bytes):
+            self._pgconn.send_query_prepared(statement, values, result_format=Format.BINARY)
+        else:
+            self._pgconn.send_query_params(statement.encode(), values, result_format=Format.BINARY)
+
+    async def _send_deferred(self) -> list[PGresult]:
+        """Send everything that was deferred at once; what each statement answers. Raises the first error among all."""
+        statements, self._deferred = self._deferred, []
+        for sql, _ in statements:
+            if self._prepare and sql not in self._prepared:
+                await self._prepare_now(sql)
+        ready = [self._ready(sql, params) for sql, params in statements]  # raises, if at all, before anything is sent
+        self._pgconn.enter_pipeline_mode()
+        for statement, values in ready:
+            self._send(statement, values)
+        self._pgconn.pipeline_sync()
+        return await self._finish_together()
+
+    async def _prepare_now(self, sql: str) -> None:
         text, names = numbered(sql)
         name = b"perdure_%d" % len(self._prepared)
         self._pgconn.send_prepare(name, text.encode())
         await self._finish()
         self._prepared[sql] = name, names
-        return name, names
 
     async def _finish(self) -> PGresult:
         """Send what is to be sent and collect what comes; raises the first error among it."""
+        await self._flush()
+        results: list[PGresult] = []
+        while (result := await self._next_result()) is not None:
+            results.append(result)
+        return self._judged(results)[0]
+
+    async def _finish_together(self) -> list[PGresult]:
+        """The same for statements that were sent together; those behind one that failed were not run."""
+        await self._flush()
+        results: list[PGresult] = []
+        while True:
+            result = await self._next_result()
+            if result is None:  # the end of one statement, or of the session
+                if self._pgconn.status != ConnStatus.OK:
+                    break
+            elif result.status == ExecStatus.PIPELINE_SYNC:
+                self._pgconn.exit_pipeline_mode()
+                break
+            elif result.status != ExecStatus.PIPELINE_ABORTED:
+                results.append(result)
+        return self._judged(results)
+
+    async def _flush(self) -> None:
         if self._pgconn.flush():
             self._loop.add_writer(self._socket, self._on_writable)
         await self._answered()
-        first: PGresult | None = None
-        while True:
-            while self._pgconn.is_busy():
-                await self._answered()
-            result = self._pgconn.get_result()
-            if result is None:
-                break
-            if first is None or (first.status in _FINE and result.status not in _FINE):
-                first = result
-        if first is None:
+
+    async def _next_result(self) -> PGresult | None:
+        while self._pgconn.is_busy():
+            await self._answered()
+        return self._pgconn.get_result()
+
+    def _judged(self, results: list[PGresult]) -> list[PGresult]:
+        if not results:
             raise psycopg.OperationalError(_LOST)
-        if first.status not in _FINE:
-            error = error_from_result(first, encoding="utf-8")
-            self._forgotten = self._forgotten or isinstance(error, InvalidSqlStatementName)
-            raise error
-        return first
+        for result in results:
+            if result.status not in _FINE:
+                error = error_from_result(result, encoding="utf-8")
+                self._forgotten = self._forgotten or isinstance(error, InvalidSqlStatementName)
+                raise error
+        return results
 
     async def _answered(self) -> None:
         if self._lost:

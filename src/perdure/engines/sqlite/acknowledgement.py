@@ -14,10 +14,11 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition, arrived, called_off, paused
+from perdure.engines.instants import after
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.events import EventPart
+from perdure.engines.sqlite.fairness import FairTurns
 from perdure.engines.sqlite.families import FamilyPart
-from perdure.engines.sqlite.instants import after
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.rows import clean, from_document, to_document
@@ -37,6 +38,7 @@ class AcknowledgementPart:
         self._families = families
         self._sql = database.statements("acknowledgement.sql")
         self._keys = Keys(database)
+        self._fair_turns = FairTurns(database)
 
     async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
         """Write what became of claims that are still held; the others come back as stale."""
@@ -154,10 +156,14 @@ class AcknowledgementPart:
             if rows:
                 written += transaction.change(self._sql[statement], {"rows": to_document(rows), "now": now})
         if moves.line_up:
-            lined_up = {"rows": to_document(moves.line_up), "turn": transaction.turns(len(moves.line_up))}
-            written += transaction.change(self._sql["line_up"], lined_up)
-            transaction.change(self._sql["note_turns"], lined_up)
+            written += self._line_up(transaction, moves.line_up)
         return written
+
+    def _line_up(self, transaction: Transaction, rows: _Rows) -> int:
+        document, turn = to_document(rows), transaction.turns(len(rows))
+        if transaction.change(self._sql["note_turns"], {"rows": document, "turn": turn}) < len(rows):
+            self._fair_turns.give(transaction, self._sql["fair_ones"], {"rows": document}, turn)
+        return transaction.change(self._sql["line_up"], {"rows": document})
 
 
 class Moves:

@@ -10,10 +10,10 @@ import msgspec
 
 from perdure.domain.gate import BreakerState, BreakerView
 from perdure.domain.states import Reason
+from perdure.engines.instants import from_micros
 from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
-from perdure.engines.sqlite.instants import from_micros
 from perdure.engines.sqlite.rows import to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart

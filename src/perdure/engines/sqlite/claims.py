@@ -18,10 +18,10 @@ from perdure.domain.ids import WorkerId
 from perdure.domain.job import PRIORITIES, Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import paused
+from perdure.engines.instants import from_micros
 from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.express import NotNow
-from perdure.engines.sqlite.instants import from_micros
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.rows import claim_of, from_document
 from perdure.engines.sqlite.transaction import Transaction

@@ -7,10 +7,10 @@ from typing import Final
 
 from perdure.domain.ids import JobId
 from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState, Reason
+from perdure.engines.instants import to_micros
 from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.calling_off import CallingOff, Chosen, chosen_of
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import to_micros
 from perdure.engines.sqlite.keys import Keys
 from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.rows import clean, from_document, to_document
@@ -44,9 +44,8 @@ class CommandPart:
             ids = self._allowed(transaction, self._choose(transaction, selections, limit))
             if ids:
                 document = to_document(ids)
-                turn = self._upkeep.give_turns(transaction, ids)
-                reborn = {"ids": document, "turn": turn, "now": transaction.now}
-                transaction.change(self._sql["ready_from_finished"], reborn)
+                self._upkeep.give_turns(transaction, ids)
+                transaction.change(self._sql["ready_from_finished"], {"ids": document, "now": transaction.now})
                 transaction.change(self._sql["leave_finished"], {"ids": document})
                 self._audit.about_jobs(transaction, ids, actor, "requeue")
             return ids

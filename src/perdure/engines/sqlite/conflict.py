@@ -5,6 +5,7 @@ from __future__ import annotations
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
 from perdure.domain.states import JobState, Reason
+from perdure.engines.sqlite.fairness import Entrant, fair_turns
 from perdure.engines.sqlite.plan import Ask, Do, Part, Statements, Turns
 from perdure.engines.sqlite.rows import states_set
 from perdure.errors import DuplicateJobError
@@ -38,26 +39,27 @@ def meet_holder(
 def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: int, turns: Turns) -> Part[bool]:
     """Give the holder the newcomer's arguments and priority, and its time if it names one. False: it waits no more.
 
-    Without a time the holder stays where it is, and with the same priority it keeps its place in line.
+    Without a time the holder stays where it is, and with the same priority and fair key it keeps its place in line.
     """
     places = yield Ask(sql["waiting_place"], {"job_id": holder})
     if not places:
         return False
-    ((place, queue, priority, reason, failures, crashes, since, key, states),) = places
+    ((place, queue, priority, fair_key, reason, failures, crashes, since, key, states),) = places
     later = due is not None and due > now
     target: JobState | None = None
-    if place == "ready" and (later or priority != job.priority):
+    if place == "ready" and (later or (priority, fair_key) != (job.priority, job.fair_key)):
         target = JobState.SCHEDULED if later else JobState.READY
     elif place == "parked" and due is not None and not later:
         target = JobState.READY
     if target is not None:
         yield Do(sql[f"leave_{place}"], {"job_id": holder})
-    turn = turns(1) if target is JobState.READY else None
+    turn = (yield from turn_of(sql, job, holder, queue, turns)) if target is JobState.READY else None
     changed = {"job_id": holder, "args": job.args, "priority": job.priority, "run_at": due, "turn": turn}
-    yield Do(sql["replace_job"], changed)
+    yield Do(sql["replace_job"], changed | {"fair_key": job.fair_key})
     yield Do(sql["forget_steps"], {"job_id": holder})
     if turn is not None:
-        yield line_up(sql, holder, queue, job.priority, turn, (failures, crashes, min(since, now)), reason)
+        history = (failures, crashes, min(since, now))
+        yield line_up(sql, holder, queue, job.priority, turn, history, reason, job.fair_key)
     elif due is not None and target is JobState.SCHEDULED:
         yield park(sql, holder, queue, due, (failures, crashes), now)
     elif due is not None and later:
@@ -65,6 +67,15 @@ def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: 
     if target is not None and target not in states_set(states):
         yield Do(sql["drop_key"], {"key": key, "job_id": holder})
     return True
+
+
+def turn_of(sql: Statements, job: NewJob, job_id: JobId, queue: str, turns: Turns) -> Part[int]:
+    """The place in line for one job that enters as `job`, be it under the id and in the queue of another."""
+    newest = turns(1)
+    if job.fair_key is None:
+        return newest
+    entrant = Entrant(job_id, queue, job.priority, job.fair_key)
+    return (yield from fair_turns(sql, [entrant], newest))[job_id]
 
 
 def park(sql: Statements, job_id: JobId, queue: str, due: int, counts: tuple[int, int], now: int) -> Do:

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from perdure.clock import Clock
+from perdure.engines.instants import to_micros
 from perdure.engines.sql_files import load_statements
 from perdure.engines.sqlite import files, log
 from perdure.engines.sqlite.drivers import OLDEST, Connection, connect, library_version, library_warning
 from perdure.engines.sqlite.express import Express, NotNow
-from perdure.engines.sqlite.instants import to_micros
 from perdure.engines.sqlite.lane import Lane, Work
 from perdure.engines.sqlite.patience import patiently
 from perdure.engines.sqlite.reader import Reader

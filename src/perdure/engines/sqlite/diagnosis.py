@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Final
 
+from perdure.engines.instants import from_micros
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import library_version, library_warning
 from perdure.engines.sqlite.files import file_system_of
-from perdure.engines.sqlite.instants import from_micros
 from perdure.engines.sqlite.log import LIMIT as LOG_LIMIT
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.diagnosis import Finding, Waiting, fine, problem, warning

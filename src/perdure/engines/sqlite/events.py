@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from perdure.domain.flow import Emission
 from perdure.domain.ids import JobId
 from perdure.domain.states import Reason
+from perdure.engines.instants import from_micros
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
-from perdure.engines.sqlite.instants import from_micros
 from perdure.engines.sqlite.rows import clean, from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart

@@ -16,9 +16,9 @@ from msgspec import Struct
 from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.domain.schedule import Advance, Fate, Fire, Firing, Overlap
+from perdure.engines.instants import from_micros, maybe_micros, to_micros
 from perdure.engines.sqlite.commands import CommandPart
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import from_micros, maybe_micros, to_micros
 from perdure.engines.sqlite.intake import IntakePart
 from perdure.engines.sqlite.rows import to_document
 from perdure.engines.sqlite.transaction import Transaction

@@ -1,11 +1,11 @@
-"""What gates leave behind: starts that no longer count, holds of leases that are gone, pauses nobody remembers."""
+"""What gates leave behind: places that no longer count, holds of leases that are gone, pauses nobody remembers."""
 
 from __future__ import annotations
 
 from perdure.domain.ids import JobId
 from perdure.engines.gate_needs import SPENDS_KEPT
+from perdure.engines.instants import span
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import span
 from perdure.engines.sqlite.pauses import PausePart
 from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
@@ -24,7 +24,7 @@ class GateUpkeepPart:
         self._spots: dict[str, _Spot] = {}
 
     async def forget_gates(self, limit: int) -> int:
-        """Delete at most `limit` rows of each sort that count for nothing any more; how many in all.
+        """Look at `limit` rows of each sort, and delete those that count for nothing any more; how many in all.
 
         Jobs that are on hold for a pause that is gone come back.
         """
@@ -35,7 +35,7 @@ class GateUpkeepPart:
     def _forget(self, transaction: Transaction, limit: int) -> tuple[int, dict[str, _Spot]]:
         params = {"now": transaction.now, "old": transaction.now - span(SPENDS_KEPT), "limit": limit}
         forgotten = self._pauses.wake_unpaused(transaction, limit)
-        for statement in ("forget_starts", "forget_places", "forget_spends", "forget_gates"):
+        for statement in ("forget_places", "forget_spends", "forget_gates"):
             forgotten += transaction.change(self._sql[statement], params)
         spots: dict[str, _Spot] = {}
         for look, drop in (("stale_holds", "drop_holds"), ("stale_line", "leave_line")):

@@ -1,38 +1,40 @@
 """Gates: what is known of them is loaded, decided upon and written in one transaction of the writer.
 
-So nobody counts while another does. Starts, holds and spends are rows of their own. A hold counts while the lease of
-its job and token exists, and those whose lease is gone are deleted in passing.
+So nobody counts while another does. The starts of a key are one row (see `gate_tally`); holds and spends have rows
+of their own. A hold counts while the lease of its job and token exists, and those whose lease is gone are deleted in
+passing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Spend, Start
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
-from perdure.engines.gate_needs import GATES_KEPT, PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.gate_needs import PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.gate_tally import Tallies, Tally
+from perdure.engines.instants import after, from_micros, span, to_micros
 from perdure.engines.sqlite.breakers import BreakerPart
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import after, from_micros, span, to_micros
 from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.spends import Spends
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
 
-_LOOK: Final = ("lost", "gates", "rates_with_line", "starts", "holds", "slots_with_line")
+_LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line")
 
 
 class _Look(NamedTuple):
     """What most batches need to know, as the statements of `_LOOK` answer."""
 
     lost: list[int]  # places in the batch
-    gates: list[list[Any]]  # name, span, until
+    gates: list[Tally]
     placed: list[str]  # rates before which somebody stands
-    starts: list[list[Any]]  # key, at, job
     holds: list[list[Any]]  # key, job, token
     waited_for: list[str]  # slots
 
@@ -44,6 +46,7 @@ class GatePart:
         self._database = database
         self._upkeep = upkeep
         self._breakers = breakers
+        self._spends = Spends(database)
         self._sql = database.statements("gates.sql")
         parts = [f"(\n{self._sql[name].rstrip().rstrip(';')}\n)" for name in _LOOK]
         self._look_sql = f"SELECT {', '.join(parts)}"
@@ -56,10 +59,10 @@ class GatePart:
 
         def work(transaction: Transaction) -> list[Held | None]:
             look = self._look(transaction, needs)
-            spans = self._spans(transaction, needs.lines, look.gates)
-            state = self._load(transaction, needs, look)
+            tallies = Tallies(needs.lines, look.gates, transaction.now)
+            state = self._load(transaction, needs, look, tallies)
             answers, changes = decide(state)
-            self._write_starts(transaction, needs, changes.starts, spans)
+            self._write_starts(transaction, changes.starts, tallies)
             if left := places_left(changes.starts, state):
                 transaction.change(self._sql["leave_places"], {"rows": to_document(left)})
             self._write_slots(transaction, needs, changes, state.lost, look.waited_for)
@@ -102,51 +105,27 @@ class GatePart:
         slots = to_document(needs.slots)
         if needs.slots:
             transaction.change(self._sql["drop_stale_holds"], {"slots": slots})
-        spans = {line.span: transaction.now - span(line.span) for line in needs.lines.values()}
-        rates = [(key, spans[line.span], line.least) for key, line in needs.lines.items()]
-        asked = {
-            "claims": to_document(needs.claims),
-            "names": to_document(list(needs.lines)),
-            "rates": to_document(rates),
-            "slots": slots,
-        }
+        asked = {"claims": to_document(needs.claims), "names": to_document(list(needs.lines)), "slots": slots}
         (documents,) = transaction.run(self._look_sql, asked)
         return _Look(*map(from_document, documents))
 
-    def _spans(self, transaction: Transaction, lines: dict[str, Line], known: list[list[Any]]) -> dict[str, int]:
-        """For how long the starts of each rate are kept: as long as anybody who met it lately wants to look back."""
-        if not lines:
-            return {}
-        spans = {key: span(line.span) for key, line in lines.items()}
-        fresh, soon = set[str](), after(transaction.now, GATES_KEPT / 2)
-        for key, kept, until in known:
-            is_longer, spans[key] = spans[key] > kept, max(spans[key], kept)
-            if not is_longer and until > soon:
-                fresh.add(key)
-        if stale := [(key, kept) for key, kept in spans.items() if key not in fresh]:
-            until = after(transaction.now, GATES_KEPT)
-            transaction.change(self._sql["keep_gates"], {"rows": to_document(stale), "until": until})
-        return spans
-
-    def _load(self, transaction: Transaction, needs: Needs, look: _Look) -> GateState:
+    def _load(self, transaction: Transaction, needs: Needs, look: _Look, tallies: Tallies) -> GateState:
         asking = set(needs.claims)
         return GateState(
             now=from_micros(transaction.now),
-            starts=self._starts(transaction, needs, look),
+            starts=self._starts(transaction, needs, look, tallies),
             holders=Counter(key for key, job_id, token in look.holds if (job_id, token) not in asking),
-            spends={name: self._spends(transaction, name, window) for name, window in needs.windows.items()},
+            spending=self._spends.load(transaction, needs.funds) if needs.funds else {},
             breakers=self._breakers.load(transaction, needs.breakers),
             lost=frozenset(needs.claims[index] for index in look.lost),
         )
 
-    def _starts(self, transaction: Transaction, needs: Needs, look: _Look) -> dict[str, list[Start]]:
+    def _starts(self, transaction: Transaction, needs: Needs, look: _Look, tallies: Tallies) -> dict[str, list[Start]]:
         """The starts that count, and of each line as much as must be seen."""
-        found: dict[str, list[Start]] = {key: [] for key in needs.lines}
+        found = tallies.starts(look.placed)
         if look.placed:
             for key, at, job_id in self._places(transaction, needs, {key: needs.lines[key] for key in look.placed}):
                 found[key].append(Start(key, from_micros(at), job_id, False))
-        for key, at, job_id in look.starts:
-            found[key].append(Start(key, from_micros(at), job_id, True))
         return found
 
     def _places(self, transaction: Transaction, needs: Needs, lines: dict[str, Line]) -> set[tuple[str, int, JobId]]:
@@ -164,30 +143,13 @@ class GatePart:
             places.update(map(tuple, self._rows(transaction, "own_places", {"askers": own})))
         return places
 
-    def _spends(self, transaction: Transaction, name: str, window: timedelta) -> list[Spend]:
-        asked = {"name": name, "since": transaction.now - span(window)}
-        rows = self._rows(transaction, "spends", asked)
-        return [Spend(name, from_micros(at), amount, job_id, bool(guess)) for at, amount, job_id, guess in rows]
-
-    def _write_starts(
-        self, transaction: Transaction, needs: Needs, starts: Iterable[Start], spans: dict[str, int]
-    ) -> None:
-        tokens, late = needs.tokens(), span(PLACES_KEPT)
-        now, micros = from_micros(transaction.now), transaction.now
-        begun: list[tuple[Any, ...]] = []
-        reserved: list[tuple[Any, ...]] = []
-        for start in starts:
-            at = micros if start.at == now else to_micros(start.at)
-            row = (start.key, at, start.job_id, tokens[start.job_id], at + spans[start.key])
-            if start.begun:
-                begun.append(row)
-            else:
-                reserved.append((*row[:4], row[4] + late))
-        if begun:
-            begun.sort()  # neighbours of the table after each other
-            transaction.change(self._sql["begin"], {"rows": to_document(begun)})
-        if reserved:
-            transaction.change(self._sql["reserve"], {"rows": to_document(reserved)})
+    def _write_starts(self, transaction: Transaction, starts: Sequence[Start], tallies: Tallies) -> None:
+        if stale := tallies.stale:
+            transaction.change(self._sql["keep_gates"], {"rows": to_document(stale)})
+        if begun := Counter([start.key for start in starts if start.begun]):
+            transaction.change(self._sql["begin"], {"rows": to_document(tallies.after(begun))})
+        if places := [start for start in starts if not start.begun]:
+            transaction.change(self._sql["reserve"], {"rows": to_document([_place(one, tallies) for one in places])})
 
     def _write_slots(
         self,
@@ -225,6 +187,11 @@ class GatePart:
     def _rows(self, transaction: Transaction, statement: str, params: dict[str, Any]) -> list[Any]:
         ((document,),) = transaction.run(self._sql[statement], params)
         return from_document(document)
+
+
+def _place(start: Start, tallies: Tallies) -> tuple[str, int, JobId, int]:
+    at = to_micros(start.at)
+    return start.key, at, start.job_id, at + tallies.kept_for(start.key) + span(PLACES_KEPT)
 
 
 def _by_length(lines: dict[str, Line]) -> dict[int, list[str]]:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, Receipt
 from perdure.domain.states import JobState
-from perdure.engines.sqlite.conflict import line_up, meet_holder, park
-from perdure.engines.sqlite.fairness import fair_turns
-from perdure.engines.sqlite.instants import after, span, to_micros
+from perdure.engines.instants import after, span, to_micros
+from perdure.engines.sqlite.conflict import line_up, meet_holder, park, turn_of
+from perdure.engines.sqlite.fairness import Entrant, fair_turns
 from perdure.engines.sqlite.plan import Ask, Do, Part, Plan, Statements, Turns
 from perdure.engines.sqlite.rows import states_text, to_document
 from perdure.errors import ArgumentError
@@ -94,10 +94,8 @@ def _insert_alike(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> P
 
 def _insert_mixed(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> Part[set[JobId]]:
     """Insert jobs of many kinds, some of them for later; return those that are new."""
-    fair = yield from fair_turns(sql, jobs, turn)
-    rows: list[tuple[Any, ...] | None] = [
-        (*_row(job, now), fair[job.id], job.fair_key) if job.id in fair else _row(job, now) for job in jobs
-    ]
+    rows: list[tuple[Any, ...] | None] = []
+    rows += yield from _rows(sql, jobs, now, turn)
     document = _check_document(jobs, rows)
     added = yield Do(sql["add_jobs"], {"rows": document, "now": now, "turn": turn})
     new = {job.id for job in jobs}
@@ -111,6 +109,21 @@ def _insert_mixed(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> P
     if parked:
         yield Do(sql["add_all_parked"], {"rows": document, "now": now})
     return new
+
+
+def _rows(sql: Statements, jobs: list[NewJob], now: int, newest: int) -> Part[list[tuple[Any, ...]]]:
+    """The jobs as rows, with turn and key where there is a fair key; one that is for later gets its turn then."""
+    rows = [_row(job, now) for job in jobs]
+    entrants = [
+        Entrant(job.id, job.queue, job.priority, job.fair_key)
+        for job, row in zip(jobs, rows, strict=True)
+        if job.fair_key is not None and (row[5] is None or row[5] <= now)
+    ]
+    fair = yield from fair_turns(sql, entrants, newest)
+    return [
+        row if job.fair_key is None else (*row, fair.get(job.id), job.fair_key)
+        for job, row in zip(jobs, rows, strict=True)
+    ]
 
 
 def _placeless(sql: Statements, document: str) -> Part[set[JobId]]:
@@ -136,9 +149,7 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
         receipt = yield from meet_holder(sql, job, unique, holds, due, now, turns)
         if receipt is not None:
             return receipt
-    turn = turns(1)
-    if job.fair_key is not None:
-        turn = (yield from fair_turns(sql, [job], turn))[job.id]
+    turn = turns(1) if parks else (yield from turn_of(sql, job, job.id, job.queue, turns))
     added = yield Do(sql["add_job"], _values(job, due, now, turn))
     if not added:
         if unique is not None and holds:
@@ -210,5 +221,5 @@ def _values(job: NewJob, due: int | None, now: int, turn: int) -> tuple[Any, ...
         dead_for = None if job.unique.dead_for is None else span(job.unique.dead_for)
     return (
         *(job.id, job.kind, job.queue, job.priority, job.args, now, due, job.max_attempts, job.crash_limit),
-        *(key, states, dead_for, tags, job.meta, turn),
+        *(key, states, dead_for, tags, job.meta, turn, job.fair_key),
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perdure.domain.job import NewJob, Receipt
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.express import NotNow
 from perdure.engines.sqlite.insertion import plan_insert
-from perdure.engines.sqlite.plan import Ask, Do, Plan
+from perdure.engines.sqlite.plan import Ask, Do, Plan, follow
 from perdure.engines.sqlite.transaction import Transaction
 
 __all__ = ["Ask", "Do", "IntakePart", "Plan", "plan_insert"]
@@ -36,14 +35,4 @@ class IntakePart:
     ) -> list[Receipt]:
         """Run the plan of insertion in a transaction of the store's own."""
         plan = plan_insert(self._sql, jobs, transaction.now, transaction.turns, beside_holder=beside_holder)
-        answer: Any = None
-        while True:
-            try:
-                step = plan.send(answer)
-            except StopIteration as end:
-                receipts: list[Receipt] = end.value
-                return receipts
-            if isinstance(step, Do):
-                answer = transaction.change(step.sql, step.params)
-            else:
-                answer = transaction.run(step.sql, step.params)
+        return follow(transaction, plan)

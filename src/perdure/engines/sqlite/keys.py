@@ -13,8 +13,8 @@ from typing import Final
 from perdure.domain.ids import JobId
 from perdure.domain.job import UniqueKey
 from perdure.domain.states import JobState
+from perdure.engines.instants import after
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import after
 from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from perdure.domain.leadership import Lead, LeaderView
+from perdure.engines.instants import after, from_micros
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import after, from_micros
 from perdure.engines.sqlite.transaction import Transaction
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from perdure.domain.ids import JobId
 from perdure.domain.line import LINES_KEPT, LogLine, NewLine, by_job, cut
+from perdure.engines.instants import from_micros, to_micros
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import from_micros, to_micros
 from perdure.engines.sqlite.rows import clean, to_document
 from perdure.engines.sqlite.transaction import Transaction
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from perdure.domain.gate import Pause
 from perdure.domain.states import Reason
+from perdure.engines.instants import from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
-from perdure.engines.sqlite.instants import from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.rows import clean, from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart

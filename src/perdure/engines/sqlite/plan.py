@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from perdure.domain.job import Receipt
 from perdure.engines.sqlite.drivers import Params
+from perdure.engines.sqlite.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -35,3 +36,18 @@ Statements = dict[str, str]
 Turns = Callable[[int], int]
 Part = Generator[Ask | Do, Any, T]
 Plan = Part[list[Receipt]]
+
+
+def follow(transaction: Transaction, part: Part[T]) -> T:
+    """Run a plan, or a part of one, in a transaction of the store's own."""
+    answer: Any = None
+    while True:
+        try:
+            step = part.send(answer)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        if isinstance(step, Do):
+            answer = transaction.change(step.sql, step.params)
+        else:
+            answer = transaction.run(step.sql, step.params)

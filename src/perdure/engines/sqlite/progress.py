@@ -9,8 +9,8 @@ from typing import Any
 from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
+from perdure.engines.instants import from_micros, to_micros
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import from_micros, to_micros
 from perdure.engines.sqlite.rows import clean, to_document
 from perdure.errors import ArgumentError
 

@@ -10,7 +10,7 @@ import msgspec
 
 from perdure.domain.job import Attempt, Claim, JobView, UniqueKey
 from perdure.domain.states import JobState
-from perdure.engines.sqlite.instants import from_micros, maybe_moment
+from perdure.engines.instants import from_micros, maybe_moment
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(list[Any])
@@ -19,7 +19,7 @@ _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 _VIEW: Final = (
     *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
     *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
-    *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits"),
+    *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits", "fair_key"),
 )
 _MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
 

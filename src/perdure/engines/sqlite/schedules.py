@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from perdure.domain.schedule import Cause, DueSchedules, Fate, Fire, Origin, ScheduleView
 from perdure.engines.definitions import definition_text, read_definition
+from perdure.engines.instants import END_OF_TIME, from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Row
 from perdure.engines.sqlite.insertion import check_text
-from perdure.engines.sqlite.instants import END_OF_TIME, from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.rows import to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ConflictError
@@ -97,6 +97,10 @@ class SchedulePart:
         """What became of the schedule's nominal times, the latest first."""
         params = {"name": name, "before": END_OF_TIME if before is None else to_micros(before), "limit": limit}
         return [_fire(row) for row in await self._database.read(lambda each: each.run(self._sql["fires"], params))]
+
+    async def last_fires(self) -> list[Fire]:
+        """What became of the latest nominal time of each schedule."""
+        return [_fire(row) for row in await self._database.read(lambda each: each.run(self._sql["last_fires"]))]
 
     def _earliest(
         self, transaction: Transaction, which: str, declared: frozenset[str], limit: int

@@ -11,8 +11,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from perdure.domain.states import FINAL, PARKED, JobState
+from perdure.engines.instants import to_micros
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import to_micros
 from perdure.engines.sqlite.rows import to_document
 from perdure.storage.records import JobFilter
 

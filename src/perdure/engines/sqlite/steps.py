@@ -7,9 +7,9 @@ from typing import Any
 
 from perdure.domain.flow import StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.ids import JobId
+from perdure.engines.instants import from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
-from perdure.engines.sqlite.instants import from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.rows import clean, from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 

@@ -70,6 +70,7 @@ class SqliteStore:
         self._add_workers(workers)
 
         self.promote = upkeep.promote
+        self.hasten = upkeep.hasten
         self.orphans = upkeep.orphans
         self.last_return = upkeep.last_return
         self.prune = upkeep.prune
@@ -132,6 +133,7 @@ class SqliteStore:
         self.schedules = schedules.schedules
         self.due_schedules = schedules.due_schedules
         self.fires = schedules.fires
+        self.last_fires = schedules.last_fires
         self.fire = firing.fire
 
         self.lead = leaders.lead

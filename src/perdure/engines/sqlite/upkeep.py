@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
 from perdure.domain.states import JobState, Reason
+from perdure.engines.instants import after, from_micros, maybe_moment, span
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.instants import after, from_micros, maybe_moment, span
+from perdure.engines.sqlite.fairness import FairTurns
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.transaction import Transaction
@@ -32,6 +34,7 @@ class UpkeepPart:
         self._database = database
         self._sql = database.statements("upkeep.sql")
         self._keys = Keys(database)
+        self._fair_turns = FairTurns(database)
 
     async def promote(self, limit: int) -> Promoted:
         """Make parked jobs ready whose time has come, oldest due first."""
@@ -40,6 +43,16 @@ class UpkeepPart:
         if next_due is None or next_due > now:
             return _promoted({}, next_due, now)
         return await self._database.write(lambda transaction: self._promote(transaction, limit))
+
+    async def hasten(self, keys: Collection[str]) -> int:
+        """Let the first job that waits for each of these unique keys look again at once; how many."""
+        ((is_awaited,),) = await self._database.read(lambda transaction: transaction.run(self._sql["is_key_awaited"]))
+        if not is_awaited:
+            return 0
+        document = to_document(sorted(keys))
+        return await self._database.write(
+            lambda transaction: transaction.change(self._sql["hasten"], {"keys": document, "now": transaction.now})
+        )
 
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id."""
@@ -68,10 +81,10 @@ class UpkeepPart:
             transaction.change(self._sql[f"forget_{belonging}"], params)
 
     def make_ready(self, transaction: Transaction, ids: list[JobId], reason: Reason) -> None:
-        """Move parked jobs to the end of their lines."""
+        """Move parked jobs to their lines."""
         document = to_document(ids)
-        turn = self.give_turns(transaction, ids)
-        moved = {"ids": document, "turn": turn, "now": transaction.now, "reason": reason}
+        self.give_turns(transaction, ids)
+        moved = {"ids": document, "now": transaction.now, "reason": reason}
         transaction.change(self._sql["ready_from_parked"], moved)
         transaction.change(self._sql["leave_waiters"], {"ids": document})
         transaction.change(self._sql["leave_parked"], {"ids": document})
@@ -95,11 +108,12 @@ class UpkeepPart:
             self.make_ready(transaction, [row[0] for row in free], reason)
         return free
 
-    def give_turns(self, transaction: Transaction, ids: list[JobId]) -> int:
-        """Give jobs that come back their places in line, in this order, and return the first."""
-        turn = transaction.turns(len(ids))
-        transaction.change(self._sql["note_turns"], {"ids": to_document(ids), "turn": turn})
-        return turn
+    def give_turns(self, transaction: Transaction, ids: list[JobId]) -> None:
+        """Note the places in line of jobs that come back: at the end, in this order, or by their fair keys."""
+        document, turn = to_document(ids), transaction.turns(len(ids))
+        noted = transaction.change(self._sql["note_turns"], {"ids": document, "turn": turn})
+        if noted < len(ids):
+            self._fair_turns.give(transaction, self._sql["fair_ones"], {"ids": document}, turn)
 
     def _next_due(self, transaction: Transaction) -> int | None:
         ((due,),) = transaction.run(self._sql["next_due"])

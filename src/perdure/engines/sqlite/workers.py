@@ -8,10 +8,10 @@ from typing import Any
 
 from perdure.domain.ids import WorkerId
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
+from perdure.engines.instants import from_micros, maybe_moment, span
 from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Params, Row
-from perdure.engines.sqlite.instants import from_micros, maybe_moment, span
 from perdure.engines.sqlite.rows import texts, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import CancelRequest

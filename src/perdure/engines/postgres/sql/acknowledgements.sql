@@ -82,10 +82,11 @@ WITH input AS MATERIALIZED (
                            traceback, next_at)
     SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at
     FROM fate WHERE error_type IS NOT NULL
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT queue, priority, id, failures, crashes, since, reason FROM fate WHERE state = 'ready' ORDER BY number
-), parked AS (
+), entering AS MATERIALIZED (
+    SELECT f.queue, f.priority, f.id AS job_id, f.failures, f.crashes, f.since, f.reason, j.fair_key, f.number AS place
+    FROM fate f LEFT JOIN LATERAL (SELECT fair_key FROM {job} WHERE id = f.id OFFSET 0) j ON true
+    WHERE f.state = 'ready'
+), {line_up}, parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, note, due_at, failures, crashes, since, parked_at,
                           awaits)
     SELECT id, queue, priority, state, reason, note, due_at, failures, crashes, since, now,

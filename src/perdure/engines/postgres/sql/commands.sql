@@ -1,7 +1,7 @@
 -- name: requeue
 -- A new life for finished jobs. One that must hold its key and cannot get it is left alone.
 WITH chosen AS MATERIALIZED (
-    SELECT f.job_id, f.state, j.queue, j.priority, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+    SELECT f.job_id, f.state, j.queue, j.priority, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM {finished} f JOIN {job} j ON j.id = f.job_id
     WHERE f.job_id = ANY (%(ids)s::uuid[]) ORDER BY f.job_id FOR UPDATE OF f
@@ -19,10 +19,11 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), gone AS (
     DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, since, reason)
-    SELECT queue, priority, job_id, coalesce(%(now)s::timestamptz, now()), 'requeued' FROM lucky ORDER BY job_id
-), noted AS (
+), entering AS MATERIALIZED (
+    SELECT queue, priority, job_id, 0 AS failures, 0 AS crashes, coalesce(%(now)s::timestamptz, now()) AS since,
+           'requeued' AS reason, fair_key, job_id AS place
+    FROM lucky
+), {line_up}, noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)
     SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'requeue', job_id, jsonb_build_object('from', state)
     FROM lucky ORDER BY job_id
@@ -65,7 +66,7 @@ SELECT job_id::text FROM touched ORDER BY job_id;
 -- name: run_now
 -- Parked jobs become ready; one that must hold its key and cannot get it is left alone.
 WITH chosen AS MATERIALIZED (
-    SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since,
+    SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM {parked} p JOIN {job} j ON j.id = p.job_id
@@ -84,11 +85,11 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())), 'run now'
-    FROM lucky ORDER BY job_id
-), noted AS (
+), entering AS MATERIALIZED (
+    SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
+           'run now' AS reason, fair_key, job_id AS place
+    FROM lucky
+), {line_up}, noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)
     SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'run_now', job_id, jsonb_build_object('from', state)
     FROM lucky ORDER BY job_id

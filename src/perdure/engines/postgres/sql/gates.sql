@@ -6,11 +6,22 @@ FROM unnest(%(names)s::text[]) AS n (name) ORDER BY n.name COLLATE "C"
 ON CONFLICT (name) DO NOTHING;
 
 -- name: lock
--- In the order of their names: all that ask for the same gates wait for each other, and never in a circle.
-SELECT name, span, until FROM {gate} WHERE name = ANY (%(names)s::text[]) ORDER BY name FOR UPDATE;
+-- One after the other as they are given, which is in the order of their names: all that ask for the same gates wait for
+-- each other, and never in a circle. Answers how many there are, and those of which there is more to say than that: kept
+-- for another span than is asked for, or soon to be forgotten.
+WITH locked AS MATERIALIZED (
+    SELECT i.name, i.span AS asked, g.span, g.until
+    FROM unnest(%(names)s::text[], %(spans)s::interval[]) AS i (name, span)
+    CROSS JOIN LATERAL (SELECT span, until FROM {gate} WHERE name = i.name FOR UPDATE) g
+)
+SELECT NULL AS name, NULL::interval AS span, count(*) AS number FROM locked
+UNION ALL
+SELECT name, span, NULL FROM locked
+WHERE span <> asked OR until < coalesce(%(now)s::timestamptz, now()) + %(kept)s::interval / 2;
 
 -- name: renew
-UPDATE {gate} g SET span = greatest(g.span, i.span), until = %(until)s::timestamptz
+UPDATE {gate} g
+SET span = greatest(g.span, i.span), until = coalesce(%(now)s::timestamptz, now()) + %(kept)s::interval
 FROM unnest(%(names)s::text[], %(spans)s::interval[]) AS i (name, span)
 WHERE g.name = i.name;
 
@@ -18,7 +29,8 @@ WHERE g.name = i.name;
 -- All that most batches need, in one round: the time, taken when all locks are held; the places in the batch of those
 -- claims that are lost; how many leases hold each slot's key, those of the claims that ask left out; which slots are
 -- waited for; which rates somebody stands before; the starts of those, and of keys that have at least so many, since of
--- the others nobody needs to know more than that. Holds whose lease is gone are deleted in passing.
+-- the others nobody needs to know more than that. Holds whose lease is gone are deleted in passing, and those of the
+-- claims that ask. That nobody waits or stands anywhere is seen at a glance.
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now
 ), held AS MATERIALIZED (
@@ -29,39 +41,46 @@ WITH t AS MATERIALIZED (
         SELECT true AS held FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0
     ) l ON true
 ), gone AS (
-    DELETE FROM {gate_hold} WHERE ctid = ANY (ARRAY(SELECT place FROM held WHERE NOT is_live))
-), line AS MATERIALIZED (
-    SELECT i.key, t.now - i.span * interval '1 microsecond' AS since, i.least, p.placed IS NOT NULL AS is_placed
-    FROM t CROSS JOIN unnest(%(rates)s::text[], %(spans)s::bigint[], %(leasts)s::int[]) AS i (key, span, least)
-    LEFT JOIN LATERAL (SELECT true AS placed FROM {gate_place} WHERE key = i.key LIMIT 1) p ON true
+    DELETE FROM {gate_hold} WHERE ctid = ANY (ARRAY(
+        SELECT place FROM held WHERE NOT is_live OR (job_id, token) IN (
+            SELECT c.id, c.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS c (id, token)
+        )
+    ))
+), placed AS MATERIALIZED (
+    SELECT i.key FROM unnest(%(rates)s::text[]) AS i (key)
+    WHERE EXISTS (SELECT FROM {gate_place}) AND EXISTS (SELECT FROM {gate_place} p WHERE p.key = i.key)
+), told AS MATERIALIZED (
+    SELECT i.key, i.since
+    FROM (
+        SELECT i.key, i.least, t.now - i.span AS since
+        FROM t CROSS JOIN unnest(%(rates)s::text[], %(spans)s::interval[], %(leasts)s::int[]) AS i (key, span, least)
+    ) i
+    CROSS JOIN LATERAL (
+        SELECT total - number AS before FROM {gate_begun} WHERE key = i.key AND at > i.since ORDER BY at LIMIT 1
+    ) f
+    CROSS JOIN LATERAL (SELECT total FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l
+    WHERE l.total - f.before >= i.least OR i.key IN (SELECT key FROM placed)
 )
-SELECT 'now' AS sort, NULL AS key, NULL::bigint AS number, t.now AS at, NULL AS job_id FROM t
+SELECT 'now' AS sort, NULL AS key, NULL::bigint AS number, t.now AS at FROM t
 UNION ALL
-SELECT 'lost', NULL, c.place, NULL, NULL
+SELECT 'lost', NULL, c.place, NULL
 FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY AS c (id, token, place)
 LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = c.id AND token = c.token OFFSET 0) l ON true
 WHERE l.held IS NULL
 UNION ALL
-SELECT 'held', key, count(*), NULL, NULL FROM held
+SELECT 'held', key, count(*), NULL FROM held
 WHERE is_live AND (job_id, token) NOT IN (
     SELECT c.id, c.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS c (id, token)
 )
 GROUP BY key
 UNION ALL
-SELECT 'waited for', k.key, NULL, NULL, NULL FROM unnest(%(slots)s::text[]) AS k (key)
-CROSS JOIN LATERAL (SELECT FROM {gate_wait} WHERE key = k.key LIMIT 1) w
+SELECT 'waited for', k.key, NULL, NULL FROM unnest(%(slots)s::text[]) AS k (key)
+WHERE EXISTS (SELECT FROM {gate_wait}) AND EXISTS (SELECT FROM {gate_wait} w WHERE w.key = k.key)
 UNION ALL
-SELECT 'placed', key, NULL, NULL, NULL FROM line WHERE is_placed
+SELECT 'placed', key, NULL, NULL FROM placed
 UNION ALL
-SELECT 'start', i.key, NULL, s.at, s.job_id::text FROM line i
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN i.is_placed THEN i.least ELSE (
-        SELECT count(*) FROM (SELECT FROM {gate_start} WHERE key = i.key AND at > i.since LIMIT i.least) c
-    ) END AS met
-) n
-CROSS JOIN LATERAL (
-    SELECT at, job_id FROM {gate_start} WHERE n.met >= i.least AND key = i.key AND at > i.since OFFSET 0
-) s;
+SELECT 'start', i.key, b.number, b.at FROM told i
+CROSS JOIN LATERAL (SELECT number, at FROM {gate_begun} WHERE key = i.key AND at > i.since OFFSET 0) b;
 
 -- name: last_places
 -- The end of each line; a shorter line is read as a whole.
@@ -81,19 +100,15 @@ SELECT a.key, p.at, p.job_id::text
 FROM unnest(%(asked)s::text[], %(askers)s::uuid[]) AS a (key, job_id)
 CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = a.key AND job_id = a.job_id OFFSET 0) p;
 
--- name: spends
-SELECT i.name, s.at, s.amount, s.job_id::text, s.is_estimate
-FROM unnest(%(names)s::text[], %(sinces)s::timestamptz[]) AS i (name, since)
-CROSS JOIN LATERAL (
-    SELECT at, amount, job_id, is_estimate FROM {spend} WHERE name = i.name AND at > i.since ORDER BY at
-) s;
-
 -- name: begin
-INSERT INTO {gate_start} (key, at, job_id, token, until)
-SELECT * FROM unnest(
-    %(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], %(tokens)s::bigint[], %(untils)s::timestamptz[]
-)
-ON CONFLICT DO NOTHING;
+-- So many of each key at this instant; if the clock was put back, at that of the newest.
+INSERT INTO {gate_begun} AS b (key, at, number, total, until)
+SELECT i.key, n.at, i.number, coalesce(l.total, 0) + i.number, n.at + i.span
+FROM unnest(%(keys)s::text[], %(numbers)s::int[], %(spans)s::interval[]) AS i (key, number, span)
+LEFT JOIN LATERAL (SELECT at, total FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l ON true
+CROSS JOIN LATERAL (SELECT greatest(%(now)s::timestamptz, l.at) AS at) n
+ON CONFLICT (key, at) DO UPDATE
+SET number = b.number + excluded.number, total = excluded.total, until = greatest(b.until, excluded.until);
 
 -- name: leave_places
 DELETE FROM {gate_place} p USING unnest(%(keys)s::text[], %(ids)s::uuid[]) AS i (key, job_id)
@@ -105,9 +120,9 @@ SELECT * FROM unnest(%(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], 
 ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until;
 
 -- name: hold
+-- What these jobs held before was deleted when they looked.
 INSERT INTO {gate_hold} (key, job_id, token)
-SELECT * FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(tokens)s::bigint[])
-ON CONFLICT (key, job_id) DO UPDATE SET token = excluded.token;
+SELECT * FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(tokens)s::bigint[]);
 
 -- name: stand_in_line
 -- One that stands there already keeps its turn.
@@ -124,7 +139,10 @@ WHERE w.key = i.key AND w.job_id = i.job_id;
 -- name: next_in_line
 -- As many of those that have parked for each key as there is room for, by the limit that the first of them was told of.
 SELECT n.job_id::text
-FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, place)
+FROM (
+    SELECT key, place FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, place)
+    WHERE EXISTS (SELECT FROM {gate_wait})
+) k
 CROSS JOIN LATERAL (
     SELECT w.size FROM {gate_wait} w
     CROSS JOIN LATERAL (SELECT state, reason FROM {parked} WHERE job_id = w.job_id OFFSET 0) p
@@ -166,12 +184,6 @@ SELECT job_id FROM held;
 -- name: spent
 SELECT coalesce(sum(amount), 0) FROM {spend} WHERE name = %(name)s::text AND at > %(since)s::timestamptz;
 
--- name: forget_starts
-DELETE FROM {gate_start} WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM {gate_start} WHERE until <= coalesce(%(now)s::timestamptz, now())
-    ORDER BY until LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
-)) RETURNING true;
-
 -- name: forget_places
 DELETE FROM {gate_place} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {gate_place} WHERE until <= coalesce(%(now)s::timestamptz, now())
@@ -208,7 +220,7 @@ WITH page AS MATERIALIZED (
     SELECT h.ctid AS place, h.key, h.job_id, l.held IS NULL AS is_stale
     FROM (
         SELECT ctid, key, job_id, token FROM {gate_hold}
-        WHERE (key, job_id) > (%(key)s::text, %(id)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
+        WHERE (key, job_id) > (%(key)s::text, %(after)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
     ) h
     LEFT JOIN LATERAL (
         SELECT true AS held FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0
@@ -228,7 +240,7 @@ WITH page AS MATERIALIZED (
     SELECT w.ctid AS place, w.key, w.job_id, j.known IS NULL OR f.ended AS is_stale
     FROM (
         SELECT ctid, key, job_id FROM {gate_wait}
-        WHERE (key, job_id) > (%(key)s::text, %(id)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
+        WHERE (key, job_id) > (%(key)s::text, %(after)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
     ) w
     LEFT JOIN LATERAL (SELECT true AS known FROM {job} WHERE id = w.job_id OFFSET 0) j ON true
     LEFT JOIN LATERAL (SELECT true AS ended FROM {finished} WHERE job_id = w.job_id OFFSET 0) f ON true
@@ -240,3 +252,17 @@ WITH page AS MATERIALIZED (
 )
 SELECT p.key, p.job_id::text, (SELECT count(*) FROM gone), (SELECT count(*) FROM page)
 FROM page p ORDER BY p.key DESC, p.job_id DESC LIMIT 1;
+
+-- name: stale_starts
+-- The same for starts that no longer count.
+WITH page AS MATERIALIZED (
+    SELECT ctid AS place, key, at, until <= coalesce(%(now)s::timestamptz, now()) AS is_stale
+    FROM {gate_begun} WHERE (key, at) > (%(key)s::text, %(after)s::timestamptz) ORDER BY key, at LIMIT %(limit)s::int
+), free AS MATERIALIZED (
+    SELECT ctid AS place FROM {gate_begun} WHERE ctid = ANY (ARRAY(SELECT place FROM page WHERE is_stale))
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {gate_begun} WHERE ctid = ANY (ARRAY(SELECT place FROM free)) RETURNING key
+)
+SELECT p.key, p.at, (SELECT count(*) FROM gone), (SELECT count(*) FROM page)
+FROM page p ORDER BY p.key DESC, p.at DESC LIMIT 1;

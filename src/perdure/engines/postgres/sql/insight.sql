@@ -16,7 +16,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key
 FROM {ready} p
 
 -- name: view_lease
@@ -25,7 +25,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts,
        coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key
 FROM {lease} p
 
 -- name: view_parked
@@ -33,7 +33,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, p.due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key
 FROM {parked} p
 
 -- name: view_finished
@@ -41,7 +41,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.started_at,
        p.finished_at, p.failures, p.crashes, j.max_attempts, p.worker,
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key
 FROM {finished} p
 
 -- name: with_record

@@ -36,10 +36,9 @@ SELECT (SELECT count(*) FROM new)::text,
             THEN (SELECT coalesce(string_agg(id::text, ','), '') FROM new) END;
 
 -- name: insert_full
--- Jobs of which some have a unique key or a time. Answers one row for each job that did not become a new one: its
+-- Jobs of which some have a key or a time. Answers one row for each job that did not become a new one: its
 -- number, whether its id is known, whether it took the key all the same, and who holds the key as far as can be seen.
--- `beside_holder`: one that need not hold its key yet comes in although another one does. Ready jobs with a fair key are
--- left without a place, which `enter_fairly` gives them.
+-- `beside_holder`: one that need not hold its key yet comes in although another one does.
 WITH input AS MATERIALIZED (
     SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
            sha256(convert_to(i.unique_key, 'UTF8')) AS hold,
@@ -75,24 +74,24 @@ WITH input AS MATERIALIZED (
     RETURNING key
 ), new AS (
     INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
-                       unique_key, unique_states, unique_dead_for, tags, meta, parent_id)
+                       unique_key, unique_states, unique_dead_for, tags, meta, parent_id, fair_key)
     SELECT id, coalesce(kind, %(kind)s::text), coalesce(queue, %(queue)s::text),
            coalesce(priority, %(priority)s::text::int), args, coalesce(%(now)s::text::timestamptz, now()), due_at,
            coalesce(max_attempts, %(max_attempts)s::text::int), coalesce(crash_limit, %(crash_limit)s::text::int),
            unique_key, unique_states, make_interval(secs => unique_dead_for),
-           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text), %(parent)s::text::uuid
+           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text), %(parent)s::text::uuid, fair_key
     FROM input
     WHERE id NOT IN (SELECT id FROM known)
       AND (hold IS NULL OR CASE WHEN must_hold THEN hold IN (SELECT key FROM held)
                                 ELSE %(beside_holder)s::text::bool OR hold NOT IN (SELECT key FROM seen) END)
     ORDER BY number
     ON CONFLICT (id) DO NOTHING
-    RETURNING id, queue, priority, created_at, run_at
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, since)
-    SELECT queue, priority, id, created_at FROM new
-    WHERE (run_at IS NULL OR run_at <= created_at) AND id NOT IN (SELECT id FROM input WHERE fair_key IS NOT NULL)
-), parked AS (
+    RETURNING id, queue, priority, created_at, run_at, fair_key
+), entering AS MATERIALIZED (
+    SELECT queue, priority, id AS job_id, 0 AS failures, 0 AS crashes, created_at AS since, NULL AS reason, fair_key,
+           row_number() OVER () AS place
+    FROM new WHERE run_at IS NULL OR run_at <= created_at
+), {line_up}, parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at)
     SELECT id, queue, priority, 'scheduled', 'enqueued', run_at, run_at, created_at FROM new
     WHERE run_at > created_at
@@ -102,38 +101,6 @@ SELECT number::text, (id IN (SELECT id FROM known))::text,
        (SELECT s.job_id::text FROM seen s WHERE s.key = hold LIMIT 1)
 FROM input WHERE id NOT IN (SELECT id FROM new)
 ORDER BY number;
-
--- name: enter_fairly
--- Give new jobs with a fair key their places: each key's next after its last, or after the front of the line if that is
--- farther on, or after the newest number if nobody waits. Who meets a number that is taken stays without a place and is answered, to be tried again.
-WITH input AS MATERIALIZED (
-    SELECT i.id, i.key, i.number, j.queue, j.priority, j.created_at,
-           row_number() OVER (PARTITION BY j.queue, j.priority, i.key ORDER BY i.number) AS nth
-    FROM unnest(%(ids)s::text::uuid[], %(keys)s::text::text[]) WITH ORDINALITY AS i (id, key, number)
-    CROSS JOIN LATERAL (SELECT queue, priority, created_at, run_at FROM {job} WHERE id = i.id OFFSET 0) j
-    WHERE j.run_at IS NULL OR j.run_at <= j.created_at
-), placed AS MATERIALIZED (
-    SELECT i.*, max(greatest(f.seq, l.seq)) OVER (PARTITION BY i.queue, i.priority, i.key) AS after
-    FROM input i
-    LEFT JOIN LATERAL (
-        SELECT seq FROM {ready} WHERE i.nth = 1 AND queue = i.queue AND priority = i.priority ORDER BY seq LIMIT 1
-    ) f ON true
-    LEFT JOIN LATERAL (
-        SELECT seq FROM {ready}
-        WHERE i.nth = 1 AND queue = i.queue AND priority = i.priority AND fair_key = i.key
-        ORDER BY seq DESC LIMIT 1
-    ) l ON true
-), entered AS (
-    INSERT INTO {ready} (queue, priority, seq, job_id, since, fair_key)
-    SELECT i.queue, i.priority,
-           (coalesce(i.after, n.last_value) / 1048576 + i.nth) * 1048576 + nextval('{fair_seq}'),
-           i.id, i.created_at, i.key
-    FROM placed i CROSS JOIN {ready_seq} n
-    ORDER BY i.number
-    ON CONFLICT (queue, priority, seq) DO NOTHING
-    RETURNING job_id
-)
-SELECT id::text FROM input WHERE id NOT IN (SELECT job_id FROM entered);
 
 -- name: holder
 -- Who holds a key now, in a snapshot of its own.
@@ -154,49 +121,54 @@ DELETE FROM {unique_hold} WHERE key = sha256(convert_to(%(key)s::text, 'UTF8')) 
 
 -- name: replace
 -- Rewrite a job that waits. Without a time of its own the newcomer leaves the job where it is; a job that keeps its
--- priority keeps its place in the queue. How far the job has come with its old arguments is forgotten. Answers nothing
--- if the job is neither ready nor parked.
+-- priority and its fair key keeps its place in the queue. How far the job has come with its old arguments is forgotten.
+-- Answers nothing if the job is neither ready nor parked.
 WITH newcomer AS MATERIALIZED (
-    SELECT t.now, coalesce(%(run_at)s::text::timestamptz,
-                           t.now + make_interval(secs => %(delay)s::text::float8)) AS due_at
-    FROM (SELECT coalesce(%(now)s::text::timestamptz, now()) AS now) t
-), kept AS (
-    UPDATE {ready} r
-    SET priority = %(priority)s::text::int,
-        seq = CASE WHEN r.priority = %(priority)s::text::int THEN r.seq ELSE nextval('{ready_seq}') END
-    FROM newcomer n
-    WHERE r.job_id = %(id)s::text::uuid AND (n.due_at IS NULL OR n.due_at <= n.now)
-    RETURNING r.job_id
-), postponed AS (
+    SELECT t.now, t.due_at, t.due_at <= t.now AS is_now
+    FROM (
+        SELECT m.now, coalesce(%(run_at)s::text::timestamptz,
+                               m.now + make_interval(secs => %(delay)s::text::float8)) AS due_at
+        FROM (SELECT coalesce(%(now)s::text::timestamptz, now()) AS now) m
+    ) t
+), kept AS MATERIALIZED (
+    SELECT r.job_id FROM {ready} r CROSS JOIN newcomer n
+    WHERE r.job_id = %(id)s::text::uuid AND n.is_now IS NOT FALSE AND r.priority = %(priority)s::text::int
+      AND r.fair_key IS NOT DISTINCT FROM %(fair_key)s::text
+    FOR UPDATE OF r
+), moved AS (
     DELETE FROM {ready} r USING newcomer n
-    WHERE r.job_id = %(id)s::text::uuid AND n.due_at > n.now
-    RETURNING r.job_id, r.queue, r.failures, r.crashes, n.due_at, n.now
+    WHERE r.job_id = %(id)s::text::uuid AND r.job_id NOT IN (SELECT job_id FROM kept)
+    RETURNING r.job_id, r.queue, r.failures, r.crashes, r.since, r.reason, n.due_at, n.now, n.is_now
 ), parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, failures, crashes, since, parked_at)
     SELECT job_id, queue, %(priority)s::text::int, 'scheduled', 'enqueued', due_at, failures, crashes, due_at, now
-    FROM postponed
+    FROM moved WHERE NOT is_now
 ), retimed AS (
     UPDATE {parked} p
     SET priority = %(priority)s::text::int, due_at = coalesce(n.due_at, p.due_at),
         since = CASE WHEN p.state = 'scheduled' THEN coalesce(n.due_at, p.since) ELSE p.since END
     FROM newcomer n
-    WHERE p.job_id = %(id)s::text::uuid AND (n.due_at IS NULL OR n.due_at > n.now)
+    WHERE p.job_id = %(id)s::text::uuid AND n.is_now IS NOT TRUE
     RETURNING p.job_id
 ), woken AS (
     DELETE FROM {parked} p USING newcomer n
-    WHERE p.job_id = %(id)s::text::uuid AND n.due_at <= n.now
+    WHERE p.job_id = %(id)s::text::uuid AND n.is_now
     RETURNING p.job_id, p.queue, p.failures, p.crashes, least(p.since, n.now) AS since
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since)
-    SELECT queue, %(priority)s::text::int, job_id, failures, crashes, since FROM woken
-), found AS (
-    SELECT job_id FROM kept UNION ALL SELECT job_id FROM postponed
+), entering AS MATERIALIZED (
+    SELECT e.*, %(priority)s::text::smallint AS priority, %(fair_key)s::text AS fair_key, 1 AS place
+    FROM (
+        SELECT queue, job_id, failures, crashes, since, reason FROM moved WHERE is_now IS NOT FALSE
+        UNION ALL SELECT queue, job_id, failures, crashes, since, NULL FROM woken
+    ) e
+), {line_up}, found AS (
+    SELECT job_id FROM kept UNION ALL SELECT job_id FROM moved
     UNION ALL SELECT job_id FROM retimed UNION ALL SELECT job_id FROM woken
 ), forgotten AS (
     DELETE FROM {step} s USING found f WHERE s.job_id = f.job_id
 )
 UPDATE {job} j
-SET args = %(args)s::text, cursor = NULL, priority = %(priority)s::text::int, run_at = coalesce(n.due_at, j.run_at)
+SET args = %(args)s::text, cursor = NULL, priority = %(priority)s::text::int, fair_key = %(fair_key)s::text,
+    run_at = coalesce(n.due_at, j.run_at)
 FROM newcomer n
 WHERE j.id IN (SELECT job_id FROM found)
 RETURNING j.id::text;

@@ -69,3 +69,12 @@ SELECT f.schedule, f.nominal_at, f.fate, f.cause, f.at, f.job_id::text, j.queue
 FROM {fire} f LEFT JOIN LATERAL (SELECT queue FROM {job} WHERE id = f.job_id OFFSET 0) j ON true
 WHERE f.schedule = %(name)s::text AND f.nominal_at < coalesce(%(before)s::timestamptz, 'infinity')
 ORDER BY f.nominal_at DESC LIMIT %(limit)s::int;
+
+-- name: last_fires
+SELECT f.schedule, f.nominal_at, f.fate, f.cause, f.at, f.job_id::text, j.queue
+FROM {schedule} s
+CROSS JOIN LATERAL (
+    SELECT schedule, nominal_at, fate, cause, at, job_id FROM {fire} WHERE schedule = s.name
+    ORDER BY nominal_at DESC LIMIT 1
+) f
+LEFT JOIN LATERAL (SELECT queue FROM {job} WHERE id = f.job_id OFFSET 0) j ON true;

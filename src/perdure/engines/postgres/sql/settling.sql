@@ -132,12 +132,12 @@ WHERE f.succeeded + f.failed >= f.total OR f.succeeded >= f.quorum OR f.total - 
 -- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
 -- hold its key and cannot get it waits for it, paused. Workers are told when the transaction commits.
 WITH chosen AS MATERIALIZED (
-    SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since,
+    SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM unnest(%(ids)s::uuid[], %(awaits)s::text[]) AS i (id, awaits)
     JOIN {parked} p ON p.job_id = i.id AND p.awaits = i.awaits
-    CROSS JOIN LATERAL (SELECT unique_key, unique_states FROM {job} WHERE id = i.id OFFSET 0) j
+    CROSS JOIN LATERAL (SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = i.id OFFSET 0) j
     WHERE p.state = 'waiting' FOR UPDATE OF p
 ), freed AS (
     DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
@@ -157,10 +157,10 @@ WITH chosen AS MATERIALIZED (
     WHERE job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c WHERE c.job_id NOT IN (SELECT job_id FROM lucky)))
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text FROM lucky ORDER BY job_id
-), told AS MATERIALIZED (
+), entering AS MATERIALIZED (
+    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text AS reason, fair_key, job_id AS place
+    FROM lucky
+), {line_up}, told AS MATERIALIZED (
     SELECT pg_notify(%(channel)s::text, l.queue) FROM (SELECT DISTINCT queue FROM lucky) l
 )
 SELECT count(*) FROM lucky WHERE (SELECT count(*) FROM told) > 0;

@@ -5,37 +5,50 @@ WITH due AS MATERIALIZED (
     SELECT job_id, queue, priority, failures, crashes, since, due_at
     FROM {parked} WHERE due_at <= coalesce(%(now)s::timestamptz, now())
     ORDER BY due_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
-), keyed AS MATERIALIZED (
-    SELECT d.job_id, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+), known AS MATERIALIZED (
+    SELECT d.*, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            'ready' = ANY (string_to_array(j.unique_states, ',')) AS wanted
-    FROM due d CROSS JOIN LATERAL (
-        SELECT unique_key, unique_states FROM {job} WHERE id = d.job_id AND unique_key IS NOT NULL OFFSET 0
-    ) j
+    FROM due d LEFT JOIN LATERAL (
+        SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = d.job_id OFFSET 0
+    ) j ON true
 ), freed AS (
-    DELETE FROM {unique_hold} h USING keyed k WHERE NOT k.wanted AND h.key = k.hold AND h.job_id = k.job_id
+    DELETE FROM {unique_hold} h USING known k WHERE NOT k.wanted AND h.key = k.hold AND h.job_id = k.job_id
 ), held AS (
     INSERT INTO {unique_hold} AS h (key, job_id)
     SELECT DISTINCT ON (k.hold) k.hold, k.job_id
-    FROM keyed k LEFT JOIN {unique_hold} o ON o.key = k.hold AND o.job_id = k.job_id
+    FROM known k LEFT JOIN {unique_hold} o ON o.key = k.hold AND o.job_id = k.job_id
     WHERE k.wanted ORDER BY k.hold, o.job_id IS NULL, k.job_id
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
 ), unlucky AS MATERIALIZED (
-    SELECT job_id FROM keyed WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
+    SELECT job_id FROM known WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM unlucky))
+), entering AS MATERIALIZED (
+    SELECT queue, priority, job_id, failures, crashes, since, 'due' AS reason, fair_key, due_at AS place FROM known
+    WHERE job_id NOT IN (SELECT job_id FROM unlucky)
 ), gone AS (
-    DELETE FROM {parked}
-    WHERE job_id = ANY (ARRAY(SELECT job_id FROM due WHERE job_id NOT IN (SELECT job_id FROM unlucky)))
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT queue, priority, job_id, failures, crashes, since, 'due' FROM due
-    WHERE job_id NOT IN (SELECT job_id FROM unlucky) ORDER BY due_at
-)
-SELECT queue, count(*) FROM due WHERE job_id NOT IN (SELECT job_id FROM unlucky) GROUP BY queue;
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM entering))
+), {line_up}
+SELECT queue, count(*) FROM entering GROUP BY queue;
+
+-- name: hasten
+-- The first of those that wait for each of these keys, as far as they are among the first in all.
+UPDATE {parked} SET due_at = coalesce(%(now)s::timestamptz, now())
+WHERE reason = 'unique key held by another job' AND job_id = ANY (ARRAY(
+    SELECT DISTINCT ON (j.unique_key) p.job_id
+    FROM (
+        SELECT job_id, since FROM {parked} WHERE reason = 'unique key held by another job'
+        ORDER BY since, job_id LIMIT 1000
+    ) p
+    CROSS JOIN LATERAL (SELECT unique_key FROM {job} WHERE id = p.job_id OFFSET 0) j
+    WHERE j.unique_key = ANY (%(keys)s::text[])
+    ORDER BY j.unique_key, p.since, p.job_id
+))
+RETURNING true;
 
 -- name: next_due
 SELECT due_at, due_at - coalesce(%(now)s::timestamptz, now())

@@ -11,12 +11,12 @@ ORDER BY p.job_id LIMIT %(limit)s::int;
 -- Paused jobs become ready, in this order, unless they are held for another reason by now. One that must hold its
 -- unique key and cannot get it waits for that.
 WITH chosen AS MATERIALIZED (
-    SELECT i.place, p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since,
+    SELECT i.place, p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS i (id, place)
     CROSS JOIN LATERAL (SELECT * FROM {parked} WHERE job_id = i.id FOR UPDATE SKIP LOCKED) p
-    CROSS JOIN LATERAL (SELECT unique_key, unique_states FROM {job} WHERE id = i.id OFFSET 0) j
+    CROSS JOIN LATERAL (SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = i.id OFFSET 0) j
     WHERE p.state = 'paused' AND p.reason = %(held_for)s::text
 ), freed AS (
     DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
@@ -36,9 +36,9 @@ WITH chosen AS MATERIALIZED (
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM chosen WHERE job_id NOT IN (SELECT job_id FROM lucky)))
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
-), entered AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())), 'resumed'
-    FROM lucky ORDER BY place
-)
+), entering AS MATERIALIZED (
+    SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
+           'resumed' AS reason, fair_key, place
+    FROM lucky
+), {line_up}
 SELECT queue, count(*) FROM lucky GROUP BY queue;

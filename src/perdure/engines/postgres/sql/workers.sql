@@ -12,7 +12,7 @@ WHERE id = %(worker)s::bigint AND dead_at IS NULL
 RETURNING id;
 
 -- name: retire
-UPDATE {worker} SET dead_at = coalesce(%(now)s::timestamptz, now())
+UPDATE {worker} SET dead_at = coalesce(%(now)s::timestamptz, now()), phase = 'closed'
 WHERE id = %(worker)s::bigint AND dead_at IS NULL;
 
 -- name: cancel_requests

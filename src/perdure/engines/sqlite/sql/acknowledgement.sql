@@ -40,22 +40,31 @@ FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
 -- name: line_up
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
 SELECT
-    lease.queue, job.priority, :turn + row.key, lease.job_id, row.value ->> 5, row.value ->> 6, lease.since,
-    row.value ->> 3
+    lease.queue, job.priority, job.turn, lease.job_id, row.value ->> 5, row.value ->> 6, lease.since,
+    row.value ->> 3, job.fair_key
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
 CROSS JOIN {job} AS job ON job.id = lease.job_id;
 
 -- name: note_turns
+-- Those that bear a fair key get theirs in another way.
 UPDATE {job} SET turn = :turn + held.key
 FROM (
     SELECT row.key, lease.job_id
     FROM json_each(:rows) AS row
     CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
 ) AS held
-WHERE {job}.id = held.job_id;
+WHERE {job}.id = held.job_id AND {job}.fair_key IS NULL;
+
+-- name: fair_ones
+-- Those that come back untouched keep the turns that they had.
+SELECT CAST(json_group_array(json_array(job.id, lease.queue, job.priority, job.fair_key)) AS BLOB)
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+CROSS JOIN {job} AS job ON job.id = lease.job_id
+WHERE job.fair_key IS NOT NULL AND row.value ->> 3 <> 'released';
 
 -- name: record_attempts
 INSERT INTO {attempt} (

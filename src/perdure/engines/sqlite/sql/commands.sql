@@ -8,8 +8,8 @@ FROM
 SELECT place.job_id, job.unique_key, job.unique_states, job.unique_dead_for, job.parent_id, job.is_parent
 
 -- name: ready_from_finished
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
-SELECT job.queue, job.priority, :turn + row.key, job.id, 0, 0, :now, 'requeued'
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
+SELECT job.queue, job.priority, job.turn, job.id, 0, 0, :now, 'requeued', job.fair_key
 FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value;
 
 -- name: leave_finished

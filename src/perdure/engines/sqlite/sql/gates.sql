@@ -8,24 +8,17 @@ WHERE
     );
 
 -- name: gates
-SELECT CAST(json_group_array(json_array(gate.name, gate.span, gate.until)) AS BLOB)
+SELECT CAST(json_group_array(json_array(gate.name, gate.span, gate.until, json(gate.starts))) AS BLOB)
 FROM json_each(:names) AS row
 CROSS JOIN {gate} AS gate ON gate.name = row.value;
 
 -- name: rates_with_line
+-- That nobody stands before any rate is seen at a glance.
 SELECT CAST(json_group_array(row.value) AS BLOB)
 FROM json_each(:names) AS row
-WHERE EXISTS (SELECT 1 FROM {gate_place} AS place WHERE place.key = row.value);
-
--- name: starts
--- Those of a key that has at least so many, or a line; of the others nobody needs to know more than that.
-SELECT CAST(json_group_array(json_array(start.key, start.at, start.job_id)) AS BLOB)
-FROM json_each(:rates) AS row
-CROSS JOIN {gate_start} AS start ON start.key = row.value ->> 0 AND start.at > row.value ->> 1
 WHERE
-    row.value ->> 2
-    <= (SELECT count(*) FROM {gate_start} AS met WHERE met.key = row.value ->> 0 AND met.at > row.value ->> 1)
-    OR EXISTS (SELECT 1 FROM {gate_place} AS place WHERE place.key = row.value ->> 0);
+    EXISTS (SELECT 1 FROM {gate_place})
+    AND EXISTS (SELECT 1 FROM {gate_place} AS place WHERE place.key = row.value);
 
 -- name: holds
 -- All holds of these keys; those whose lease is gone have been dropped.
@@ -36,13 +29,18 @@ CROSS JOIN {gate_hold} AS hold ON hold.key = row.value;
 -- name: slots_with_line
 SELECT CAST(json_group_array(row.value) AS BLOB)
 FROM json_each(:slots) AS row
-WHERE EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
+WHERE
+    EXISTS (SELECT 1 FROM {gate_wait})
+    AND EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
 
 -- name: keep_gates
 INSERT INTO {gate} (name, span, until)
-SELECT row.value ->> 0, row.value ->> 1, :until FROM json_each(:rows) AS row
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2 FROM json_each(:rows) AS row
 WHERE true
-ON CONFLICT (name) DO UPDATE SET span = max(span, excluded.span), until = excluded.until;
+ON CONFLICT (name) DO UPDATE SET span = excluded.span, until = excluded.until;
+
+-- name: begin
+UPDATE {gate} SET starts = row.value ->> 1 FROM json_each(:rows) AS row WHERE name = row.value ->> 0;
 
 -- name: near_places
 SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
@@ -77,24 +75,11 @@ SELECT CAST(json_group_array(json_array(row.value, (
 ))) AS BLOB)
 FROM json_each(:keys) AS row;
 
--- name: spends
-SELECT CAST(json_group_array(json_array(at, amount, job_id, is_estimate)) AS BLOB)
-FROM (
-    SELECT at, amount, job_id, is_estimate FROM {spend} WHERE name = :name AND at > :since ORDER BY at
-);
-
 -- name: breakers_named
 SELECT breaker.view FROM json_each(:names) AS row CROSS JOIN {breaker} AS breaker ON breaker.name = row.value;
 
 -- name: breakers
 SELECT view FROM {breaker} ORDER BY name;
-
--- name: begin
-INSERT INTO {gate_start} (key, at, job_id, token, until)
-SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4
-FROM json_each(:rows) AS row
-WHERE true
-ON CONFLICT DO NOTHING;
 
 -- name: leave_places
 DELETE FROM {gate_place}
@@ -102,7 +87,7 @@ WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:
 
 -- name: reserve
 INSERT INTO {gate_place} (key, at, job_id, until)
-SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 4
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3
 FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until;
@@ -190,13 +175,6 @@ INSERT INTO {breaker} (name, view)
 SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT (name) DO UPDATE SET view = excluded.view;
-
--- name: forget_starts
-DELETE FROM {gate_start}
-WHERE
-    (key, at, job_id, token) IN (
-        SELECT key, at, job_id, token FROM {gate_start} WHERE until <= :now ORDER BY until LIMIT :limit
-    );
 
 -- name: forget_places
 DELETE FROM {gate_place}

@@ -2,9 +2,9 @@
 -- An id that is stored already changes nothing.
 INSERT INTO {job} (
     id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
-    unique_key, unique_states, unique_dead_for, tags, meta, turn
+    unique_key, unique_states, unique_dead_for, tags, meta, turn, fair_key
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: add_ready
@@ -34,10 +34,13 @@ WHERE row.value IS NOT NULL;
 
 -- name: add_jobs
 -- As above, for jobs that share little.
-INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit, tags, meta, turn)
+INSERT INTO {job} (
+    id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit, tags, meta, turn, fair_key
+)
 SELECT
     row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4, :now, row.value ->> 5,
-    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, COALESCE(row.value ->> 10, :turn + row.key)
+    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, COALESCE(row.value ->> 10, :turn + row.key),
+    row.value ->> 11
 FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT DO NOTHING;
@@ -85,6 +88,9 @@ SELECT turn FROM {ready}
 WHERE queue = :queue AND priority = :priority AND fair_key = :key
 ORDER BY turn DESC LIMIT 1;
 
+-- name: note_fair_turns
+UPDATE {job} SET turn = row.value FROM json_each(:turns) AS row WHERE {job}.id = row.key;
+
 -- name: take_key
 -- The primary key decides who holds it; only a hold past its time is taken over.
 INSERT INTO {unique_hold} (key, job_id) VALUES (:key, :job_id)
@@ -102,18 +108,19 @@ UPDATE {unique_hold} SET job_id = :job_id, expires_at = NULL WHERE key = :key;
 -- name: waiting_place
 -- A job that waits can be given new arguments; one that runs or is finished stands in neither of these.
 SELECT
-    waiting.name, waiting.queue, waiting.priority, waiting.reason, waiting.failures, waiting.crashes, waiting.since,
-    job.unique_key, job.unique_states
+    waiting.name, waiting.queue, waiting.priority, waiting.fair_key, waiting.reason, waiting.failures,
+    waiting.crashes, waiting.since, job.unique_key, job.unique_states
 FROM (
     SELECT
-        'ready' AS name, ready.queue, ready.priority, ready.reason, ready.failures, ready.crashes, ready.since
+        'ready' AS name, ready.queue, ready.priority, ready.fair_key, ready.reason, ready.failures, ready.crashes,
+        ready.since
     FROM {job} AS job CROSS JOIN {ready} AS ready
     WHERE
         job.id = :job_id
         AND ready.queue = job.queue AND ready.priority = job.priority AND ready.turn = job.turn
         AND ready.job_id = job.id
     UNION ALL
-    SELECT 'parked', queue, NULL, 'enqueued', failures, crashes, since FROM {parked} WHERE job_id = :job_id
+    SELECT 'parked', queue, NULL, NULL, 'enqueued', failures, crashes, since FROM {parked} WHERE job_id = :job_id
 ) AS waiting
 CROSS JOIN {job} AS job ON job.id = :job_id;
 
@@ -124,7 +131,8 @@ WHERE (queue, priority, turn, job_id) = (SELECT queue, priority, turn, id FROM {
 -- name: replace_job
 -- How far the job has come with its old arguments says nothing of the new ones.
 UPDATE {job} SET
-    args = :args, cursor = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn)
+    args = :args, cursor = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn),
+    fair_key = :fair_key
 WHERE id = :job_id;
 
 -- name: forget_steps

@@ -61,3 +61,12 @@ FROM {fire} AS fire LEFT JOIN {job} AS job ON job.id = fire.job_id
 WHERE fire.schedule = :name AND fire.nominal_at < :before
 ORDER BY fire.nominal_at DESC
 LIMIT :limit;
+
+-- name: last_fires
+SELECT fire.schedule, fire.nominal_at, fire.fate, fire.cause, fire.at, fire.job_id, job.queue
+FROM {schedule} AS schedule
+CROSS JOIN
+    {fire} AS fire
+    ON fire.schedule = schedule.name
+    AND fire.nominal_at = (SELECT max(late.nominal_at) FROM {fire} AS late WHERE late.schedule = schedule.name)
+LEFT JOIN {job} AS job ON job.id = fire.job_id;

@@ -106,7 +106,7 @@ CREATE TABLE perdure_gate (
     name TEXT PRIMARY KEY,
     span INTEGER NOT NULL,
     until INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, starts TEXT NOT NULL DEFAULT '[]') STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_gate_until ON perdure_gate (until);
 
@@ -128,17 +128,6 @@ CREATE TABLE perdure_gate_place (
 CREATE INDEX perdure_gate_place_at ON perdure_gate_place (key, at);
 
 CREATE INDEX perdure_gate_place_until ON perdure_gate_place (until);
-
-CREATE TABLE perdure_gate_start (
-    key TEXT NOT NULL,
-    at INTEGER NOT NULL,
-    job_id TEXT NOT NULL,
-    token INTEGER NOT NULL,
-    until INTEGER NOT NULL,
-    PRIMARY KEY (key, at, job_id, token)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX perdure_gate_start_until ON perdure_gate_start (until);
 
 CREATE TABLE perdure_gate_wait (
     turn INTEGER PRIMARY KEY,
@@ -168,7 +157,7 @@ CREATE TABLE perdure_job (
     tags TEXT,
     meta TEXT,
     turn INTEGER NOT NULL
-, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_leader (
     name TEXT PRIMARY KEY,
@@ -227,6 +216,8 @@ CREATE TABLE perdure_parked (
 CREATE INDEX perdure_parked_breaker ON perdure_parked (job_id) WHERE reason = 'circuit breaker open';
 
 CREATE INDEX perdure_parked_due ON perdure_parked (due_at) WHERE due_at IS NOT NULL;
+
+CREATE INDEX perdure_parked_key_held ON perdure_parked (since, job_id) WHERE reason = 'unique key held by another job';
 
 CREATE INDEX perdure_parked_on_hold ON perdure_parked (job_id) WHERE reason = 'on hold';
 

@@ -13,16 +13,23 @@ FROM (
 );
 
 -- name: ready_from_parked
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
 SELECT
-    parked.queue, job.priority, :turn + row.key, parked.job_id, parked.failures, parked.crashes,
-    min(parked.since, :now), :reason
+    parked.queue, job.priority, job.turn, parked.job_id, parked.failures, parked.crashes,
+    min(parked.since, :now), :reason, job.fair_key
 FROM json_each(:ids) AS row
 CROSS JOIN {parked} AS parked ON parked.job_id = row.value
 CROSS JOIN {job} AS job ON job.id = parked.job_id;
 
 -- name: note_turns
-UPDATE {job} SET turn = :turn + row.key FROM json_each(:ids) AS row WHERE {job}.id = row.value;
+-- Those that bear a fair key get theirs in another way.
+UPDATE {job} SET turn = :turn + row.key FROM json_each(:ids) AS row
+WHERE {job}.id = row.value AND {job}.fair_key IS NULL;
+
+-- name: fair_ones
+SELECT CAST(json_group_array(json_array(job.id, job.queue, job.priority, job.fair_key)) AS BLOB)
+FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value
+WHERE job.fair_key IS NOT NULL;
 
 -- name: leave_waiters
 DELETE FROM {waiter}
@@ -40,6 +47,30 @@ DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 -- It comes back by itself, so it waits for nothing else.
 UPDATE {parked} SET state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL
 WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: is_key_awaited
+SELECT EXISTS (SELECT 1 FROM {parked} WHERE reason = 'unique key held by another job');
+
+-- name: hasten
+-- The first of those that wait for each of these keys, as far as they are among the first in all.
+UPDATE {parked} SET due_at = :now
+WHERE
+    job_id IN (
+        SELECT job_id
+        FROM (
+            SELECT
+                parked.job_id,
+                row_number() OVER (PARTITION BY job.unique_key ORDER BY parked.since, parked.job_id) AS place
+            FROM (
+                SELECT job_id, since FROM {parked} WHERE reason = 'unique key held by another job'
+                ORDER BY since, job_id
+                LIMIT 1000
+            ) AS parked
+            CROSS JOIN {job} AS job ON job.id = parked.job_id
+            WHERE job.unique_key IN (SELECT value FROM json_each(:keys))
+        )
+        WHERE place = 1
+    );
 
 -- name: orphans
 SELECT

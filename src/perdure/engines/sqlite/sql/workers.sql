@@ -7,7 +7,7 @@ RETURNING id;
 UPDATE {worker} SET beat_at = :now WHERE id = :worker_id AND dead_at IS NULL;
 
 -- name: retire
-UPDATE {worker} SET dead_at = :now WHERE id = :worker_id AND dead_at IS NULL;
+UPDATE {worker} SET dead_at = :now, phase = 'closed' WHERE id = :worker_id AND dead_at IS NULL;
 
 -- name: cancel_requests
 SELECT job_id, token, cancel_why, 0 FROM {lease} WHERE worker_id = :worker_id AND cancel_at IS NOT NULL

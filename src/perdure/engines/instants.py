@@ -1,4 +1,4 @@
-"""Times as this engine keeps them: whole microseconds since 1970, in UTC."""
+"""Times as whole microseconds since 1970, in UTC: what SQLite keeps, and the starts of rates on both engines."""
 
 from __future__ import annotations
 

@@ -1,0 +1,26 @@
+-- name: spending
+-- What was spent under each name within each window, by their places in the lists; and the estimates of those who ask.
+SELECT w.place, s.total, NULL::timestamptz AS at, NULL AS name, NULL AS job_id
+FROM unnest(%(names)s::text[], %(sinces)s::timestamptz[]) WITH ORDINALITY AS w (name, since, place)
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(amount), 0) AS total FROM {spend} WHERE name = w.name AND at > w.since OFFSET 0
+) s
+UNION ALL
+SELECT NULL, s.amount, s.at, s.name, s.job_id::text
+FROM unnest(%(asked)s::text[], %(askers)s::uuid[]) AS a (name, job_id)
+CROSS JOIN LATERAL (
+    SELECT name, at, amount, job_id FROM {spend} WHERE name = a.name AND job_id = a.job_id AND is_estimate OFFSET 0
+) s;
+
+-- name: oldest
+SELECT at, amount, job_id::text, is_estimate FROM {spend}
+WHERE name = %(name)s::text AND at > %(since)s::timestamptz ORDER BY at LIMIT %(most)s::int;
+
+-- name: under_way
+-- Along the leases, which are few; estimates stay where a handler never says what it has spent.
+SELECT coalesce(sum(s.amount), 0)
+FROM {lease} l
+CROSS JOIN LATERAL (
+    SELECT amount FROM {spend} WHERE name = %(name)s::text AND job_id = l.job_id AND is_estimate OFFSET 0
+) s
+WHERE l.job_id <> ALL (%(askers)s::uuid[]);

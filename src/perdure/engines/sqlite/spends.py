@@ -1,0 +1,49 @@
+"""What was spent under budgets: summed in the database, and read row by row only where a batch may not fit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
+from perdure.engines.gate_needs import Funds
+from perdure.engines.instants import from_micros, span
+from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.transaction import Transaction
+
+
+class Spends:
+    """Reads budgets, inside a transaction of the writer."""
+
+    def __init__(self, database: Database) -> None:
+        self._sql = database.statements("spends.sql")
+
+    def load(self, transaction: Transaction, funds: dict[str, Funds]) -> dict[str, Spending]:
+        """What a batch must know of each budget that it asks for."""
+        return {name: self._spending(transaction, name, each) for name, each in funds.items()}
+
+    def _spending(self, transaction: Transaction, name: str, funds: Funds) -> Spending:
+        sinces = [(name, transaction.now - span(window)) for window in funds.limits]
+        sums = self._rows(transaction, "totals", {"rows": to_document(sinces)})
+        totals = dict(zip(funds.limits, sums, strict=True))
+        asked = {"name": name, "askers": to_document(funds.askers)}
+        estimates = _spends(name, self._rows(transaction, "estimates", asked))
+        tight = funds.tight(totals)
+        if not tight:
+            return Spending(totals=totals, estimates=estimates)
+        ((under_way,),) = transaction.run(self._sql["under_way"], asked)
+        oldest = {window: self._oldest(transaction, name, window) for window in tight}
+        return Spending(totals=totals, estimates=estimates, oldest=oldest, under_way=under_way)
+
+    def _oldest(self, transaction: Transaction, name: str, window: timedelta) -> list[Spend]:
+        asked = {"name": name, "since": transaction.now - span(window), "most": OLDEST_SEEN}
+        return _spends(name, self._rows(transaction, "oldest", asked))
+
+    def _rows(self, transaction: Transaction, statement: str, params: dict[str, Any]) -> list[Any]:
+        ((document,),) = transaction.run(self._sql[statement], params)
+        return from_document(document)
+
+
+def _spends(name: str, rows: list[Any]) -> list[Spend]:
+    return [Spend(name, from_micros(at), amount, job_id, bool(is_guess)) for at, amount, job_id, is_guess in rows]

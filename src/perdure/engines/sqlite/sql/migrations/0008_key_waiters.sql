@@ -1,0 +1,4 @@
+-- release: 1
+-- Jobs that wait for a unique key, oldest first, so that one is found when the key is free.
+
+CREATE INDEX {parked_key_held} ON {parked} (since, job_id) WHERE reason = 'unique key held by another job';
