@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perdure.calls import RESULTS, Call, check_child, plan_job, planned_after
+from perdure.calls import RESULTS, Call, check_child, check_own, plan_job, planned_after
 from perdure.domain.child_ids import MOST_CHILDREN
 from perdure.domain.job import NewJob
 from perdure.domain.plan import BATCH, planned
@@ -18,18 +18,18 @@ def batch_job(
     gateway: Gateway, calls: Iterable[Call[Any]], then: Call[Any] | None, name: str | None, queue: str
 ) -> NewJob:
     """The job that runs a batch; what cannot be meant is refused by name."""
+    if isinstance(calls, Call) or not isinstance(calls, Iterable):
+        raise ArgumentError("calls", f"must be a list of calls such as [job.call(1), job.call(2)], got {calls!r}")
     given = list(calls)
     if not given:
         raise ArgumentError("calls", "of a batch are none: give at least one")
     if len(given) > MOST_CHILDREN:
         raise ArgumentError("calls", f"of a batch are {len(given):,}, {MOST_CHILDREN:,} are allowed")
-    for call in (*given, *(() if then is None else (then,))):
-        if not isinstance(call, Call):
-            raise ArgumentError("calls", f"must be calls such as job.call(1), got {call!r}")
-        if call.kind.name not in gateway.kinds:
-            raise ArgumentError("calls", f"hold {call.kind.name}, which another app declares: nobody would run it")
     for call in given:
+        check_own("calls", call, gateway)
         check_child(call)
+    if then is not None:
+        check_own("then", then, gateway)
     return plan_job(
         gateway,
         BATCH,

@@ -14,6 +14,7 @@ from perdure.gateway import Gateway
 from perdure.handle import Handle
 from perdure.kinds.encoding import encode
 from perdure.kinds.kind import Kind
+from perdure.options import checked_name
 
 R_co = TypeVar("R_co", covariant=True)
 N = TypeVar("N")
@@ -35,7 +36,7 @@ class Call(Struct, Generic[R_co], frozen=True):
     gateway: Gateway
     lacks: str | None = None
 
-    def __or__(self, then: Call[N]) -> Chain[N]:
+    def __or__(self, then: Call[N] | Chain[N]) -> Chain[N]:
         return Chain((self,)) | then
 
 
@@ -44,7 +45,9 @@ class Chain(Struct, Generic[R_co], frozen=True):
 
     calls: tuple[Call[Any], ...]
 
-    def __or__(self, then: Call[N]) -> Chain[N]:
+    def __or__(self, then: Call[N] | Chain[N]) -> Chain[N]:
+        if isinstance(then, Chain):
+            return Chain((*self.calls, *then.calls))
         if not isinstance(then, Call):
             raise ArgumentError("chain", f"goes on with a call such as job.call(1) or job.after(), got {then!r}")
         return Chain((*self.calls, then))
@@ -69,9 +72,19 @@ class Chain(Struct, Generic[R_co], frozen=True):
         return self.calls[0].gateway
 
     def _job(self, queue: str) -> NewJob:
+        for call in self.calls:
+            check_own("chain", call, self._gateway)
         check_child(self.calls[0])
         stages = [planned(self.calls[0].job), *(planned_after(call, RESULT) for call in self.calls[1:])]
         return plan_job(self._gateway, CHAIN, queue, stages=stages)
+
+
+def check_own(field: str, call: object, gateway: Gateway) -> None:
+    """Refuse what is no call, or a call that only another app's workers could run."""
+    if not isinstance(call, Call):
+        raise ArgumentError(field, f"must be calls such as job.call(1), got {call!r}")
+    if call.kind.name not in gateway.kinds:
+        raise ArgumentError(field, f"must not hold {call.kind.name}, which another app declares: nobody would run it")
 
 
 def check_child(call: Call[Any]) -> None:
@@ -102,7 +115,7 @@ def planned_after(call: Call[Any], name: str) -> Planned:
 
 def plan_job(gateway: Gateway, kind: str, queue: str, **arguments: Any) -> NewJob:
     """The job of ours that carries out a plan."""
-    gateway.check_queue(queue)
+    gateway.check_queue(checked_name("queue", queue))
     document = encode(arguments)
     if len(document) > LONGEST_PLAN:
         raise ArgumentError(

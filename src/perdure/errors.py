@@ -3,7 +3,7 @@
 PerdureError
 ├── ArgumentError          a value handed in by the caller is wrong; `field` names it
 │   ├── PayloadError       the arguments of a job do not fit its handler, cannot be encoded, or are too large
-│   │   └── StepError      a step's result cannot be kept, or what is kept no longer fits the handler; never retried
+│   │   └── StepError      a step cannot be kept as it is, or what is kept no longer fits the handler; never retried
 │   └── SettingsError      a setting is wrong or contradicts another
 ├── DuplicateJobError      unique key held, and the caller asked for on_conflict="reject"
 ├── NotFoundError          no such job, kind or queue
@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 _TOLD = 3  # children by name in one message
+_OF_ITS_OWN = "its own children failed: "
 
 
 class PerdureError(Exception):
@@ -46,7 +47,7 @@ class PayloadError(ArgumentError):
 
 
 class StepError(PayloadError):
-    """What a step returned cannot be kept, or what is kept no longer fits the handler: trying again cannot mend it."""
+    """A step cannot be kept as it is, or what is kept no longer fits the handler: trying again cannot mend it."""
 
     def __init__(self, step: str, problem: str) -> None:
         super().__init__(f"step {step}", problem)
@@ -121,9 +122,19 @@ class ChildrenTimeout(ChildrenFailed):
 
 
 def _told(failed: tuple[FailedChild, ...]) -> str:
-    told = "; ".join(f"job {c.job_id} is {c.state}{f': {c.error}' if c.error else ''}" for c in failed[:_TOLD])
+    told = "; ".join(
+        f"job {c.job_id} is {c.state}{f': {_at_heart(c.error)}' if c.error else ''}" for c in failed[:_TOLD]
+    )
     more = f"; and {len(failed) - _TOLD} more" if len(failed) > _TOLD else ""
     return f": {told}{more}" if told else ""
+
+
+def _at_heart(error: str) -> str:
+    """The error of a child; if it is that of its own children, the one at the end of the line, however long that is."""
+    if not error.startswith("perdure.Children"):
+        return error
+    before, found, heart = error.partition(_OF_ITS_OWN)
+    return f"{_OF_ITS_OWN}{heart if found else before.partition(' failed: ')[2] or before}"
 
 
 class ConflictError(PerdureError):

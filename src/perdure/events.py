@@ -459,6 +459,18 @@ class FamilyRecovered(Event, frozen=True):
     because: str
 
 
+class StepGivenUp(Event, frozen=True):
+    """An optional step has failed for good: it yields None, and its job, if it succeeds, does so with a warning."""
+
+    sentence: ClassVar[str] = "optional step given up"
+    level: ClassVar[str] = "warning"
+    job_id: str
+    kind: str
+    step: str
+    tries: int
+    error: str
+
+
 class FamilyRefused(Event, frozen=True):
     """A job that has lost its claim wanted to spawn children; none was stored."""
 
@@ -471,7 +483,10 @@ class FamilyRefused(Event, frozen=True):
 
 
 class BreakerOpened(Event, frozen=True):
-    """An outside system is left alone: too many jobs have failed at it, or a trial has."""
+    """An outside system is left alone: too many jobs have failed at it, or a trial has; or somebody wants it so.
+
+    What was done by hand each worker tells that meets the breaker.
+    """
 
     sentence: ClassVar[str] = "breaker open"
     level: ClassVar[str] = "warning"
@@ -493,6 +508,29 @@ class BreakerClosed(Event, frozen=True):
     sentence: ClassVar[str] = "breaker closed"
     breaker: str
     because: str
+
+
+class JobsPaused(Event, frozen=True):
+    """A worker has heard that an operator holds jobs back: of a queue, of a kind, or with certain arguments."""
+
+    sentence: ClassVar[str] = "jobs paused by an operator"
+    level: ClassVar[str] = "warning"
+    pause: str
+    queue: str | None
+    kind: str | None
+    args: str | None
+    until: str | None
+    by: str
+    because: str
+
+
+class JobsResumed(Event, frozen=True):
+    """A worker has heard that a pause is over."""
+
+    sentence: ClassVar[str] = "pause over"
+    pause: str
+    queue: str | None
+    kind: str | None
 
 
 class GateNearlyFull(Event, frozen=True):

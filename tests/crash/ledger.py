@@ -83,8 +83,8 @@ class Book:
                 self.opened[int(pid)] = name
             case ["lost", _]:
                 self.lost_workers += 1
-            case ["trouble", what]:
-                self.troubles[what] += 1
+            case ["trouble", *what]:
+                self.troubles[" ".join(what)] += 1
             case ["ran", _, _, _]:
                 pass  # a scheduled job: read by its own test
             case _:

@@ -204,10 +204,34 @@ async def test_what_cannot_be_meant_is_refused_by_name(app: App, jobs: Jobs) -> 
         jobs.add.after()  # type: ignore[call-arg] # that is the point
     with pytest.raises(ArgumentError, match="unique of measure cannot be kept"):
         await app.batch([jobs.measure.using(unique=Unique(by="text")).call("one")])
-    with pytest.raises(ArgumentError, match="calls hold measure, which another app"):
-        await App("sqlite:///never-opened.db").batch([other.measure.call("one")])
+    stranger = App("sqlite:///never-opened.db")
+    with pytest.raises(ArgumentError, match="calls must not hold measure, which another app"):
+        await stranger.batch([other.measure.call("one")])
+
+    @stranger.job
+    async def strange() -> None: ...
+
+    with pytest.raises(ArgumentError, match="then must not hold strange, which another app"):
+        await app.batch([jobs.measure.call("one")], then=strange.call())
+    with pytest.raises(ArgumentError, match="chain must not hold strange, which another app"):
+        await (jobs.measure.call("one") | strange.call()).enqueue()
+    nonsense: Any
+    for nonsense in (jobs.measure.call("one"), 5, None):
+        with pytest.raises(ArgumentError, match="calls must be a list of calls"):
+            await app.batch(nonsense)
+    nonsense = "report"
+    with pytest.raises(ArgumentError, match=r"then must be calls such as job.call\(1\), got 'report'"):
+        await app.batch([jobs.measure.call("one")], then=nonsense)
+    with pytest.raises(ArgumentError, match="queue must be 1 to"):
+        await app.batch([jobs.measure.call("one")], queue="")
     with pytest.raises(ArgumentError, match="chain goes on with a call"):
         jobs.measure.call("one") | "two"  # type: ignore[operator] # that is the point
+
+
+async def test_chains_are_joined_to_chains(app: App, jobs: Jobs) -> None:
+    tail = jobs.add.after(1) | jobs.add.after(2)
+    assert [call.kind.name for call in (jobs.measure.call("a") | tail).calls] == ["measure", "add", "add"]
+    assert (jobs.measure.call("a") | jobs.add.after(0) | tail).calls[-2:] == tail.calls
 
 
 async def test_the_queue_of_a_chain_is_one_of_the_apps() -> None:

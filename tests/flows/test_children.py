@@ -402,4 +402,43 @@ async def test_a_cycle_of_parents_ends(store: Store, app: App, monkeypatch: pyte
         assert (await seen(store, job_id)).state is JobState.SUCCEEDED
         dead = await store.jobs(JobFilter(states=frozenset({JobState.DEAD})), Page())
     assert [view.args for view in dead] == ['{"depth":5}']
-    assert "would be generation 6: a cycle of parents? 5 are allowed" in (dead[0].last_error or "")
+    assert "children of generation 6, 5 are allowed: a cycle of parents?" in (dead[0].last_error or "")
+    assert dead[0].reason == "permanent failure"
+
+
+async def test_the_error_at_the_end_of_a_line_of_parents_is_told_by_the_first(store: Store, app: App) -> None:
+    @app.job(retry=ONCE)
+    async def line(ctx: Context, left: int) -> None:
+        if not left:
+            raise ValueError("the root of it")
+        await ctx.gather([line.call(left - 1)])
+
+    job_id = await put(store, line.call(4))
+    async with at_work(store, app):
+        error = (await seen(store, job_id)).last_error or ""
+    assert error.count("ChildrenFailed") == 1
+    assert error.count("its own children failed") == 1
+    assert error.endswith("is dead: ValueError: the root of it")
+
+
+async def test_other_kinds_than_before_are_refused_while_the_children_still_run(
+    store: Store, app: App, gate: Gate
+) -> None:
+    child, is_changed = gated(app, gate), list[bool]()
+
+    @app.job
+    async def other(number: int) -> int:
+        return number
+
+    @app.job(retry=ONCE)
+    async def parent(ctx: Context) -> list[int]:
+        return await ctx.gather([child.call(1), other.call(2) if is_changed else child.call(2)])
+
+    job_id = await put(store, parent.call())
+    async with at_work(store, app):
+        await seen(store, job_id, JobState.WAITING)
+        is_changed.append(True)
+        await store.run_now(only(job_id), "test", 1)
+        view = await seen(store, job_id)
+    assert view.state is JobState.DEAD
+    assert "spawned child as number 1 and is now asked for other" in (view.last_error or "")

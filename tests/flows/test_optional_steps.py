@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perdure import App, Backoff, Context, Jitter, JobState, Permanent, Retry, SyncContext
+from perdure.events import Event, StepGivenUp
 from perdure.testing import Sandbox
 
 TWICE = Retry(attempts=2, backoff=Backoff.fixed("1m"), jitter=Jitter.none())
@@ -113,3 +114,36 @@ async def test_e4_a_step_that_is_no_longer_optional_says_so(app: App, box: Sandb
     view = await box.job(handle)
     assert view.state is JobState.DEAD
     assert "step screenshots was optional when it gave up (OSError: no picture of desktop)" in (view.last_error or "")
+
+
+async def test_e4_the_log_tells_of_a_step_that_was_given_up_once(app: App, box: Sandbox) -> None:
+    told: list[Event] = []
+    app.subscribe(told.append)
+    camera = Camera(broken=True)
+
+    @app.job
+    async def audit(ctx: Context) -> None:
+        await ctx.step("screenshots", camera.shoot, "desktop", optional=True, retry=TWICE)
+        await ctx.sleep("1h")
+
+    handle = await audit.enqueue()
+    await box.drain(travel=True)
+    given_up = StepGivenUp(handle.id, "audit", "screenshots", 2, "OSError: no picture of desktop")
+    assert [event for event in told if isinstance(event, StepGivenUp)] == [given_up]
+
+
+async def test_a_step_that_waits_is_an_error_of_the_program_and_no_warning(app: App, box: Sandbox) -> None:
+    """Whoever made it optional did not mean that."""
+
+    @app.job
+    async def nest(ctx: Context) -> None:
+        async def outer() -> None:
+            await ctx.sleep("1h")
+
+        await ctx.step("outer", outer, optional=True, retry=TWICE)
+
+    handle = await nest.enqueue()
+    await box.drain()
+    view = await box.job(handle)
+    assert (view.state, view.failures) == (JobState.DEAD, 1)
+    assert "step outer holds ctx.sleep" in (view.last_error or "")

@@ -265,6 +265,7 @@ async def test_c8_a_quorum_is_enough_and_the_rest_is_cancelled_when_the_parent_i
     job_id = await put(store, parent.call())
     async with at_work(store, app) as shift:
         await until(lambda: len(gate.runs) == 3)
+        await seen(store, job_id, JobState.WAITING)
         gate.tell(3)
         await seen(store, (await child_of(store, job_id, 2)).id)
         assert (await show(store, job_id)).state is JobState.WAITING
@@ -278,3 +279,20 @@ async def test_c8_a_quorum_is_enough_and_the_rest_is_cancelled_when_the_parent_i
     assert late.state is JobState.CANCELLED
     assert (await child_of(store, job_id, 1)).state is JobState.CANCELLED
     assert late.reason == "cancelled: parent job completed"
+
+
+async def test_c5_a_parent_that_gathers_for_the_first_time_has_not_come_back(
+    store: Store, app: App, gate: Gate
+) -> None:
+    child = gated(app, gate)
+
+    @app.job
+    async def parent(ctx: Context) -> list[int]:
+        return await ctx.gather(await ctx.spawn([child.call(1)]))
+
+    job_id = await put(store, parent.call())
+    async with at_work(store, app) as shift:
+        await seen(store, job_id, JobState.WAITING)
+        gate.tell(1)
+        assert (await seen(store, job_id)).result == "[10]"
+    assert shift.told(FamilyRecovered) == []

@@ -273,10 +273,11 @@ async def test_a_sync_handler_polls_as_well(app: App, box: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"within": "0s"}, "retry.within"),
+        ({"within": "0s"}, "within"),
         ({"within": "soon"}, "within"),
         ({"then": "stop"}, "then"),
-        ({"every": 5}, "retry.backoff"),
+        ({"every": 5}, "every"),
+        ({"jitter": 0.2}, "jitter"),
         ({"deadline": datetime(2026, 1, 1)}, "deadline"),  # noqa: DTZ001 - that is what is refused
     ],
 )

@@ -423,47 +423,6 @@ async def test_a_changed_handler_that_meets_old_steps_is_told_which_step_differs
     assert gone.warnings == ("kept steps were not asked for (was the handler changed?): load",)
 
 
-@pytest.mark.parametrize("name", ["", " ", "a#2", "a\nb", "x" * 201, 7])
-async def test_a_name_that_cannot_be_kept_is_refused(app: App, box: Sandbox, name: Any) -> None:
-    @app.job(retry=Retry.none())
-    async def read(ctx: Context) -> None:
-        await ctx.step(name, len, "abc")
-
-    handle = await read.enqueue()
-    await box.drain()
-    assert (await box.job(handle)).last_error.startswith("perdure.ArgumentError: name must")  # type: ignore[union-attr]
-
-
-async def test_nothing_that_is_kept_can_be_called_inside_a_step(app: App, box: Sandbox) -> None:
-    @app.job
-    async def nest(ctx: Context) -> None:
-        async def inside() -> list[str]:
-            return [refusal_of(call) for call in calls]
-
-        def in_a_thread() -> list[str]:
-            return [refusal_of(call) for call in calls]
-
-        calls = [
-            lambda: ctx.step("inner", len, "abc"),
-            lambda: ctx.sleep("1h"),
-            lambda: ctx.wait_for("event"),
-            lambda: ctx.poll("inner", len, "abc"),
-            lambda: ctx.approval("inner"),
-        ]
-        told = [
-            "ctx.step inside step 'x': a step cannot hold another one",
-            "ctx.sleep inside step 'x': waits belong to the handler itself",
-            "ctx.wait_for inside step 'x': waits belong to the handler itself",
-            "ctx.poll inside step 'x': waits belong to the handler itself",
-            "ctx.approval inside step 'x': waits belong to the handler itself",
-        ]
-        assert await ctx.step("x", inside) == told
-        assert await ctx.step("y", in_a_thread) == [line.replace("'x'", "'y'") for line in told]
-
-    await nest.enqueue()
-    assert (await box.drain(raising=True)).succeeded == 1
-
-
 def refusal_of(call: Any) -> str:
     with pytest.raises(ConflictError) as refused:
         call()
@@ -484,6 +443,6 @@ async def test_g5_nothing_is_kept_apart_once_a_transaction_is_open(app: App, box
     assert (await box.drain(raising=True)).succeeded == 1
 
 
-async def test_an_isolated_handler_is_told_that_it_cannot_take_steps(store: Store) -> None:
+async def test_a_context_without_a_worker_cannot_take_steps(store: Store) -> None:
     context = Context(await start(store), StopFlag())
-    assert refusal_of(lambda: context.step("x", len, "abc")).endswith("it cannot be used with isolate=True")
+    assert refusal_of(lambda: context.step("x", len, "abc")).endswith("ctx.step() needs a worker")

@@ -10,7 +10,18 @@ import pytest
 from tests.support.jobs import enqueue, show
 from tests.support.working import at_work, seen
 
-from perdure import App, Approval, ConflictError, Context, EventTimeout, JobState, NotFoundError, Retry, SyncContext
+from perdure import (
+    App,
+    Approval,
+    ArgumentError,
+    ConflictError,
+    Context,
+    EventTimeout,
+    JobState,
+    NotFoundError,
+    Retry,
+    SyncContext,
+)
 from perdure.clock import ManualClock
 from perdure.domain.ids import JobId
 from perdure.domain.states import Reason
@@ -345,3 +356,27 @@ async def test_an_event_name_that_cannot_be_kept_is_refused(app: App, box: Sandb
     handle = await ship.enqueue()
     await box.drain()
     assert (await box.job(handle)).state is JobState.DEAD
+
+
+async def test_an_answer_cannot_be_emitted_like_any_event(app: App, box: Sandbox) -> None:
+    """It would say who gave it, and nobody has."""
+
+    @app.job
+    async def ship(ctx: Context) -> bool:
+        return (await ctx.approval("ship")).approved
+
+    handle = await ship.enqueue()
+    await box.drain()
+    with pytest.raises(ArgumentError, match=r"desk\.answer, or `perdure approve`"):
+        await app.emit(f"approval:{handle.id}:ship", {"approved": True, "by": "boss"})
+    assert (await box.job(handle)).state is JobState.WAITING
+
+
+async def test_an_event_that_cannot_be_waited_for_is_called_one(app: App, box: Sandbox) -> None:
+    @app.job(retry=Retry.none())
+    async def ship(ctx: Context) -> None:
+        await ctx.wait_for("paid#2")
+
+    handle = await ship.enqueue()
+    await box.drain()
+    assert "event must not hold '#'" in ((await box.job(handle)).last_error or "")

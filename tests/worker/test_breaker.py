@@ -173,7 +173,7 @@ async def test_a_breaker_that_is_opened_by_hand_is_closed_by_hand(store: Store, 
     system = System()
     system.error = None
     app = system.app(Breaker("digicert"))
-    async with at_work(store, app, **PATIENT):
+    async with at_work(store, app, **PATIENT) as shift:
         await seen(store, await enqueue(store), JobState.SUCCEEDED)
         await Desk(store, "ops").holds.open_breaker("digicert", why="maintenance")
         job_id = await enqueue(store)
@@ -184,6 +184,22 @@ async def test_a_breaker_that_is_opened_by_hand_is_closed_by_hand(store: Store, 
         await Desk(store, "ops").holds.close_breaker("digicert")
         assert costs([await seen(store, job_id, JobState.SUCCEEDED)]) == {(0, 0)}
     assert system.calls == 2
+    assert [event for event in shift.events if isinstance(event, BreakerOpened | BreakerClosed)] == [
+        BreakerOpened("digicert", None, "by ops: maintenance"),
+        BreakerClosed("digicert", "by ops"),
+    ]
+
+
+async def test_what_was_done_by_hand_before_is_told_only_if_it_still_holds(store: Store) -> None:
+    system = System()
+    system.error = None
+    app = system.app(Breaker("digicert"))
+    holds = Desk(store, "ops").holds
+    await holds.open_breaker("digicert")
+    await holds.close_breaker("digicert")
+    async with at_work(store, app, **PATIENT) as shift:
+        await seen(store, await enqueue(store), JobState.SUCCEEDED)
+    assert not [event for event in shift.events if isinstance(event, BreakerOpened | BreakerClosed)]
 
 
 async def held_again(store: Store, clock: ManualClock) -> bool:

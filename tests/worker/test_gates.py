@@ -16,14 +16,15 @@ from tests.support.waiting import until
 from tests.support.working import at_work, found, seen
 
 from perdure import App, ArgumentError, Budget, Concurrency, Context, JobState, JobView, Rate, Retry, SettingsError
-from perdure.clock import ManualClock
-from perdure.domain.gate import GateRequest, Held
+from perdure.clock import ManualClock, SystemClock
+from perdure.domain.gate import GateRequest, Held, NearLimit
 from perdure.domain.ids import JobId
 from perdure.errors import StoreUnavailable
-from perdure.events import GateNearlyFull, JobDied, LoopFailed, StoreRecovered, StoreTrouble
+from perdure.events import Emitter, Event, GateNearlyFull, JobDied, LoopFailed, StoreRecovered, StoreTrouble
 from perdure.storage.gates import Gatekeeper
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
+from perdure.worker.near_limits import NearLimits
 
 UNUSED = "sqlite:///unused.db"
 
@@ -421,3 +422,11 @@ async def test_g8_a_sandbox_runs_all_that_share_a_slot() -> None:
             await call.enqueue(n)
         drained = await box.drain(concurrency=5)
     assert (drained.left, crowd.ran["all"], crowd.most["all"]) == (0, 5, 1)
+
+
+def test_e8_what_is_used_is_told_in_round_numbers() -> None:
+    """Eight times 0.1 is 0.7999999999999999."""
+    told, emitter = list[Event](), Emitter()
+    emitter.subscribe(told.append)
+    NearLimits(emitter, SystemClock()).tell([NearLimit("openai", sum([0.1] * 8), 1.0)])
+    assert told == [GateNearlyFull("openai", 0.8, 1.0)]

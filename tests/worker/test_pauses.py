@@ -14,6 +14,7 @@ from perdure import App, JobState
 from perdure.clock import ManualClock
 from perdure.domain.gate import Pause
 from perdure.errors import StoreUnavailable
+from perdure.events import JobsPaused, JobsResumed
 from perdure.operate.desk import Desk
 from perdure.operate.holds import Holds
 from perdure.storage.port import Store
@@ -163,3 +164,20 @@ async def test_a_sandbox_heeds_pauses() -> None:
         await operator.resume(kind="wave")
         await box.drain()
     assert sorted(ran) == ["Ada", "Ada", "Eve", "Eve"]
+
+
+async def test_a_worker_tells_of_pauses_and_of_their_end(store: Store, clock: ManualClock) -> None:
+    """Who reads the log of a worker that does nothing finds out why."""
+    app, _ = shop()
+    before = await holds(store).pause(queue="mail")
+    clock.move(SECOND)
+    async with at_work(store, app) as shift:
+        pause = await holds(store).pause(kind="greet", args={"name": "Ada"}, why="wrong names")
+        await heard(shift, 2)
+        await store.resume([pause.id], "ops")
+        await heard(shift, 1)
+    assert [event for event in shift.events if isinstance(event, JobsPaused | JobsResumed)] == [
+        JobsPaused(before.id, "mail", None, None, None, "ops", ""),
+        JobsPaused(pause.id, None, "greet", '{"name":"Ada"}', None, "ops", "wrong names"),
+        JobsResumed(pause.id, None, "greet"),
+    ]

@@ -67,19 +67,22 @@ async def settled(step: FamilyStep) -> list[Child]:
     if view is None:
         await step.wait()
     done = step.record.state is StepState.DONE
-    if not (done or view.is_settled or step.is_late):
+    is_waiting = not (done or view.is_settled or step.is_late)
+    if is_waiting and not step.is_back:
         await step.stay()
     children = await step.children(view.total)
     if children is None:
         await step.begin_again("its children cannot be read")
         await step.wait()
+    if is_waiting:
+        await step.stay()
     if done:
         return await _as_kept(step, children)
     if _is_short(step.order, children):
         counted, children = children, await as_they_stand(step.journal, children)
         if _is_short(step.order, children) and _is_any_revived(counted, children):
             await step.look_again(LOOK_EVERY)
-    await step.tell(_settlement(step, view, children))
+    await step.journal.tell(_settlement(step, view, children))
     if _is_short(step.order, children):
         raise _failure(step, view, children)
     await step.finish(_kept(children))

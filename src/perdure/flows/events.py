@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perdure.domain.approval import refuse_answer
 from perdure.errors import PayloadError
 from perdure.flows.journal import checked_name
 from perdure.kinds.encoding import encode
@@ -12,6 +13,7 @@ from perdure.kinds.encoding import encode
 def event_payload(event: str, payload: Any, limit: int) -> str | None:
     """The JSON of an event's payload; a name or a payload that cannot be kept is refused."""
     checked_name("event", event)
+    refuse_answer(event)
     if payload is None:
         return None
     try:

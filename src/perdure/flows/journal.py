@@ -32,6 +32,7 @@ from perdure.domain.flow import Progress, StepKind, StepRecord, StepWrite
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Parked
 from perdure.errors import ArgumentError, ConflictError, StepError
+from perdure.events import Event
 from perdure.flows.park import Park, merged
 from perdure.flows.recorder import Recorder
 from perdure.lifecycle.crossing import result_of
@@ -106,6 +107,7 @@ class Journal:
         self.is_heard = False  # its progress is to be written, and the recorder knows
         self._started = started
         self._names: Counter[str] = Counter()
+        self._named: dict[str, str] = {}
         self._records: dict[str, StepRecord] | None = None
         self._asked: set[str] = set()
         self._warnings: dict[str, str] = {}
@@ -119,19 +121,21 @@ class Journal:
         """The database's clock: as of the claim, plus the time measured here."""
         return self.claim.claimed_at + timedelta(seconds=self.recorder.clock.monotonic() - self._started)
 
-    def key(self, name: str, call: str, *, prefix: str = "") -> str:
+    def key(self, name: str, call: str, *, prefix: str = "", field: str = "name") -> str:
         """The key of the next step of this name: `fetch`, then `fetch#2`; refused inside the function of a step.
 
-        `call` is what the handler has written, for the message.
+        `call` is what the handler has written, and `field` what it calls the name, for the message.
         """
         if (inside := INSIDE.get()) is not None:
             what = "a step cannot hold another one" if call == "ctx.step" else "waits belong to the handler itself"
-            raise ConflictError(f"{call} inside step {inside!r}: {what}")
-        checked_name("name", name)
+            raise StepError(inside, f"holds {call}, and {what}: write it before or after that step")
+        checked_name(field, name)
         name = prefix + name
         self._names[name] += 1
         used = self._names[name]
-        return name if used == 1 else f"{name}#{used}"
+        key = name if used == 1 else f"{name}#{used}"
+        self._named[key] = call
+        return key
 
     @asynccontextmanager
     async def busy(self) -> AsyncIterator[None]:
@@ -179,6 +183,13 @@ class Journal:
         """Ask the store something that is safe to be asked twice, patiently while it is away."""
         return await self.reach(self.recorder.ask(what, call))
 
+    async def tell(self, event: Event) -> None:
+        """Tell who listens, from the worker's own event loop."""
+        await self.reach(self._tell(event))
+
+    async def _tell(self, event: Event) -> None:
+        self.recorder.emitter.emit(event)
+
     async def reach(self, coroutine: Coroutine[Any, Any, Result], *, to_the_end: bool = False) -> Result:
         """Run a coroutine on the worker's event loop, from wherever the handler is."""
         if not self.blocking:
@@ -225,12 +236,13 @@ class Journal:
         self._warnings[key] = warning
 
     def warnings(self) -> tuple[str, ...]:
-        """What is to be said about a job whose handler has returned: steps that were given up, or not asked for."""
-        unasked = [key for key in self._records or {} if key not in self._asked]
-        if not unasked:
-            return tuple(self._warnings.values())
-        told = f"kept steps were not asked for (was the handler changed?): {', '.join(unasked)}"
-        return (*self._warnings.values(), told)
+        """What is to be said about a job whose handler has returned: steps given up, not asked for, or never begun."""
+        told, kept = list(self._warnings.values()), self._records or {}
+        if unasked := [key for key in kept if key not in self._asked]:
+            told.append(f"kept steps were not asked for (was the handler changed?): {', '.join(unasked)}")
+        if never := [f"{call} of {key}" for key, call in self._named.items() if key not in self._asked | kept.keys()]:
+            told.append(f"never begun (is an `await` missing?): {', '.join(never)}")
+        return tuple(told)
 
     def show(self, current: float, total: float | None, note: str | None) -> None:
         """Show how far the attempt is: only remembered here, and written soon."""

@@ -65,7 +65,14 @@ class Plan:
         deadline: Duration | datetime | None = None,
         then: Then | str = Then.ROUND,
     ) -> None:
-        self._retry = Retry(attempts=None, backoff=every, jitter=jitter, within=parse_duration("within", within))
+        if not isinstance(every, Backoff):
+            raise ArgumentError("every", f'must be a Backoff such as Backoff.table("5s", "15s"), got {every!r}')
+        if not isinstance(jitter, Jitter):
+            raise ArgumentError("jitter", f"must be a Jitter such as Jitter.ratio(0.2), got {jitter!r}")
+        span = parse_duration("within", within)
+        if not span:
+            raise ArgumentError("within", "must leave time for a round of polls, got 0s")
+        self._retry = Retry(attempts=None, backoff=every, jitter=jitter, within=span)
         self._rest = None if rest is None else parse_duration("rest", rest)
         if isinstance(deadline, datetime) and deadline.tzinfo is None:
             raise ArgumentError("deadline", f"must say its time zone, got {deadline!r}; use datetime.now(UTC) + …")

@@ -20,8 +20,8 @@ from perdure.domain.flow import Child, FamilyView, NewFamily, StepKind, StepReco
 from perdure.domain.ids import JobId
 from perdure.domain.outcome import Parked
 from perdure.domain.states import Reason
-from perdure.errors import ArgumentError, ConflictError, StepError
-from perdure.events import Event, FamilyRecovered, FamilyRefused, FamilySpawned
+from perdure.errors import ConflictError, StepError
+from perdure.events import FamilyRecovered, FamilyRefused, FamilySpawned
 from perdure.flows.family import Order
 from perdure.flows.journal import Journal
 from perdure.storage.port import Store
@@ -35,6 +35,7 @@ class FamilyStep:
     """The step of one family. `given` is the family's own key if another step has spawned it."""
 
     record: StepRecord
+    is_back: bool  # an earlier attempt has begun it
 
     def __init__(self, journal: Journal, key: str, order: Order, given: str | None = None) -> None:
         self.journal = journal
@@ -52,6 +53,7 @@ class FamilyStep:
         """Find the family; None: there was none, and it is spawned now."""
         found = await self.journal.find(self._key, StepKind.FAMILY)
         self.record = found or self._new_record()
+        self.is_back = found is not None
         if found is None:
             if self._given is None:
                 await self._spawn()
@@ -79,14 +81,15 @@ class FamilyStep:
         """Spawn the children anew, as nothing can be made of those that an earlier attempt has spawned."""
         if self._given is not None or self.record.state is not StepState.BEGUN:
             raise StepError(self.family, f"cannot go on: {because}; enqueue the job anew")
-        await self.tell(self._decision("back to ingest", because))
+        await self.journal.tell(self._decision("back to ingest", because))
         self.record = replace(self.record, tries=self.record.tries + 1)
         await self._spawn()
         await self.journal.save(self.record)
 
     async def stay(self) -> NoReturn:
-        """Wait on for children that are there."""
-        await self.tell(self._decision("stays in aggregate", "its children are there"))
+        """Wait for children that are there; if it was waited for them before, that is a decision."""
+        if self.is_back:
+            await self.journal.tell(self._decision("stays in aggregate", "its children are there"))
         await self.wait()
 
     async def wait(self) -> NoReturn:
@@ -125,13 +128,6 @@ class FamilyStep:
         """Keep that this is done."""
         self.record = replace(self.record, state=StepState.DONE, result=result)
         await self.journal.save(self.record)
-
-    async def tell(self, event: Event) -> None:
-        """Tell who listens, from the worker's own event loop."""
-        await self.journal.reach(self._tell(event))
-
-    async def _tell(self, event: Event) -> None:
-        self.journal.recorder.emitter.emit(event)
 
     async def _page(self, first: int, store: Store) -> list[Child]:
         return await store.children(self._parent, self.family, first, _PAGE)
@@ -175,9 +171,10 @@ class FamilyStep:
         while ancestor is not None:
             depth += 1
             if depth > DEEPEST:
-                raise ArgumentError(
-                    "children",
-                    f"of job {self._parent} would be generation {depth}: a cycle of parents? {DEEPEST} are allowed",
+                raise StepError(
+                    self._key,
+                    f"would make children of generation {depth}, {DEEPEST} are allowed: a cycle of parents? Let the"
+                    " handler end the recursion, or enqueue what is to outlive it",
                 )
             ancestor = await self.journal.ask("look for ancestor", partial(_parent_of, ancestor))
 

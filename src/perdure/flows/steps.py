@@ -15,6 +15,7 @@ from perdure.domain.flow import StepKind, StepRecord, StepState
 from perdure.domain.outcome import Failed, Parked, Permanent
 from perdure.domain.states import Reason
 from perdure.errors import StepError
+from perdure.events import StepGivenUp
 from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.flows.results import read, reader, written
@@ -78,6 +79,9 @@ async def _tried(
             record, state=StepState.DONE, result=text, tries=record.tries + 1, due_at=None, note=record.note
         )
     await journal.save(record)
+    if record.state is StepState.GIVEN_UP:
+        claim = journal.claim
+        await journal.tell(StepGivenUp(claim.job_id, claim.kind, key, record.tries, record.note or ""))
     return record
 
 

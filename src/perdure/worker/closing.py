@@ -16,7 +16,7 @@ stop timeout that is shorter than the grace leaves less of the grace, but never 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -26,6 +26,7 @@ from perdure.lifecycle.loops import Loops
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
+from perdure.worker.freed_keys import FreedKeys
 from perdure.worker.gate_reports import GateReports
 from perdure.worker.gatekeeper import Gatekeeper
 from perdure.worker.quarantine import Quarantine
@@ -85,12 +86,13 @@ async def record_all(
         emitter.emit(RecordsLeft(name, acknowledger.backlog))
 
 
-async def settle_gates(reports: GateReports, deadline: float) -> None:
-    """Give the database until then to hear what is owed to gates; who is not woken looks again by itself."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout_at(deadline):
-            await reports.settle()
-    await reports.close()
+async def settle_reports(reports: Iterable[GateReports | FreedKeys], deadline: float) -> None:
+    """Give the database until then to hear what others wait for; who is not woken looks again by itself."""
+    for each in reports:
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await each.settle()
+        await each.close()
 
 
 async def end_loops(name: str, loops: Loops, emitter: Emitter, deadline: float) -> None:

@@ -10,19 +10,20 @@ Item = TypeVar("Item")
 
 
 class Collector(Generic[Item]):
-    """Hands on what it is given, at most `most` at a time and one batch after the other. `hand_on` must not raise."""
+    """Hands on what it is given, at most `most` at a time and `lanes` batches at once. `hand_on` must not raise."""
 
-    def __init__(self, hand_on: Callable[[list[Item]], Awaitable[None]], most: int) -> None:
+    def __init__(self, hand_on: Callable[[list[Item]], Awaitable[None]], most: int, lanes: int = 1) -> None:
         self._hand_on = hand_on
         self._most = most
+        self._lanes = lanes
         self._pending: list[Item] = []
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, items: Iterable[Item]) -> None:
         """Take charge of these."""
         self._pending += items
-        if self._task is None and self._pending:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        if self._pending and len(self._tasks) < self._lanes:
+            self._tasks.add(asyncio.get_running_loop().create_task(self._run()))
 
     def take_back(self) -> list[Item]:
         """What has not gone out yet: it never will."""
@@ -31,20 +32,21 @@ class Collector(Generic[Item]):
 
     async def settle(self) -> None:
         """Wait until everything was handed on."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
         """Hand on nothing more."""
         self._pending.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self) -> None:
         try:
             while self._pending:
                 batch, self._pending = self._pending[: self._most], self._pending[self._most :]
                 await self._hand_on(batch)
-        finally:
-            self._task = None
+        finally:  # in the same moment, so that whoever adds something later starts another
+            self._tasks.difference_update({asyncio.current_task()})

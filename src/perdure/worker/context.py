@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime
@@ -18,12 +17,13 @@ from perdure.domain.job import Claim
 from perdure.errors import ConflictError, PayloadError
 from perdure.flows.journal import Journal
 from perdure.kinds.encoding import from_plain
-from perdure.storage.port import EffectStore
+from perdure.policy.triage import Triage
 from perdure.worker.answers import Answer
 from perdure.worker.checkpoints import Checkpoints, cursor_text
 from perdure.worker.effects import AttemptEffects, EffectBlock
 from perdure.worker.family_calls import FamilyCalls
 from perdure.worker.lines import AttemptLines, Kept
+from perdure.worker.provisions import NO_PROVISIONS, Provisions
 from perdure.worker.spending import Expense, Spending, checked_amount
 from perdure.worker.stop_flag import StopFlag
 
@@ -33,38 +33,35 @@ if TYPE_CHECKING:
 Wanted = TypeVar("Wanted")
 
 _LOGGER: Final = "perdure.job"
+_NOTHING_SPENT: Final = frozenset[str | None]()
 
 
 class Context(FamilyCalls):
     """The attempt that is running now. Ask for it with a first parameter called `ctx` or typed `Context`."""
 
-    __slots__ = ("_checkpoints", "_claim", "_cursor", "_flag", "_open_lines", "_spending", "_spent", "_store")
+    __slots__ = ("_claim", "_cursor", "_flag", "_provisions", "_spent", "_started", "_triage")
 
     def __init__(
         self,
         claim: Claim,
         flag: StopFlag,
-        store: EffectStore | None = None,
-        checkpoints: Checkpoints | None = None,
-        open_journal: Callable[[], Journal] | None = None,
+        provisions: Provisions = NO_PROVISIONS,
         *,
-        spending: Spending | None = None,
-        open_lines: Callable[[], AttemptLines] | None = None,
+        started: float = 0.0,
+        triage: Triage | None = None,
         blocking: bool = False,
     ) -> None:
         self._claim = claim
         self._flag = flag
-        self._store = store
-        self._checkpoints = checkpoints
-        self._spending = spending
-        self._open_lines = open_lines
-        self.lines = None
-        self._spent: frozenset[str | None] = frozenset()
+        self._provisions = provisions
+        self._started = started
+        self._triage = triage
         self._blocking = blocking
         self._cursor = claim.cursor
-        self._open_journal = open_journal
+        self._spent: frozenset[str | None] = _NOTHING_SPENT
         self.opened: Journal | None = None
         self.effects: AttemptEffects | None = None
+        self.lines: AttemptLines | None = None
 
     @property
     def job_id(self) -> JobId:
@@ -177,7 +174,8 @@ class Context(FamilyCalls):
         this attempt has lost its claim, nothing is written, ConflictError is raised, and the attempt is stopped.
         """
         text = cursor_text(cursor)
-        if self._checkpoints is None:
+        checkpoints = self._provisions.checkpoints
+        if checkpoints is None:
             raise ConflictError("ctx.checkpoint() needs a worker")
         if self.effects is not None:
             raise ConflictError(
@@ -185,8 +183,8 @@ class Context(FamilyCalls):
                 " checkpoint first, or let the transaction be the record"
             )
         if not self._blocking:
-            return Answer("ctx.checkpoint()", coming=self._checkpoint(self._checkpoints, text))
-        self._note(text, kept=self._checkpoints.keep_from_thread(self._claim, text))
+            return Answer("ctx.checkpoint()", coming=self._checkpoint(checkpoints, text))
+        self._note(text, kept=checkpoints.keep_from_thread(self._claim, text))
         return Answer("ctx.checkpoint()")
 
     async def _checkpoint(self, checkpoints: Checkpoints, text: str | None) -> None:
@@ -205,7 +203,8 @@ class Context(FamilyCalls):
         recorded, ConflictError is raised, and the attempt is stopped.
         """
         expense = Expense(checked_amount(amount), budget, budget not in self._spent)
-        if self._spending is None:
+        spending = self._provisions.spending
+        if spending is None:
             raise ConflictError("ctx.spend() needs a worker")
         if self.effects is not None:
             raise ConflictError(
@@ -213,8 +212,8 @@ class Context(FamilyCalls):
                 " say what was spent first"
             )
         if not self._blocking:
-            return Answer("ctx.spend()", coming=self._spend(self._spending, expense))
-        self._note_spent(budget, kept=self._spending.spend_from_thread(self._claim, expense))
+            return Answer("ctx.spend()", coming=self._spend(spending, expense))
+        self._note_spent(budget, kept=spending.spend_from_thread(self._claim, expense))
         return Answer("ctx.spend()")
 
     async def _spend(self, spending: Spending, expense: Expense) -> None:
@@ -245,12 +244,13 @@ class Context(FamilyCalls):
         worker's own heartbeat among them: do slow work first, then open the block, write, and return. A plain
         `enqueue` inside would wait for itself.
         """
-        if self._store is None:
+        store = self._provisions.effects
+        if store is None:
             raise ConflictError(
                 "ctx.transaction() needs a worker in the same process: it cannot be used with isolate=True"
             )
         if self.effects is None:
-            self.effects = AttemptEffects(self._store, self._kept_lines(), blocking=self._blocking)
+            self.effects = AttemptEffects(store, self._kept_lines(), blocking=self._blocking)
             if self.opened is not None:
                 self.opened.effects = self.effects
         return EffectBlock(self.effects)
@@ -270,9 +270,18 @@ class Context(FamilyCalls):
         return logger.bind(job_id=self.job_id, kind=self.kind, attempt=self.attempt)
 
     def _kept_lines(self) -> AttemptLines | None:
-        if self.lines is None and self._open_lines is not None:
-            self.lines = self._open_lines()
+        open_lines = self._provisions.open_lines
+        if self.lines is None and open_lines is not None:
+            self.lines = open_lines(self._claim, started=self._started, blocking=self._blocking)
         return self.lines
+
+    def _new_journal(self) -> Journal | None:
+        open_journal = self._provisions.open_journal
+        if open_journal is None:
+            return None
+        return open_journal(
+            self._claim, self._flag, started=self._started, triage=self._triage, blocking=self._blocking
+        )
 
 
 CURRENT: Final[ContextVar[Context | None]] = ContextVar("perdure_context", default=None)

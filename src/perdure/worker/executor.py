@@ -31,7 +31,7 @@ from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.triage import classify
+from perdure.policy.triage import Triage, classify
 from perdure.storage.port import Store
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.attempt import NOTHING, broken, cancelled_from_inside, done, unreadable, with_journal
@@ -43,6 +43,8 @@ from perdure.worker.effects import to_the_end
 from perdure.worker.lines import AttemptLines, LineKeeper
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.processes import ProcessCrew
+from perdure.worker.provisions import Provisions
+from perdure.worker.relay import Relay
 from perdure.worker.running import Running, Stop
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.slots import Slots
@@ -77,10 +79,16 @@ class Executor:
         self._limits = Limits(missing_handler=settings.missing_handler, unknown_kind_for=settings.unknown_kind_for)
         self._clock = clock
         self._emitter = emitter
-        self._effects = store
-        self._checkpoints = StoredCheckpoints(store, emitter, self._claim_lost)
+        checkpoints = StoredCheckpoints(store, emitter, self._claim_lost)
         near = near or NearLimits(emitter, clock)
-        self._spending = StoredSpending(store, kinds, emitter, near, self._claim_lost)
+        spending = StoredSpending(store, kinds, emitter, near, self._claim_lost)
+        self._provisions = Provisions(
+            effects=store,
+            checkpoints=checkpoints,
+            spending=spending,
+            open_journal=self._open_journal,
+            open_lines=self._open_lines,
+        )
         self._recorder = Recorder(store, emitter, clock, self._claim_lost)
         self._lines = LineKeeper(store, emitter, settings.keep_lines) if settings.keep_lines else None
         self._acknowledger = acknowledger
@@ -90,7 +98,9 @@ class Executor:
         self._loop = asyncio.get_running_loop()
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._threads = ThreadCrew(settings.threads, self._run_in_thread, self._ended, self._loop)
-        self._processes = ProcessCrew(settings.isolated, self._grace, self._checkpoints, self._spending)
+        self._processes = ProcessCrew(
+            *(settings.isolated, self._grace, checkpoints, spending), Relay(self._recorder, settings.keep_lines)
+        )
         self.running: set[Running] = set()
         self.finished = 0
         self.released = 0
@@ -203,11 +213,8 @@ class Executor:
     async def _run_task(self, running: Running) -> None:
         running.begun = True
         claim, kind = running.claim, running.kind
-        journal = partial(self._journal, running)
         context = running.context = Context(
-            *(claim, running.flag, self._effects, self._checkpoints, journal),
-            spending=self._spending,
-            open_lines=None if self._lines is None else partial(self._lines_of, running, self._lines),
+            *(claim, running.flag, self._provisions), started=running.started, triage=kind.triage
         )
         CURRENT.set(context)
         pressed: KeyboardInterrupt | None = None
@@ -254,14 +261,12 @@ class Executor:
             return running.outcome_when_stopped()
         if running.kind.timeout is not None:  # from now on: the time spent waiting for a thread is not the handler's
             self._loop.call_soon_threadsafe(self._limit, running, running.kind.timeout)
-        journal = partial(self._journal, running, blocking=True)
-        context = Context(
-            *(running.claim, running.flag, self._effects, self._checkpoints, journal),
-            spending=self._spending,
-            open_lines=None if self._lines is None else partial(self._lines_of, running, self._lines, blocking=True),
+        context = running.context = Context(
+            *(running.claim, running.flag, self._provisions),
+            started=running.started,
+            triage=running.kind.triage,
             blocking=True,
         )
-        running.context = context
         outcome: Outcome | None
         try:
             outcome = call_blocking(running, context, self._clock)
@@ -328,15 +333,11 @@ class Executor:
         if transition.failure is not None:
             self._tell(transition, running.kind)
 
-    def _journal(self, running: Running, *, blocking: bool = False) -> Journal:
+    def _open_journal(
+        self, claim: Claim, flag: StopFlag, *, started: float, triage: Triage | None, blocking: bool
+    ) -> Journal:
         return Journal(
-            running.claim,
-            self._recorder,
-            running.flag,
-            started=running.started,
-            blocking=blocking,
-            triage=running.kind.triage,
-            random=self._random,
+            *(claim, self._recorder, flag), started=started, blocking=blocking, triage=triage, random=self._random
         )
 
     async def _settle(self, running: Running, context: Context, outcome: Outcome | None) -> Outcome | None:
@@ -351,8 +352,10 @@ class Executor:
             await context.lines.settle()
         return outcome
 
-    def _lines_of(self, running: Running, keeper: LineKeeper, *, blocking: bool = False) -> AttemptLines:
-        return AttemptLines(running.claim, keeper, partial(self._now, running), blocking=blocking)
+    def _open_lines(self, claim: Claim, *, started: float, blocking: bool) -> AttemptLines | None:
+        if self._lines is None:
+            return None
+        return AttemptLines(claim, self._lines, partial(self._now, claim, started), blocking=blocking)
 
     def _claim_lost(self, claim: Claim) -> None:
         running = self.find(claim.job_id, claim.token)
@@ -360,14 +363,16 @@ class Executor:
             self.stop(running, Stop.LOST)
 
     def _decide(self, running: Running, outcome: Outcome) -> Transition:
-        move = decide(*(running.claim, outcome, running.kind.retry, self._now(running), self._random, self._limits))
-        if running.context is not None and running.context.opened is not None and running.context.opened.spawned:
+        now = self._now(running.claim, running.started)
+        move = decide(running.claim, outcome, running.kind.retry, now, self._random, self._limits)
+        journal = None if running.context is None else running.context.opened
+        if running.spawned or (journal is not None and journal.spawned):
             return replace(move, is_parent=True)
         return move
 
-    def _now(self, running: Running) -> datetime:
+    def _now(self, claim: Claim, started: float) -> datetime:
         # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
-        return running.claim.claimed_at + timedelta(seconds=self._clock.monotonic() - running.started)
+        return claim.claimed_at + timedelta(seconds=self._clock.monotonic() - started)
 
     def _tell(self, transition: Transition, kind: Kind) -> None:
         if transition.to is JobState.DEAD:

@@ -23,7 +23,7 @@ from perdure.flows.steps import take_step
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.backoff import Backoff
 from perdure.policy.jitter import Jitter
-from perdure.policy.retry import RetrySource
+from perdure.policy.retry import Retry, RetrySource
 from perdure.worker.answers import Answer
 from perdure.worker.effects import AttemptEffects
 from perdure.worker.lines import AttemptLines
@@ -36,10 +36,9 @@ T = TypeVar("T")
 class FlowCalls:
     """What a handler can do that is kept, for whichever attempt comes next."""
 
-    __slots__ = ("_blocking", "_open_journal", "effects", "lines", "opened")
+    __slots__ = ("_blocking", "effects", "lines", "opened")
 
     _blocking: bool
-    _open_journal: Callable[[], Journal] | None
     opened: Journal | None  # the journal, once the handler has done something that is kept
     effects: AttemptEffects | None
     lines: AttemptLines | None  # once the handler has logged something, or has a transaction
@@ -130,6 +129,10 @@ class FlowCalls:
         journal = self.opened or self._open("ctx.step()")
         key = journal.key(name, "ctx.step")
         calling = Calling(key, function, args, kwargs, timeout)
+        if not (retry is None or isinstance(retry, Retry) or callable(retry)):
+            raise ArgumentError(
+                f"retry of step {key!r}", f"must be a Retry, or a function that gives one, got {retry!r}"
+            )
         return self._answer("ctx.step()", take_step(journal, key, calling, optional=optional, retry=retry))
 
     def sleep(self, span: Duration) -> Answer[None]:
@@ -149,7 +152,7 @@ class FlowCalls:
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         journal = self._journal_for("ctx.wait_for()")
-        key = journal.key(event, "ctx.wait_for", prefix="event:")
+        key = journal.key(event, "ctx.wait_for", prefix="event:", field="event")
         return self._answer("ctx.wait_for()", waiting.wait_for(journal, key, event, limit, as_type))
 
     def approval(self, name: str, timeout: Duration | None = None) -> Answer[Approval]:
@@ -243,11 +246,16 @@ class FlowCalls:
         return self.opened or self._open(call)
 
     def _open(self, call: str) -> Journal:
-        if self._open_journal is None:
-            raise ConflictError(f"{call} needs a worker in the same process: it cannot be used with isolate=True")
-        self.opened = self._open_journal()
-        self.opened.effects = self.effects
-        return self.opened
+        journal = self._new_journal()
+        if journal is None:
+            raise ConflictError(f"{call} needs a worker")
+        journal.effects = self.effects
+        self.opened = journal
+        return journal
+
+    def _new_journal(self) -> Journal | None:
+        """A journal for this attempt; None: there is no worker that would keep it."""
+        raise NotImplementedError
 
     def _answer(self, call: str, coroutine: Coroutine[Any, Any, T]) -> Answer[T]:
         """An answer to be awaited; in a sync handler the value itself."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from perdure.domain.gate import BreakerCheck, BreakerReport, BreakerState, BreakerView
+from perdure.domain.gate import BreakerCheck, BreakerReport, BreakerState, BreakerView, ConcurrencyCheck
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Crashed, Done, Failed, Outcome
@@ -24,17 +24,17 @@ from perdure.errors import StoreError
 from perdure.events import BreakerClosed, BreakerHalfOpen, BreakerOpened, Emitter, StoreTrouble
 from perdure.policy.breaker import note_reports
 from perdure.storage.gates import GateStore
+from perdure.worker.by_hand import ByHand
 from perdure.worker.collector import Collector
 
 _BATCH: Final = 1_000
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """What an attempt owes to gates when it is over."""
+    """How an attempt has passed a breaker, which will want to know what became of it."""
 
-    slots: tuple[str, ...] = ()  # concurrency keys
-    breaker: BreakerCheck | None = None
-    is_trial: bool = False
+    breaker: BreakerCheck
+    is_trial: bool
 
 
 class GateReports:
@@ -43,38 +43,37 @@ class GateReports:
     def __init__(self, store: GateStore, emitter: Emitter, on_woken: Callable[[], None]) -> None:
         self._store = store
         self._emitter = emitter
+        self._by_hand = ByHand(emitter)
         self._on_woken = on_woken
-        self._owed: dict[tuple[JobId, int], Passage] = {}
+        self._owed_slots: dict[tuple[JobId, int], tuple[ConcurrencyCheck, ...]] = {}
+        self._owed_news: dict[tuple[JobId, int], Passage] = {}
         self._slots: Collector[str] = Collector(self._release, _BATCH)
         self._news: Collector[tuple[BreakerCheck, BreakerReport]] = Collector(self._report, _BATCH)
 
-    def owe(self, claim: Claim, passage: Passage) -> None:
-        """Remember what is to be done when this claim is over."""
-        self._owed[claim.job_id, claim.token] = passage
+    def owe_slots(self, claim: Claim, slots: tuple[ConcurrencyCheck, ...]) -> None:
+        """Remember whose slots are free when this claim is over."""
+        self._owed_slots[claim.job_id, claim.token] = slots
+
+    def owe_news(self, claim: Claim, passage: Passage) -> None:
+        """Remember whom to tell how this claim has ended."""
+        self._owed_news[claim.job_id, claim.token] = passage
 
     def ended(self, claim: Claim, outcome: Outcome | None) -> None:
         """An attempt is over; None: the store knows already, or does not want to know any more."""
-        if not self._owed:
-            return
-        passage = self._owed.get((claim.job_id, claim.token))
-        if passage is None:
-            return
         if outcome is None:
-            del self._owed[claim.job_id, claim.token]
-            self._slots.add(passage.slots)
-        elif passage.breaker is not None:
-            self._tell(passage.breaker, claim, outcome, is_trial=passage.is_trial)
+            self._owed_news.pop((claim.job_id, claim.token), None)
+            self._free(self._owed_slots.pop((claim.job_id, claim.token), ()))
+        elif self._owed_news and (passage := self._owed_news.pop((claim.job_id, claim.token), None)):
+            self._tell(passage, claim, outcome)
 
     def recorded(self, moves: Sequence[Transition]) -> None:
         """These are written: their leases are gone."""
-        if not self._owed:
+        if not self._owed_slots:
             return
-        free: list[str] = []
+        free: list[ConcurrencyCheck] = []
         for move in moves:
-            passage = self._owed.pop((move.claim.job_id, move.claim.token), None)
-            if passage is not None:
-                free += passage.slots
-        self._slots.add(free)
+            free += self._owed_slots.pop((move.claim.job_id, move.claim.token), ())
+        self._free(free)
 
     async def settle(self) -> None:
         """Wait until everything that is owed by now was paid, or was given up."""
@@ -88,6 +87,7 @@ class GateReports:
 
     def tell_changes(self, before: Mapping[str, BreakerView], after: Sequence[BreakerView]) -> None:
         """Tell of breakers that are in another state than before."""
+        self._by_hand.notice(before.values())
         for view in after:
             was = before[view.name].state if view.name in before else BreakerState.CLOSED
             if view.state is was:
@@ -101,13 +101,17 @@ class GateReports:
                 case BreakerState.CLOSED:
                     self._emitter.emit(BreakerClosed(view.name, view.note or ""))
 
-    def _tell(self, breaker: BreakerCheck, claim: Claim, outcome: Outcome, *, is_trial: bool) -> None:
+    def _free(self, slots: Sequence[ConcurrencyCheck]) -> None:
+        self._slots.add([slot.key for slot in slots])
+
+    def _tell(self, passage: Passage, claim: Claim, outcome: Outcome) -> None:
+        breaker = passage.breaker
         match outcome:
             case Failed():
                 report = BreakerReport(breaker.name, claim.job_id, succeeded=False, retry_after=outcome.retry_after)
             case Crashed():
                 report = BreakerReport(breaker.name, claim.job_id, succeeded=False)
-            case Done() if is_trial:
+            case Done() if passage.is_trial:
                 report = BreakerReport(breaker.name, claim.job_id, succeeded=True)
             case _:
                 return

@@ -1,8 +1,8 @@
 """Stands between a worker's claims and their start: what a gate, a breaker or a pause holds back goes back at no cost.
 
-Claims that nothing concerns pass at once. The others ask the store in batches: the first goes out at once, and what
-comes while it is under way goes out together when it is answered. They hold a slot meanwhile, so that the worker does
-not claim more than it can run. A closing worker gives them back.
+Claims that nothing concerns pass at once. The others ask the store in batches: the first two go out at once, and what
+comes while they are under way goes out together when one is answered. They hold a slot meanwhile, so that the worker
+does not claim more than it can run. A closing worker gives them back.
 
 While the database is away they are kept and asked for again; if that takes long they are given back, and whoever is
 there first may try. A request that fails for a reason of its own holds up nobody: it is put off, and says why.
@@ -25,7 +25,7 @@ from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition, paused, released
 from perdure.errors import PayloadError, StoreRefused, StoreUnavailable
 from perdure.events import Emitter, JobDied, LoopFailed, StoreRecovered, StoreTrouble
-from perdure.kinds.kind import Kind, Registry
+from perdure.kinds.kind import Registry
 from perdure.policy.decide import decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.gatekeeping import CLAIM_LOST, gatekeeper
@@ -40,6 +40,7 @@ from perdure.worker.pauser import Pauses
 from perdure.worker.slots import Slots
 
 _BATCH: Final = 500
+_LANES: Final = 2  # while one batch is on its way another is decided
 _LONGEST: Final = timedelta(seconds=10)  # that claims are kept while the store gives no answer
 _PUT_OFF: Final = timedelta(seconds=30)
 _WAITS_FOR_SLOT: Final = Reason.CONCURRENCY_REACHED.value
@@ -72,7 +73,7 @@ class Gatekeeper:
         self._start = start
         self._acknowledge = acknowledge
         self._on_free = on_free
-        self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH)
+        self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH, _LANES)
         self._plans: dict[str, GatePlan] = {}
         self._at_gate: set[tuple[JobId, int]] = set()
         self._random = random.Random()  # noqa: S311 - hides nothing
@@ -97,14 +98,14 @@ class Gatekeeper:
             if self._pauses.rules and (why := self._pauses.holding(claim)) is not None:
                 self._send_back(claim, why)
                 continue
-            kind = self._kinds.get(claim.kind)
-            if kind is None or not kind.is_gated:
+            plan = self._plans.get(claim.kind) or self._plan_for(claim.kind)
+            if plan is None:
                 free.append(claim)
-            elif (request := self._request(kind, claim, free)) is not None:
+            elif (request := self._request(plan, claim, free)) is not None:
                 requests.append(request)
-        for request in requests:
-            self._at_gate.add((request.claim.job_id, request.claim.token))
-            self._slots.take(request.claim.queue)
+        self._at_gate.update([(request.claim.job_id, request.claim.token) for request in requests])
+        for queue, number in _queues(requests).items():
+            self._slots.take(queue, number)
         if free:
             self._start(free)
         self._asking.add(requests)
@@ -112,8 +113,9 @@ class Gatekeeper:
     def stop(self) -> None:
         """Give back what has not been asked for, and what is let through from now on."""
         self._stopping = True
-        for request in self._asking.take_back():
-            self._leave(request.claim)
+        requests = self._asking.take_back()
+        self._leave(requests)
+        for request in requests:
             self._acknowledge(released(request.claim))
 
     async def settle(self) -> None:
@@ -124,19 +126,25 @@ class Gatekeeper:
         """Leave what is not settled to those who rescue."""
         await self._asking.close()
 
-    def _request(self, kind: Kind, claim: Claim, free: list[Claim]) -> GateRequest | None:
+    def _plan_for(self, name: str) -> GatePlan | None:
+        """How jobs of this kind ask; None: they need not."""
+        kind = self._kinds.get(name)
+        if kind is None or not kind.is_gated:
+            return None
+        plan = self._plans[name] = GatePlan(kind.name, kind.gates, kind.breaker)
+        return plan
+
+    def _request(self, plan: GatePlan, claim: Claim, free: list[Claim]) -> GateRequest | None:
         """What a claim has to ask for; None: that is settled."""
-        plan = self._plans.get(kind.name)
-        if plan is None:
-            plan = self._plans[kind.name] = GatePlan(kind.name, kind.gates, kind.breaker)
         arguments: dict[str, Any] = {}
         if plan.has_keys:
+            signature = self._kinds[claim.kind].signature
             try:
-                args, kwargs = kind.signature.decode(claim.args)
+                args, kwargs = signature.decode(claim.args)
             except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it
                 free.append(claim)
                 return None
-            arguments = dict(zip(kind.signature.names, args, strict=False))
+            arguments = dict(zip(signature.names, args, strict=False))
             if kwargs:
                 arguments |= kwargs
         try:
@@ -160,7 +168,7 @@ class Gatekeeper:
                 await asyncio.sleep(wait)
             except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
                 if len(batch) == 1:
-                    self._put_off(batch[0].claim, error)
+                    self._put_off(batch[0], error)
                     return
                 for one in batch:
                     await self._ask([one])
@@ -173,18 +181,19 @@ class Gatekeeper:
 
     def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: _Look) -> None:
         passed: list[Claim] = []
+        self._leave(batch)
         for request, held in zip(batch, answers, strict=True):
             claim = request.claim
-            self._leave(claim)
-            slots = tuple([check.key for check in request.concurrency])
             if held is None:
-                is_trial = request.breaker is not None and look.is_trial(request.breaker.name, claim)
-                if slots or request.breaker is not None:
-                    self._reports.owe(claim, Passage(slots, request.breaker, is_trial))
+                if request.concurrency:
+                    self._reports.owe_slots(claim, request.concurrency)
+                if request.breaker is not None:
+                    is_trial = look.is_trial(request.breaker.name, claim)
+                    self._reports.owe_news(claim, Passage(request.breaker, is_trial))
                 passed.append(claim)
             elif held.reason != CLAIM_LOST:
                 if held.reason == _WAITS_FOR_SLOT:
-                    self._reports.owe(claim, Passage(slots))
+                    self._reports.owe_slots(claim, request.concurrency)
                 self._send_back(claim, Gated(held.reason, held.note, held.wait))
         if passed:
             self._start(passed)
@@ -203,21 +212,27 @@ class Gatekeeper:
             self._emitter.emit(JobDied.by(move))
 
     def _give_back(self, batch: list[GateRequest]) -> None:
+        self._leave(batch)
         for request in batch:
-            self._leave(request.claim)
             self._acknowledge(released(request.claim))
         self._on_free()
 
-    def _put_off(self, claim: Claim, error: Exception) -> None:
+    def _put_off(self, request: GateRequest, error: Exception) -> None:
+        claim = request.claim
         why = f"its gates could not be asked: {type(error).__name__}: {error}"
         self._emitter.emit(LoopFailed("gatekeeper", f"job {claim.job_id}: {why}"))
-        self._leave(claim)
+        self._leave([request])
         self._acknowledge(paused(claim, Reason.RELEASED, _PUT_OFF, storable(why, MESSAGE_LIMIT)))
         self._on_free()
 
-    def _leave(self, claim: Claim) -> None:
-        self._at_gate.discard((claim.job_id, claim.token))
-        self._slots.release(claim.queue)
+    def _leave(self, requests: Sequence[GateRequest]) -> None:
+        self._at_gate.difference_update([(request.claim.job_id, request.claim.token) for request in requests])
+        for queue, number in _queues(requests).items():
+            self._slots.release(queue, number)
+
+
+def _queues(requests: Sequence[GateRequest]) -> Counter[str]:
+    return Counter([request.claim.queue for request in requests])
 
 
 class _Look:

@@ -19,33 +19,41 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from perdure.clock import SystemClock
-from perdure.domain.job import Claim
 from perdure.domain.outcome import Failed, Failure, Outcome
 from perdure.errors import PayloadError, SettingsError, StoreError
+from perdure.flows.park import Park, parked_in
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
-from perdure.lifecycle.crossing import result_of
+from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.parent_death import die_with_parent
 from perdure.policy.failures import failure_of, lineage
 from perdure.policy.triage import classify
-from perdure.worker.attempt import NOTHING, AttemptInterrupted, bad_arguments, cancelled_from_inside, done
+from perdure.worker.attempt import (
+    NOTHING,
+    AttemptInterrupted,
+    bad_arguments,
+    cancelled_from_inside,
+    done,
+    with_journal,
+)
 from perdure.worker.context import CURRENT, Context
 from perdure.worker.memory import MemoryLimit
-from perdure.worker.spending import Expense, budget_of
+from perdure.worker.provisions import Provisions
+from perdure.worker.relayed import RelayedCheckpoints, RelayedFlows, RelayedSpending
 from perdure.worker.stop_flag import StopFlag
 from perdure.worker.wire import (
+    LONGEST_LINE,
     READY,
     STOPPED,
     Notice,
     Order,
     Place,
     Report,
-    checkpoint_of,
-    expense_of,
     from_line,
     report_of,
     to_line,
@@ -79,20 +87,23 @@ class Line:
         self._incoming = self._socket.makefile("rb")
         self._last_word = False
         self._asking = threading.Lock()
-        self._unanswered: deque[Future[bool]] = deque()
+        self._unanswered: deque[Future[Notice]] = deque()
 
     def send(self, report: Report) -> None:
         """Tell the parent; nobody is there to be told of a failure."""
         self._last_word = not report.is_ready
-        with suppress(OSError):
+        with suppress(OSError), self._asking:
             self._socket.sendall(to_line(report))
 
-    def ask(self, request: Report) -> Future[bool]:
-        """Ask the parent to keep something; whether it was kept will be told."""
-        answer: Future[bool] = Future()
+    def ask(self, request: Report) -> Future[Notice]:
+        """Ask the parent to keep or to find something; its answer will be told."""
+        answer: Future[Notice] = Future()
+        line = to_line(request)
+        if len(line) > LONGEST_LINE:
+            raise PayloadError("request", f"to the worker has {len(line)} bytes, {LONGEST_LINE} are allowed at once")
         with self._asking:  # so that answers come in the order of questions
             self._unanswered.append(answer)
-            self._socket.sendall(to_line(request))
+            self._socket.sendall(line)
         return answer
 
     def order(self) -> Order | None:
@@ -120,48 +131,9 @@ class Line:
         if not answer.set_running_or_notify_cancel():
             return
         if notice.trouble is None:
-            answer.set_result(bool(notice.kept))
+            answer.set_result(notice)
         else:
             answer.set_exception(StoreError(notice.trouble))
-
-
-class RelayedCheckpoints:
-    """Checkpoints by way of the parent."""
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-
-    async def keep(self, claim: Claim, cursor: str | None) -> bool:
-        """Durable when it returns."""
-        del claim  # the parent knows
-        return await asyncio.wrap_future(self._line.ask(checkpoint_of(cursor)))
-
-    def keep_from_thread(self, claim: Claim, cursor: str | None) -> bool:
-        """The same, for a handler that blocks."""
-        del claim
-        return result_of(self._line.ask(checkpoint_of(cursor)))
-
-
-class RelayedSpending:
-    """What is spent, by way of the parent."""
-
-    def __init__(self, line: Line, kind: Kind) -> None:
-        self._line = line
-        self._kind = kind
-
-    async def spend(self, claim: Claim, expense: Expense) -> bool:
-        """Recorded when it returns."""
-        del claim  # the parent knows
-        return await asyncio.wrap_future(self._ask(expense))
-
-    def spend_from_thread(self, claim: Claim, expense: Expense) -> bool:
-        """The same, for a handler that blocks."""
-        del claim
-        return result_of(self._ask(expense))
-
-    def _ask(self, expense: Expense) -> Future[bool]:
-        budget_of(self._kind, expense.budget)  # refused here, where the handler sees it
-        return self._line.ask(expense_of(expense))
 
 
 class Inmate:
@@ -184,11 +156,7 @@ class Inmate:
         except PayloadError as error:
             return report_of(bad_arguments(error))
         blocking = not is_async(kind.handler)
-        context = Context(
-            *(self._order.claim, self._flag, None, RelayedCheckpoints(self._line)),
-            spending=RelayedSpending(self._line, kind),
-            blocking=blocking,
-        )
+        context = self._context(kind, blocking=blocking)
         CURRENT.set(context)
         if kind.signature.takes_context:
             args = (context, *args)
@@ -197,12 +165,26 @@ class Inmate:
         try:
             with limit:
                 run = self._run_sync if blocking else self._run_async
-                result = run(kind.handler, args, kwargs)
-            return report_of(NOTHING if result is None else done(result))
+                result = run(context, partial(kind.handler, *args, **kwargs))
+            outcome: Outcome = NOTHING if result is None else done(result)
+            if context.opened is not None:
+                outcome = with_journal(context.opened, outcome) or outcome
+            return report_of(outcome)
         except (AttemptInterrupted, asyncio.CancelledError) as error:
             return STOPPED if self._flag.reason else report_of(cancelled_from_inside(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a handler raises is its outcome
-            return report_of(_judged(error, kind, limit))
+        except (Exception, SystemExit, Park, BaseExceptionGroup) as error:  # noqa: BLE001 - it is the outcome
+            return report_of(parked_in(error) or _judged(error, kind, limit))
+
+    def _context(self, kind: Kind, *, blocking: bool) -> Context:
+        order, flows = self._order, RelayedFlows(self._line, self._order.keep_lines)
+        provisions = Provisions(
+            checkpoints=RelayedCheckpoints(self._line),
+            spending=RelayedSpending(self._line, kind),
+            open_journal=flows.open_journal,
+            open_lines=flows.open_lines,
+        )
+        started = SystemClock().monotonic() - order.age
+        return Context(*(order.claim, self._flag, provisions), started=started, triage=kind.triage, blocking=blocking)
 
     def _hear(self, notice: Notice) -> None:
         if notice.closing:
@@ -212,7 +194,7 @@ class Inmate:
             if self._interrupt is not None:
                 self._interrupt()
 
-    def _run_async(self, handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run_async(self, context: Context, handler: Callable[[], Any]) -> Any:
         async def attempt() -> Any:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             if task is not None:
@@ -220,29 +202,40 @@ class Inmate:
                 if self._flag.reason:
                     task.cancel()
             try:
-                return await handler(*args, **kwargs)
+                return await handler()
             finally:
                 self._interrupt = None
+                await _settled(context)
 
         return asyncio.run(attempt())
 
-    def _run_sync(self, handler: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run_sync(self, context: Context, handler: Callable[[], Any]) -> Any:
         here = threading.get_ident()
         signal.signal(signal.SIGTERM, self._raise_if_told)
         self._interrupt = lambda: signal.pthread_kill(here, signal.SIGTERM)
         self._in_handler = True
         try:
             self._raise_if_told()
-            return handler(*args, **kwargs)
+            return handler()
         finally:
             self._in_handler = False
             self._interrupt = None
+            at_once(_settled(context))
 
     def _raise_if_told(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
         """Runs in the handler's own thread and wakes it from a blocking call; raises once."""
         if self._flag.reason and self._in_handler:
             self._in_handler = False
             raise AttemptInterrupted
+
+
+async def _settled(context: Context) -> None:
+    """Write what the handler has said and nobody has written yet."""
+    journal = context.opened
+    if journal is not None and journal.is_heard:
+        await journal.reach(journal.recorder.show_now())
+    if context.lines is not None:
+        await context.lines.settle()
 
 
 def _ignore(_signal: int, _frame: FrameType | None) -> None:

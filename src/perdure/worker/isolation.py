@@ -14,13 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from perdure.worker.stderr_tail import StderrTail
-from perdure.worker.wire import Notice, Order, Place, Report, from_line, to_line
+from perdure.worker.wire import LONGEST_LINE, Notice, Order, Place, Report, from_line, to_line
 
 _MAIN: Final = "__main__"
 _BOOT: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1])['path']; from perdure.worker.isolated import main; main()"
 )
-_LONGEST_LINE: Final = 64 * 1024 * 1024
 _HOW_TO_IMPORT_MAIN: Final = ("sys_argv", "orig_dir", "dir", "init_main_from_name", "init_main_from_path")
 _TIME_FOR_LAST_WORDS: Final = 0.1
 
@@ -41,7 +40,7 @@ class IsolatedProcess:
     async def start(cls, module: str) -> IsolatedProcess:
         """Start a process that gets ready to run handlers of this module; raises OSError if the system refuses."""
         ours, theirs = socket.socketpair()
-        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=_LONGEST_LINE)
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST_LINE)
         stderr = StderrTail()
         try:
             main = _main_again() if module == _MAIN else None

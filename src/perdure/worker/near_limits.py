@@ -10,6 +10,7 @@ from perdure.domain.gate import NearLimit
 from perdure.events import Emitter, GateNearlyFull
 
 _QUIET_FOR: Final = 60.0
+_DIGITS: Final = 6  # eight times 0.1 is told as 0.8
 _MOST: Final = 10_000  # keys that are remembered: arguments make them, and there may be any number
 
 
@@ -30,4 +31,4 @@ class NearLimits:
             if len(self._told) >= _MOST:
                 self._told.clear()
             self._told[warning.gate] = now
-            self._emitter.emit(GateNearlyFull(warning.gate, warning.used, warning.limit))
+            self._emitter.emit(GateNearlyFull(warning.gate, round(warning.used, _DIGITS), warning.limit))

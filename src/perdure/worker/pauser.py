@@ -13,7 +13,7 @@ from perdure.domain.gate import Pause
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Gated
 from perdure.domain.states import Reason
-from perdure.events import Emitter
+from perdure.events import Emitter, JobsPaused, JobsResumed
 from perdure.lifecycle.loop import Loop
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.pausing import covers
@@ -67,16 +67,30 @@ class Pauser(Loop[int]):
         self._pauses = pauses
         self._on_change = on_change
         self._on_end = on_end
+        self._told: dict[str, Pause] = {}
 
     async def tick(self) -> int:
         """Take note of all pauses; how many there are."""
         found = await self._store.pauses()
+        self._tell(found)
         queues, were_known = self._pauses.queues, self._pauses.are_known
         if self._pauses.learn(found):
             self._on_end()
         if queues != self._pauses.queues or not were_known:
             self._on_change()
         return len(found)
+
+    def _tell(self, found: list[Pause]) -> None:
+        now = {pause.id: pause for pause in found}
+        for pause in found:
+            if pause.id not in self._told:
+                until = None if pause.until is None else pause.until.isoformat(timespec="seconds")
+                told = (pause.id, pause.queue, pause.kind, pause.args, until, pause.actor, pause.why or "")
+                self.emitter.emit(JobsPaused(*told))
+        for pause in self._told.values():
+            if pause.id not in now:
+                self.emitter.emit(JobsResumed(pause.id, pause.queue, pause.kind))
+        self._told = now
 
 
 def _is_whole_queue(pause: Pause) -> bool:

@@ -23,6 +23,7 @@ from perdure.lifecycle.endings import how_it_ended
 from perdure.policy.failures import lineage, type_name
 from perdure.worker.checkpoints import Checkpoints
 from perdure.worker.isolation import IsolatedProcess
+from perdure.worker.relay import Relay
 from perdure.worker.running import Running
 from perdure.worker.spending import Spending
 from perdure.worker.wire import Notice, Order, Report
@@ -35,12 +36,18 @@ class ProcessCrew:
     """At most `size` attempts at once, each in a process that has `grace` seconds to end after its work is done."""
 
     def __init__(
-        self, size: int, grace: float, checkpoints: Checkpoints | None = None, spending: Spending | None = None
+        self,
+        size: int,
+        grace: float,
+        checkpoints: Checkpoints | None = None,
+        spending: Spending | None = None,
+        relay: Relay | None = None,
     ) -> None:
         self._seats = asyncio.Semaphore(size)
         self._grace = grace
         self._checkpoints = checkpoints
         self._spending = spending
+        self._relay = relay
         self._closing = False
         self._at_work: set[IsolatedProcess] = set()
         self._spares: dict[str, IsolatedProcess] = {}
@@ -87,7 +94,7 @@ class ProcessCrew:
                 return await self._death_of(process, "it was ready")
             if not greeting.is_ready:
                 return _read(greeting, process)
-            process.order(Order(address, running.claim, self._closing))
+            process.order(self._order(running))
             running.interrupt = lambda: process.tell(Notice(stopping=running.stop or ""))
             running.force = process.kill
             running.pid = process.pid
@@ -99,6 +106,12 @@ class ProcessCrew:
         finally:
             running.force = None
             self._in_background(self._see_off(process))
+
+    def _order(self, running: Running) -> Order:
+        address, relay = address_of(running.kind), self._relay
+        if relay is None:
+            return Order(address, running.claim, self._closing)
+        return Order(address, running.claim, self._closing, relay.keep_lines, relay.age_of(running))
 
     async def _until_over(self, running: Running, process: IsolatedProcess) -> Outcome | None:
         limit = running.kind.timeout
@@ -114,12 +127,14 @@ class ProcessCrew:
         return await self._judge(running, process, report)
 
     async def _keep(self, running: Running, report: Report) -> Notice:
-        if self._checkpoints is None or self._spending is None:
-            return Notice(trouble="ctx.checkpoint() and ctx.spend() need a worker")
+        if self._checkpoints is None or self._spending is None or self._relay is None:
+            return Notice(trouble="what is to be kept needs a worker")
         try:
             if report.is_checkpoint:
                 return Notice(kept=await self._checkpoints.keep(running.claim, report.cursor()))
-            return Notice(kept=await self._spending.spend(running.claim, report.expense()))
+            if report.is_expense:
+                return Notice(kept=await self._spending.spend(running.claim, report.expense()))
+            return await self._relay.answer(running, report)
         except Exception as error:  # noqa: BLE001 - the handler is to be told, whatever it is
             return Notice(trouble=f"{type(error).__name__}: {error}")
 

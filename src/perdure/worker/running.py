@@ -46,6 +46,7 @@ class Running(Struct, eq=False):
     task: Task[Any] | None = None  # that runs it, or waits for its process
     thread: int | None = None  # the ident of the thread that runs it
     pid: int | None = None  # of its own process
+    spawned: bool = False  # its own process has asked for children
 
     def outcome_when_stopped(self) -> Outcome | None:
         """What it means that the attempt was stopped; None: nothing, it is no longer ours."""

@@ -31,15 +31,15 @@ class Slots:
         self.paused: frozenset[str] = frozenset()
         """Queues that are not asked for now."""
 
-    def take(self, queue: str) -> None:
-        """One more job of this queue runs."""
-        self._running[queue] += 1
-        self.total += 1
+    def take(self, queue: str, number: int = 1) -> None:
+        """So many more jobs of this queue run."""
+        self._running[queue] += number
+        self.total += number
 
-    def release(self, queue: str) -> None:
-        """One job of this queue has ended."""
-        self._running[queue] -= 1
-        self.total -= 1
+    def release(self, queue: str, number: int = 1) -> None:
+        """So many jobs of this queue have ended."""
+        self._running[queue] -= number
+        self.total -= number
 
     def look_again(self) -> None:
         """Forget which queues were empty."""

@@ -9,14 +9,19 @@ from msgspec import Raw, Struct
 
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Outcome
+from perdure.events import Event
 from perdure.kinds.declared import Address
 from perdure.worker.spending import Expense
+from perdure.worker.store_calls import StoreCall
 
 _OUTCOMES: Final = {word.__name__: word for word in get_args(Outcome)}
 _READY: Final = "ready"
 _STOPPED: Final = "stopped"
 _CHECKPOINT: Final = "checkpoint"
 _EXPENSE: Final = "expense"
+_CALL: Final = "call"
+_EVENT: Final = "event"
+_REQUESTS: Final = (_CHECKPOINT, _EXPENSE, _CALL, _EVENT)
 _NULL: Final = b"null"
 
 Message = TypeVar("Message")
@@ -41,18 +46,29 @@ class Order(Struct, frozen=True):
     address: Address
     claim: Claim
     closing: bool
+    keep_lines: int = 0
+    age: float = 0.0  # seconds since it was claimed
+
+
+class _Told(Struct, frozen=True):
+    """An event by its name."""
+
+    name: str
+    facts: Raw
 
 
 class Notice(Struct, frozen=True):
     """News for a handler: the worker is closing, or the attempt must stop, and why; or the answer to a request.
 
-    `kept` answers the oldest request that has no answer yet; with `trouble` it could not even be tried.
+    `kept` answers the oldest request that has no answer yet, `answer` is what the store has said; with `trouble` it
+    could not even be tried.
     """
 
     closing: bool = False
     stopping: str | None = None
     kept: bool | None = None
     trouble: str | None = None
+    answer: Raw = Raw(_NULL)
 
 
 class Report(Struct, frozen=True):
@@ -78,8 +94,28 @@ class Report(Struct, frozen=True):
 
     @property
     def is_request(self) -> bool:
-        """Whether the handler wants something to be kept, a checkpoint or an expense, and waits for an answer."""
-        return self.word in (_CHECKPOINT, _EXPENSE)
+        """Whether the handler wants something to be kept, found or told, and waits for an answer."""
+        return self.word in _REQUESTS
+
+    @property
+    def is_expense(self) -> bool:
+        """Whether the handler has spent something."""
+        return self.word == _EXPENSE
+
+    @property
+    def is_event(self) -> bool:
+        """Whether something is to be told to who listens."""
+        return self.word == _EVENT
+
+    def call(self) -> StoreCall:
+        """What is asked of the store."""
+        return msgspec.json.decode(self.body, type=StoreCall)
+
+    def event(self) -> Event:
+        """What is to be told."""
+        told = msgspec.json.decode(self.body, type=_Told)
+        kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
+        return msgspec.json.decode(told.facts, type=kinds[told.name])
 
     def expense(self) -> Expense:
         """What was spent."""
@@ -96,6 +132,7 @@ class Report(Struct, frozen=True):
         return outcome
 
 
+LONGEST_LINE: Final = 64 * 1024 * 1024
 READY: Final = Report(_READY)
 STOPPED: Final = Report(_STOPPED)
 
@@ -113,6 +150,16 @@ def checkpoint_of(cursor: str | None) -> Report:
 def expense_of(expense: Expense) -> Report:
     """The report that asks for an expense to be recorded."""
     return Report(_EXPENSE, Raw(msgspec.json.encode(expense)))
+
+
+def store_call_of(call: StoreCall) -> Report:
+    """The report that asks for a call of the store."""
+    return Report(_CALL, Raw(msgspec.json.encode(call)))
+
+
+def event_of(event: Event) -> Report:
+    """The report that has an event told."""
+    return Report(_EVENT, Raw(msgspec.json.encode(_Told(type(event).__name__, Raw(msgspec.json.encode(event))))))
 
 
 def to_line(message: Struct) -> bytes:

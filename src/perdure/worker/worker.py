@@ -17,7 +17,7 @@ from perdure.clock import Clock
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.schedule import Schedule
-from perdure.domain.transition import released
+from perdure.domain.transition import Transition, released
 from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import (
@@ -45,10 +45,11 @@ from perdure.version import __version__
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.ageing import Ageing
 from perdure.worker.canceller import Canceller
-from perdure.worker.closing import Closing, end_loops, record_all, settle_gates
+from perdure.worker.closing import Closing, end_loops, record_all, settle_reports
 from perdure.worker.ears import Ears
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
+from perdure.worker.freed_keys import FreedKeys
 from perdure.worker.gate_reports import GateReports
 from perdure.worker.gatekeeper import Gatekeeper
 from perdure.worker.heartbeat import Heartbeat
@@ -102,7 +103,7 @@ class Worker:
         self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch, self._slow_start)
         near, self._pauses = NearLimits(emitter, clock), Pauses()
         self._reports = GateReports(store, emitter, self.wake)
-        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed, self._reports.recorded)
+        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed, self._recorded)
         self._executor = Executor(
             *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
             on_end=self._reports.ended,
@@ -122,6 +123,7 @@ class Worker:
         self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
         self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
         promoter = Promoter(store, emitter, self._fetcher.wake)
+        self._freed_keys = FreedKeys(store, emitter, promoter.wake)
         self._quarantine = Quarantine(store, emitter, self._start_now, self._is_running, promoter.wake)
         self._timekeeping = Timekeeping(
             *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)
@@ -285,6 +287,10 @@ class Worker:
             and self._executor.process_backlog < self._settings.isolated
         )
 
+    def _recorded(self, moves: Sequence[Transition]) -> None:
+        self._reports.recorded(moves)
+        self._freed_keys.recorded(moves)
+
     def _in_full(self) -> None:
         """Nothing holds this worker back any more."""
         self._standing.opened()
@@ -350,7 +356,7 @@ class Worker:
             *(self.name, self._fetcher, self._quarantine, self._gatekeeper),
             *(self._acknowledger, self._emitter, deadline),
         )
-        await settle_gates(self._reports, deadline)
+        await settle_reports((self._reports, self._freed_keys), deadline)
         for task in reversed(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

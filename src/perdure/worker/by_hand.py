@@ -1,0 +1,34 @@
+"""Tells of what operators do by hand to breakers: each worker tells once it meets one that was opened or closed so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from perdure.domain.gate import BreakerState, BreakerView
+from perdure.events import BreakerClosed, BreakerOpened, Emitter
+
+
+class ByHand:
+    """Remembers when each breaker that was met had last been put into its state by hand."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self._known: dict[str, datetime | None] = {}
+
+    def notice(self, views: Iterable[BreakerView]) -> None:
+        """Tell of those that somebody has touched since they were last met; one found closed at first is no news."""
+        for view in views:
+            touched = view.changed_at if view.by is not None else None
+            is_first = view.name not in self._known
+            if touched is not None and touched != self._known.get(view.name):
+                self._tell(view, is_first=is_first)
+            self._known[view.name] = touched
+
+    def _tell(self, view: BreakerView, *, is_first: bool) -> None:
+        because = f"by {view.by}{f': {view.note}' if view.note else ''}"
+        if view.state is BreakerState.OPEN:
+            until = None if view.until is None else view.until.isoformat(timespec="seconds")
+            self._emitter.emit(BreakerOpened(view.name, until, because))
+        elif not is_first:
+            self._emitter.emit(BreakerClosed(view.name, because))

@@ -1,0 +1,51 @@
+"""The calls of the store that an attempt in a process of its own makes by way of its worker, as they travel."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final, get_type_hints
+
+import msgspec
+from msgspec import Raw, Struct
+
+from perdure.storage.port import Store
+
+RELAYED: Final = frozenset(
+    {
+        *("steps", "save_steps", "spawn", "family", "children", "emitted", "job", "jobs"),
+        *("save_progress", "save_lines"),
+    }
+)
+
+
+class StoreCall(Struct, frozen=True):
+    """One call, with all its arguments in their order, as JSON."""
+
+    name: str
+    arguments: Raw
+
+
+def call_of(name: str, arguments: tuple[Any, ...]) -> StoreCall:
+    """The call as it travels."""
+    return StoreCall(name, Raw(msgspec.json.encode(arguments)))
+
+
+def arguments_of(call: StoreCall) -> tuple[Any, ...]:
+    """The arguments as they were; raises LookupError for a call that is not relayed."""
+    if call.name not in RELAYED:
+        raise LookupError(f"{call.name} is not relayed")
+    arguments: tuple[Any, ...] = msgspec.json.decode(call.arguments, type=_types(call.name)[0])
+    return arguments
+
+
+def answer_of(name: str, answer: Raw) -> Any:
+    """What the store has answered."""
+    return msgspec.json.decode(answer, type=_types(name)[1])
+
+
+@cache
+def _types(name: str) -> tuple[Any, Any]:
+    """The types of the arguments and of the answer, as the port says."""
+    hints = get_type_hints(getattr(Store, name))
+    answer = hints.pop("return")
+    return tuple[*hints.values()], answer  # type: ignore[misc] # known only when it runs
