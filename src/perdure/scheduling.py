@@ -11,7 +11,7 @@ from perdure.domain.job import NewJob
 from perdure.domain.schedule import Missed, Overlap, Schedule
 from perdure.errors import ArgumentError
 from perdure.options import checked_name
-from perdure.policy.timetable import timetable
+from perdure.policy.timetable import read_zone, timetable
 
 _PROMPTLY: Final = timedelta(minutes=1)
 _CATCH_UP: Final = timedelta(days=1)
@@ -42,6 +42,7 @@ def checked_schedule(
             "run_at", "and delay cannot be combined with a schedule: its times come from the expression"
         )
     timetable(expression, tz)
+    read_zone(tz)  # an interval asks for none, and must not be kept with a wrong one
     policy = _word("missed", Missed, missed)
     span = (_PROMPTLY if policy is Missed.SKIP else _CATCH_UP) if within is None else parse_duration("within", within)
     if span < _SHORTEST:

@@ -134,3 +134,27 @@ async def test_one_that_cannot_be_read_is_shown_with_the_reason(calendar: Calend
     detail = await calendar.schedule("s")
     assert detail.upcoming == ()
     assert "61" in (detail.unreadable or "")
+
+
+async def test_all_are_listed_with_their_next_and_their_last_time(
+    calendar: Calendar, store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are, none is asked for by itself."""
+    await calendar.save(a_schedule("a"))
+    await calendar.save(a_schedule("b", expression="0 * * * *"))
+    await store.save_schedule(Timed(a_schedule("odd", expression="@lunar"), None), "ada")
+    for _ in range(2):
+        clock.move(MINUTE)
+        assert await tick(store, clock) == 1
+    one_by_one = [await calendar.schedule(name, shown=1) for name in ("a", "b", "odd")]
+    for question in ("schedule", "fires"):
+        monkeypatch.setattr(store, question, None)
+    details = await calendar.details()
+    assert details == one_by_one
+    assert [len(detail.fires) for detail in details] == [1, 0, 0]
+
+
+async def test_one_that_is_not_paused_is_not_resumed(calendar: Calendar) -> None:
+    await calendar.save(a_schedule("s"))
+    with pytest.raises(ConflictError, match="schedule 's' is not paused"):
+        await calendar.resume("s")

@@ -147,8 +147,17 @@ async def test_b14_a_breaker_is_shown_as_it_stands_now(store: Store, desk: Desk,
     )
     found = await desk.why(job_id)
     assert found.answer.startswith("Circuit breaker 'digi: cert' is open")
-    assert any("by hand: their outage" in fact for fact in found.facts)
+    assert any("by ada: their outage" in fact for fact in found.facts)
     assert found.what_to_do == "perdure breakers close 'digi: cert'"
+
+
+async def test_b14_a_breaker_that_is_closed_again_is_not_said_to_be_left_alone(store: Store, desk: Desk) -> None:
+    await desk.holds.open_breaker("digicert")
+    await desk.holds.close_breaker("digicert")
+    note = "digicert: closed again, jobs are let through slowly"
+    found = await desk.why(await hold(store, await start(store), Reason.BREAKER_OPEN, note))
+    assert found.answer == "Circuit breaker 'digicert' is closed again: jobs are let through slowly at first."
+    assert found.what_to_do == "look again"
 
 
 async def test_b14_a_pause_tells_by_whom_why_and_until_when(store: Store, desk: Desk, clock: ManualClock) -> None:
@@ -301,6 +310,22 @@ async def test_b14_a_finished_job_says_so(state: JobState, store: Store, desk: D
     assert ("requeue" in (found.what_to_do or "")) is (state is not JobState.SUCCEEDED)
 
 
+async def test_b14_a_parent_that_died_of_its_children_tells_whom_to_requeue_first(store: Store, desk: Desk) -> None:
+    parent, children = await start_parent(store, 3)
+    claims = await claim_children(store)
+    for child in children[:2]:
+        await apply(store, transition.died(claims[child], Reason.EXHAUSTED, A_FAILURE))
+    await apply(store, transition.died(parent, Reason.EXHAUSTED, A_FAILURE))
+    found = await desk.why(parent.job_id)
+    assert all(child in " ".join(found.facts) for child in children[:2])
+    assert children[2] not in " ".join(found.facts), "cancelled with its parent, and not the cause"
+    assert f"requeue CHILD first, then {parent.job_id}" in (found.what_to_do or "")
+
+    for child in children[:2]:
+        await store.requeue(only(child), "ops", 1)
+    assert "CHILD" not in ((await desk.why(parent.job_id)).what_to_do or "")
+
+
 async def test_b14_earlier_failures_are_told_with_any_reason(store: Store, desk: Desk) -> None:
     claim = await start(store)
     await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, timedelta(0)))
@@ -309,6 +334,11 @@ async def test_b14_earlier_failures_are_told_with_any_reason(store: Store, desk:
     again = await claim_one(store, await employ(store))
     await hold(store, again, Reason.RATE_LIMITED, "mail")
     assert said in (await desk.why(claim.job_id)).facts
+
+
+async def test_b14_the_advice_on_a_budget_names_it(store: Store, desk: Desk) -> None:
+    job_id = await hold(store, await start(store), Reason.BUDGET_EXCEEDED, "ai calls: 1 of 1 spent in 1d")
+    assert "`perdure spent 'ai calls'`" in ((await desk.why(job_id)).what_to_do or "")
 
 
 async def test_every_state_and_reason_has_an_answer(store: Store, desk: Desk) -> None:
@@ -361,6 +391,26 @@ async def test_b14_the_answers_fit_how_a_worker_waits(real_time_store: Store) ->
         assert (await desk.asks(job_id), await desk.approvals()) == ([], [])
         await desk.emit("paid", "3")
         assert (await seen(store, job_id)).result == '"ada 3"'
+
+
+async def test_what_is_asked_at_once_is_listed_each_with_its_own_time_until_it_is_answered(
+    real_time_store: Store,
+) -> None:
+    store, app = real_time_store, App("sqlite:///not-used.db")
+    desk = Desk(store, "ada")
+
+    @app.job
+    async def deploy(ctx: Context) -> None:
+        await asyncio.gather(ctx.approval("law", "2h"), ctx.approval("money"))
+
+    async with at_work(store, app):
+        job_id = await enqueue(store, kind="deploy", args="{}")
+        await seen(store, job_id, JobState.WAITING)
+        law, money = await desk.approvals()
+        begun = (await desk.job(job_id)).steps[0].begun_at
+        assert (law.name, law.until, money.name, money.until) == ("law", begun + 2 * HOUR, "money", None)
+        await desk.answer(job_id, "money", approved=True)
+        assert [asking.name for asking in await desk.approvals()] == ["law"]
 
 
 async def test_b14_the_answers_fit_how_a_worker_is_held(real_time_store: Store) -> None:

@@ -67,10 +67,10 @@ def test_an_event_that_a_job_may_wait_for_can_be_emitted(cli: Cli, arrange: Arra
     ("words", "field"),
     [
         (("paid", "--payload", "{"), "--payload"),
-        ((" ",), "event"),
-        (("paid" * 51,), "event"),
+        ((" ",), "EVENT"),
+        (("paid" * 51,), "EVENT"),
         (("paid", "--payload", json.dumps("x" * 70_000)), "payload of event paid"),
-        (("approval:x:y",), "event"),
+        (("approval:x:y",), "EVENT"),
     ],
 )
 def test_events_that_cannot_be_meant_are_refused(
@@ -127,6 +127,7 @@ def test_a_question_that_was_not_asked_is_answered_only_ahead(cli: Cli, arrange:
 def test_jobs_that_cannot_be_answered(cli: Cli, arrange: Arrange[JobId]) -> None:
     dead = arrange(lambda store: job_in(JobState.DEAD, store))
     assert cli("approve", dead, "deploy", "--ahead").code == Exit.CONFLICT
+    assert "is dead: it asks nothing any more" in cli("approve", dead, "deploy", "--json").error["error"]
     assert cli("approve", new_job_id(), "deploy").code == Exit.NOT_FOUND
     assert cli("approve", "seven", "deploy").code == Exit.USAGE
 

@@ -80,14 +80,15 @@ def test_nothing_to_resume_changes_nothing(cli: Cli) -> None:
         (("pause", "--kind", "send", "--args", "{}"), "--args"),
         (("pause", "--kind", "send", "--args", "{n"), "--args"),
         (("pause", "--queue", "mail", "--until", "tomorrow"), "--until"),
-        (("pause", "--queue", "mail", "--until", "-2h"), "until"),
-        (("pause", "--queue", " "), "queue"),
+        (("pause", "--queue", "mail", "--until", "-2h"), "--until"),
+        (("pause", "--queue", " "), "--queue"),
+        (("pause", "--queue", "mail", "--why", "x" * 501), "--why"),
         (("resume",), "ID"),
         (("resume", "abc", "--all"), "ID"),
-        (("breakers", "open", "digicert", "--for", "soon"), "for"),
-        (("breakers", "open", "digicert", "--for", "0s"), "for"),
-        (("breakers", "open", " "), "name"),
-        (("spent", " "), "name"),
+        (("breakers", "open", "digicert", "--for", "soon"), "--for"),
+        (("breakers", "open", "digicert", "--for", "0s"), "--for"),
+        (("breakers", "open", " "), "NAME"),
+        (("spent", " "), "NAME"),
     ],
 )
 def test_bad_input_is_refused_by_name(words: tuple[str, ...], field: str, cli: Cli) -> None:
@@ -105,7 +106,9 @@ def test_a_breaker_is_opened_listed_and_closed(cli: Cli, arrange: Arrange[Any]) 
     assert "spelt as in the code" in opened.out
     row = cli("breakers").out.splitlines()[1]
     assert row.split()[:2] == ["digicert", "open"]
-    assert row.rstrip().endswith("closed by hand  their outage")
+    assert "closed by hand  cli:" in row
+    [found] = cli("breakers", "--json").json["breakers"]
+    assert (found["note"], found["by"].startswith("cli:")) == ("their outage", True)
     again = cli("breakers", "open", "digicert", "--for", "1h", "--json").json
     assert (again["known"], again["breaker"]["by_hand"]) == (True, False)
     assert again["breaker"]["until"] is not None

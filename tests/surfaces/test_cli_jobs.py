@@ -112,6 +112,13 @@ def test_show_tells_when_a_job_comes_back(cli: Cli, parked: JobId) -> None:
     assert "comes back" in cli("jobs", "show", parked).out
 
 
+def test_show_tells_with_whom_a_job_takes_turns(cli: Cli, arrange: Arrange[JobId], parked: JobId) -> None:
+    fair = arrange(lambda store: enqueue(store, fair_key="tenant\x1b[31m 7"))
+    assert [line.split()[-1] for line in cli("jobs", "show", fair).out.splitlines() if "fair key" in line] == ["7"]
+    assert cli("jobs", "show", fair, "--json").json["job"]["fair_key"].startswith("tenant")
+    assert "fair key" not in cli("jobs", "show", parked).out
+
+
 def test_show_tells_how_far_a_job_has_come(cli: Cli, arrange: Arrange[Any]) -> None:
     async def come_some_way(store: Store) -> JobId:
         claim = await start(store)
@@ -291,16 +298,16 @@ def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]
     ("words", "field"),
     [
         (("jobs", "list", "--limit", "many"), "--limit"),
-        (("jobs", "list", "--limit", "0"), "limit"),
+        (("jobs", "list", "--limit", "0"), "--limit"),
         (("jobs", "list", "--state", "odd"), "--state"),
         (("jobs", "list", "--older-than", "7x"), "--older-than"),
-        (("jobs", "list", "--before", "nine"), "id"),
-        (("jobs", "show", "nine"), "id"),
+        (("jobs", "list", "--before", "nine"), "--before"),
+        (("jobs", "show", "nine"), "ID"),
         (("jobs", "show"), "job_id"),
         (("jobs", "cancel"), "ID"),
-        (("jobs", "cancel", "nine"), "id"),
+        (("jobs", "cancel", "nine"), "ID"),
         (("jobs", "cancel", NOBODY, "--kind", "greet"), "ID"),
-        (("jobs", "requeue", "--state", "running", "--yes"), "state"),
+        (("jobs", "requeue", "--state", "running", "--yes"), "--state"),
         (("dead", "purge"), "ID"),
     ],
 )

@@ -61,7 +61,9 @@ def test_a_mistyped_file_is_not_created(tmp_path: Path, command: tuple[str, ...]
 @pytest.mark.parametrize("url", ["redis://localhost", "sqlite://", "nonsense"])
 def test_a_bad_url_is_refused_by_name(url: str) -> None:
     answer = run_cli("jobs", "list", "--url", url, "--json")
-    assert (answer.code, answer.error["field"]) == (Exit.USAGE, "url")
+    assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--url")
+    answer = run_cli("jobs", "list", "--json", env={"PERDURE_URL": url})
+    assert (answer.code, answer.error["field"]) == (Exit.USAGE, "PERDURE_URL")
 
 
 def test_an_unreachable_server_is_a_failure_and_keeps_its_password() -> None:

@@ -55,6 +55,20 @@ def test_workers_lists_the_dead_when_asked(cli: Cli, arrange: Arrange[Any]) -> N
     assert "dead" in listed
 
 
+def test_a_worker_that_closed_in_good_order_is_not_called_dead(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def close_at_work(store: Store) -> None:
+        await start(store)
+        [worker] = await store.workers()
+        await store.retire(worker.id)
+
+    arrange(close_at_work)
+    assert cli("workers").out == "No living workers.\n"
+    listed = cli("workers", "--all").out
+    assert "closed" in listed
+    assert "dead" not in listed
+    assert cli("workers", "--all", "--json").json["workers"][0]["phase"] == "closed"
+
+
 def test_quiet_by_name_and_by_id(cli: Cli, arrange: Arrange[Any], engine_url: str, fleet: list[WorkerId]) -> None:
     answer = cli("quiet", "mail", "--json")
     assert (answer.code, answer.json["workers"]) == (Exit.OK, [{"id": fleet[0], "name": "mail"}])

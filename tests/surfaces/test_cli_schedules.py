@@ -125,7 +125,8 @@ def test_a_time_that_nobody_deals_with_is_not_called_the_next(cli: Cli, arrange:
     assert "  due " in headline
     assert headline.endswith("d ago, no worker has dealt with it")
     assert "  due " in cli("schedules", "list").out
-    assert "s resumed, due 2020-01-01 02:00:00Z" in cli("schedules", "resume", "s").out
+    changed = cli("schedules", "create", "s", "--kind", "other", "--cron", "0 2 * * *").out
+    assert "s changed, due 2020-01-01 02:00:00Z" in changed
 
 
 def test_pause_and_resume(cli: Cli, arrange: Arrange[Any], nightly: str) -> None:
@@ -142,6 +143,12 @@ def test_pause_and_resume(cli: Cli, arrange: Arrange[Any], nightly: str) -> None
     assert cli("schedules", "resume", nightly).code == Exit.OK
     view = stored(arrange, nightly)
     assert (view.paused_at, view.next_at is None) == (None, False)
+
+
+def test_one_that_is_not_paused_is_not_resumed(cli: Cli, nightly: str) -> None:
+    answer = cli("schedules", "resume", nightly, "--json")
+    assert (answer.code, answer.out) == (Exit.CONFLICT, "")
+    assert answer.error["error"] == f"schedule {nightly!r} is not paused"
 
 
 def test_trigger_makes_a_job_now(cli: Cli, arrange: Arrange[Any], nightly: str) -> None:
@@ -238,30 +245,31 @@ MAKE = ("create", "x", "--kind", "k")
     ("words", "field"),
     [
         (("create", "x", "--cron", "@daily"), "--kind"),
-        (MAKE, "cron"),
-        ((*MAKE, "--cron", "@daily", "--every", "5m"), "cron"),
-        ((*MAKE, "--cron", "61 * * * *"), "expression"),
-        ((*MAKE, "--every", "0s"), "expression"),
-        ((*MAKE, "--cron", "@daily", "--tz", "Mars/Olympus"), "tz"),
+        (MAKE, "--cron"),
+        ((*MAKE, "--cron", "@daily", "--every", "5m"), "--cron"),
+        ((*MAKE, "--cron", "61 * * * *"), "--cron"),
+        ((*MAKE, "--every", "0s"), "--every"),
+        ((*MAKE, "--cron", "@daily", "--tz", "Mars/Olympus"), "--tz"),
+        ((*MAKE, "--every", "5m", "--tz", "Mars/Olympus"), "--tz"),
         ((*MAKE, "--cron", "@daily", "--missed", "twice"), "--missed"),
         ((*MAKE, "--cron", "@daily", "--overlap", "maybe"), "--overlap"),
-        ((*MAKE, "--cron", "@daily", "--within", "0s"), "within"),
-        ((*MAKE, "--cron", "@daily", "--jitter", "soon"), "jitter"),
-        ((*MAKE, "--cron", "@daily", "--priority", "10"), "priority"),
+        ((*MAKE, "--cron", "@daily", "--within", "0s"), "--within"),
+        ((*MAKE, "--cron", "@daily", "--jitter", "soon"), "--jitter"),
+        ((*MAKE, "--cron", "@daily", "--priority", "10"), "--priority"),
         ((*MAKE, "--cron", "@daily", "--queue", ""), "--queue"),
         ((*MAKE, "--cron", "@daily", "--args", "[1]"), "--args"),
         ((*MAKE, "--cron", "@daily", "--args", "{oops"), "--args"),
         ((*MAKE, "--cron", "@daily", "--args", json.dumps({"text": "x" * 70_000})), "--args"),
-        (("create", "", "--kind", "k", "--cron", "@daily"), "name"),
+        (("create", "", "--kind", "k", "--cron", "@daily"), "NAME"),
         (("show", "nightly", "--limit", "0"), "--limit"),
         (("pause", "nightly", "--until", "tomorrow"), "--until"),
         (("pause", "nightly", "--until", "2099-01-01T00:00"), "--until"),
-        (("pause", "nightly", "--until", "-1h"), "until"),
+        (("pause", "nightly", "--until", "-1h"), "--until"),
         (("backfill", "nightly", "--to", "now"), "--from"),
         (("backfill", "nightly", "--from", "0001-01-01T00:00Z", "--to", "now"), "--from"),
-        (("backfill", "nightly", "--from", "-1d", "--to", "-2d"), "end"),
-        (("backfill", "nightly", "--from", "-1d", "--to", "+2d"), "end"),
-        (("backfill", "nightly", "--from", "1970-01-01T00:00Z", "--to", "now"), "start"),
+        (("backfill", "nightly", "--from", "-1d", "--to", "-2d"), "--to"),
+        (("backfill", "nightly", "--from", "-1d", "--to", "+2d"), "--to"),
+        (("backfill", "nightly", "--from", "1970-01-01T00:00Z", "--to", "now"), "--from"),
     ],
 )
 def test_bad_input_names_the_field(cli: Cli, nightly: str, words: tuple[str, ...], field: str) -> None:
@@ -271,7 +279,7 @@ def test_bad_input_names_the_field(cli: Cli, nightly: str, words: tuple[str, ...
     assert len(answer.error["error"]) < 500
     plain = cli("schedules", *words)
     assert plain.code == Exit.USAGE
-    assert plain.err.startswith("error: ")
+    assert plain.err.startswith(f"error: {field} ") or "Missing option" in plain.err or "Invalid value" in plain.err
 
 
 def test_an_expression_that_cannot_be_read_is_shown_as_such(cli: Cli, arrange: Arrange[Any]) -> None:

@@ -197,15 +197,15 @@ def test_a_worker_is_replaced_after_so_many_jobs(processes: Processes, arrange: 
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        (["--lease", "5s"], "worker.lease"),
+        (["--lease", "5s"], "--lease"),
         (["--lease", "soon"], "--lease"),
         (["--stop-timeout", "-1"], "--stop-timeout"),
-        (["--concurrency", "0"], "worker.concurrency"),
-        (["--threads", "0"], "worker.threads"),
+        (["--concurrency", "0"], "--concurrency"),
+        (["--threads", "0"], "--threads"),
         (["--processes", "0"], "--processes"),
-        (["--queues", "mail:x"], "queues"),
-        (["--queues", "mail,mail"], "worker.queues"),
-        (["--recycle-after-jobs", "0"], "worker.recycle_after_jobs"),
+        (["--queues", "mail:x"], "--queues"),
+        (["--queues", "mail,mail"], "--queues"),
+        (["--recycle-after-jobs", "0"], "--recycle-after-jobs"),
         (["--log-format", "xml"], "--log-format"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from perdure.domain.approval import approval_asked
+from perdure.domain.approval import APPROVAL, approval_asked, approval_event
 from perdure.domain.flow import StepKind, StepRecord, StepState
 from perdure.domain.ids import JobId
 from perdure.domain.job import JobView
@@ -16,8 +16,6 @@ from perdure.domain.states import JobState
 from perdure.operate.records import Asking
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
-
-APPROVAL: Final = "approval:"  # how the steps and events of such questions begin
 
 _PAGE: Final = 500
 _WAITING: Final = frozenset({JobState.WAITING})
@@ -33,13 +31,23 @@ async def who_asks(store: Store, which: JobFilter) -> list[Asking]:
         batch = await store.jobs(aim, Page(_PAGE, before))
         steps = await waits_of(store, [job.id for job in batch if _waits_for_more(job, now)])
         for job in batch:
-            parked_for = approval_asked(job.id, (job.awaits or "").removeprefix("event:"))
-            names = [] if parked_for is None else [parked_for]
-            names += [name for name in _asked(steps.get(job.id, [])) if name != parked_for]
-            found += [Asking(job, name) for name in names]
+            found += await _questions(store, job, steps.get(job.id, []))
         if len(batch) < _PAGE:
             return found
         before = batch[-1].id
+
+
+async def _questions(store: Store, job: JobView, waits: Sequence[StepRecord]) -> list[Asking]:
+    """What one job asks: that for which it is parked, and others that nobody has answered yet."""
+    name = approval_asked(job.id, (job.awaits or "").removeprefix("event:"))
+    own = [step for step in waits if step.key == f"{APPROVAL}{name}"]
+    asked = [] if name is None else [Asking(job, name, own[0].due_at if own else job.due_at)]
+    for step in waits:
+        other = step.key.removeprefix(APPROVAL)
+        if other in (name, step.key) or await store.emitted(approval_event(job.id, other)) is not None:
+            continue
+        asked.append(Asking(job, other, step.due_at))
+    return asked
 
 
 async def asked_by(store: Store, job_id: JobId) -> list[str]:

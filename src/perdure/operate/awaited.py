@@ -11,10 +11,12 @@ from datetime import datetime
 from shlex import quote
 from typing import Final
 
-from perdure.domain.approval import approval_asked
+from perdure.domain.approval import APPROVAL, approval_asked
 from perdure.domain.flow import StepKind, StepRecord
+from perdure.domain.ids import JobId
 from perdure.domain.job import JobView
-from perdure.operate.asking import APPROVAL, waits_of
+from perdure.domain.states import JobState
+from perdure.operate.asking import waits_of
 from perdure.operate.records import Why
 from perdure.operate.wording import listed, told
 from perdure.storage.port import Store
@@ -22,6 +24,8 @@ from perdure.storage.records import JobFilter, Page
 
 _EVENT: Final = "event:"
 _CHILDREN_NAMED: Final = 5
+_CHILDREN_SEEN: Final = 500
+_FAILED: Final = (JobState.DEAD, JobState.CANCELLED)
 
 
 async def awaits_event(store: Store, job: JobView) -> Why:
@@ -81,6 +85,14 @@ def _also(step: StepRecord) -> str:
     if step.key.startswith(APPROVAL):
         return f"It also waits for somebody to answer {step.key.removeprefix(APPROVAL)!r}."
     return f"It also waits for event {step.key.removeprefix(_EVENT)!r}."
+
+
+async def dead_children(store: Store, parent: JobId) -> list[JobId]:
+    """The first few children of a job that are dead now, among the first thousand of each of its families."""
+    keys = [family.key for family in await store.families(parent) if family.failed]
+    failed = [child.job_id for key in keys for child in await store.children(parent, key) if child.fate in _FAILED]
+    dead = JobFilter(ids=tuple(failed[:_CHILDREN_SEEN]), states=frozenset({JobState.DEAD}))
+    return [view.id for view in await store.jobs(dead, Page(_CHILDREN_NAMED))] if failed else []
 
 
 async def _unfinished(store: Store, job: JobView, key: str) -> list[str]:

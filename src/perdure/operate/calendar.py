@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.schedule import Advance, Cause, Fire, Firing, Schedule, ScheduleView
-from perdure.errors import ArgumentError, NotFoundError
+from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.policy.nominal import job_of
 from perdure.policy.timetable import Timetable, timetable
 from perdure.storage.port import Store
@@ -51,15 +51,17 @@ class Calendar:
         """All schedules, by name."""
         return await self._store.schedules()
 
+    async def details(self) -> list[ScheduleDetail]:
+        """All schedules by name, each with its next time and its last one: however many there are, in two questions."""
+        last = {fire.schedule: fire for fire in await self._store.last_fires()}
+        return [
+            _detail(view, (last[view.name],) if view.name in last else (), 1) for view in await self._store.schedules()
+        ]
+
     async def schedule(self, name: str, *, shown: int = _SHOWN) -> ScheduleDetail:
         """One schedule, with so many times to come and as many that have passed; raises NotFoundError."""
         view = await self._find(name)
-        fires = tuple(await self._store.fires(name, shown))
-        try:
-            times = _times(view.schedule)
-        except ArgumentError as error:
-            return ScheduleDetail(view=view, upcoming=(), fires=fires, unreadable=str(error))
-        return ScheduleDetail(view=view, upcoming=tuple(islice(_from(view.next_at, times), shown)), fires=fires)
+        return _detail(view, tuple(await self._store.fires(name, shown)), shown)
 
     async def save(self, schedule: Schedule) -> ScheduleView:
         """Make a schedule, or change one that was made here; one declared in code raises ConflictError."""
@@ -78,8 +80,13 @@ class Calendar:
         return _found(name, await self._store.pause_schedule(name, self._actor, until=until, next_at=next_at))
 
     async def resume(self, name: str) -> ScheduleView:
-        """Let it go on with its next time; those that passed meanwhile are not made up for."""
+        """Let it go on with its next time; those that passed meanwhile are not made up for.
+
+        Raises NotFoundError, and ConflictError if it is not paused.
+        """
         view = await self._find(name)
+        if view.paused_at is None:
+            raise ConflictError(f"schedule {name!r} is not paused")
         next_at = _times(view.schedule).next_after(await self._store.now())
         return _found(name, await self._store.resume_schedule(name, self._actor, next_at))
 
@@ -133,6 +140,14 @@ class Calendar:
 
     async def _find(self, name: str) -> ScheduleView:
         return _found(name, await self._store.schedule(name))
+
+
+def _detail(view: ScheduleView, fires: tuple[Fire, ...], shown: int) -> ScheduleDetail:
+    try:
+        times = _times(view.schedule)
+    except ArgumentError as error:
+        return ScheduleDetail(view=view, upcoming=(), fires=fires, unreadable=str(error))
+    return ScheduleDetail(view=view, upcoming=tuple(islice(_from(view.next_at, times), shown)), fires=fires)
 
 
 def _times(schedule: Schedule) -> Timetable:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from perdure.domain.approval import Approval, approval_event
+from perdure.domain.approval import Approval, approval_event, refuse_answer
 from perdure.domain.flow import Emission
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import JobView
@@ -26,7 +26,7 @@ from perdure.domain.worker import WorkerView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
 from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, reschedule_to
-from perdure.operate.asking import APPROVAL, asked_by, who_asks
+from perdure.operate.asking import asked_by, who_asks
 from perdure.operate.calendar import Calendar
 from perdure.operate.holds import Holds
 from perdure.operate.records import Asking, Changed, JobDetail, JobPage, Overview, Unchanged, Why
@@ -153,8 +153,7 @@ class Desk:
 
         Answers to questions are given by `answer`.
         """
-        if checked_name("event", event, _LONGEST_EVENT).startswith(APPROVAL):
-            raise ArgumentError("event", f"{event!r} is somebody's answer to a job: give it with `answer`")
+        refuse_answer(checked_name("event", event, _LONGEST_EVENT))
         return await self._store.emit(event, payload, self.actor)
 
     async def run_now(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:

@@ -122,7 +122,7 @@ class Holds:
         view = await self._breaker(checked_name("name", name)) or BreakerView(name=name)
         reason = _checked_why(why)
         now = await self._store.now()
-        opened = open_by_hand(view, now, reason)
+        opened = open_by_hand(view, now, reason, self._actor)
         if for_ is not None:
             span = parse_duration("for", for_)
             if not span:
@@ -142,7 +142,7 @@ class Holds:
             )
         if view.state is BreakerState.CLOSED:
             raise ConflictError(f"breaker {name!r} is closed already")
-        closed = close_by_hand(view, await self._store.now(), _checked_why(why))
+        closed = close_by_hand(view, await self._store.now(), _checked_why(why), self._actor)
         await self._store.set_breaker(closed, self._actor)
         return closed
 

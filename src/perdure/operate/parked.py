@@ -33,7 +33,7 @@ _HURRIED_BY_GATES: Final = "it goes on by itself; raise the limit in code if tha
 _ADVICE: Final = {
     Reason.RATE_LIMITED: _HURRIED_BY_GATES,
     Reason.CONCURRENCY_REACHED: _HURRIED_BY_GATES,
-    Reason.BUDGET_EXCEEDED: "it goes on by itself once enough time has passed; `perdure spent NAME` shows the sums",
+    Reason.BUDGET_EXCEEDED: "it goes on by itself once enough time has passed; `perdure spent {name}` shows the sums",
 }
 
 
@@ -92,6 +92,8 @@ def _plain(job: JobView, reason: Reason | None) -> Why:
             answer = _WAITS.get(reason, "") if reason else ""
             answer = answer or f"It is {job.state}: {job.reason}."
     advice = (_ADVICE.get(reason) if reason else None) or f"perdure jobs run-now {job.id} runs it without waiting"
+    if reason is Reason.BUDGET_EXCEEDED:
+        advice = advice.format(name=quote((note or "").partition(": ")[0] or "NAME"))
     return Why(job=job, answer=answer, facts=tuple(facts), until=job.due_at, what_to_do=advice)
 
 
@@ -105,6 +107,9 @@ async def _breaker_open(store: Store, job: JobView) -> Why:
     if not named:
         return _plain(job, None)
     view = max(named, key=lambda breaker: len(breaker.name))
+    if view.state is BreakerState.CLOSED:
+        answer = f"Circuit breaker {view.name!r} is closed again: jobs are let through slowly at first."
+        return Why(job=job, answer=answer, facts=(*_about_breaker(view),), until=job.due_at, what_to_do="look again")
     return Why(
         job=job,
         answer=f"Circuit breaker {view.name!r} is {view.state}: what is behind it is left alone.",
@@ -119,7 +124,7 @@ async def _breaker_open(store: Store, job: JobView) -> Why:
 def _about_breaker(view: BreakerView) -> list[str]:
     facts = []
     if view.changed_at is not None:
-        by_hand = ", by hand" if view.by_hand else ""
+        by_hand = f", by {view.by or 'hand'}" if view.by or view.by_hand else ""
         facts.append(
             f"It is {view.state} since {told(view.changed_at)}{by_hand}{f': {view.note}' if view.note else '.'}"
         )

@@ -45,10 +45,11 @@ class Why(Struct, frozen=True, kw_only=True):
 
 
 class Asking(Struct, frozen=True):
-    """A job that waits for somebody's answer to its question of this name."""
+    """A job that waits for somebody's answer to its question of this name; `until` None: for as long as it takes."""
 
     job: JobView
     name: str
+    until: datetime | None = None
 
 
 class JobPage(Struct, frozen=True):

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from perdure.domain.job import JobView
 from perdure.domain.states import FINAL, JobState
 from perdure.domain.worker import Phase, WorkerView
+from perdure.operate.awaited import dead_children
 from perdure.operate.checkup import LEASE
 from perdure.operate.parked import held_by, parked
 from perdure.operate.records import Why
@@ -31,7 +32,7 @@ async def why(store: Store, job: JobView) -> Why:
     """Why this job is not running, or that it is, or was."""
     now = await store.now()
     if job.state in FINAL:
-        return _finished(job)
+        return await _finished(store, job)
     if job.state is JobState.RUNNING:
         return await _running(store, job, now)
     pauses = [pause for pause in await store.pauses() if covers(pause, job.queue, job.kind, job.args)]
@@ -136,12 +137,15 @@ async def _running(store: Store, job: JobView, now: datetime) -> Why:
     return Why(job=job, answer=f"It is running{since}, on {job.worker}.", facts=tuple(facts), what_to_do=advice)
 
 
-def _finished(job: JobView) -> Why:
+async def _finished(store: Store, job: JobView) -> Why:
     when = f" at {told(job.finished_at)}" if job.finished_at else ""
     facts = [] if job.last_error is None else [f"The last error was {job.last_error}"]
     facts += [f"Warning: {warning}" for warning in job.warnings]
     answer = f"It is finished: {job.state}{when}, {job.reason}."
     advice = None if job.state is JobState.SUCCEEDED else f"perdure jobs requeue {job.id} gives it a new life"
+    if job.state is JobState.DEAD and (dead := await dead_children(store, job.id)):
+        facts.append(f"Of its children, dead are {listed(dead)}.")
+        advice = f"a new life of its own finds the same children: perdure jobs requeue CHILD first, then {job.id}"
     return Why(job=job, answer=answer, facts=tuple(facts), what_to_do=advice)
 
 

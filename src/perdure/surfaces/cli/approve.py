@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from perdure.domain.approval import Approval
+from perdure.domain.approval import Approval, approval_event
 from perdure.domain.ids import as_job_id
+from perdure.domain.states import FINAL
 from perdure.errors import ConflictError
 from perdure.operate.desk import Desk
 from perdure.operate.records import Asking
@@ -46,9 +47,10 @@ def approve(
     known = as_job_id(job_id)
 
     async def act(desk: Desk) -> Approval:
-        detail = await desk.job(known)
+        job = (await desk.job(known, lines=0)).job
         asked = await desk.asks(known)
-        if not (ahead or name in asked or f"event:approval:{known}:{name}" == detail.job.awaits):
+        is_asked = name in asked or f"event:{approval_event(known, name)}" == job.awaits
+        if not (ahead or is_asked or job.state in FINAL):  # of one that has ended, the desk tells so
             open_ = f"it asks {listed(repr(one) for one in asked)}" if asked else "it asks nothing now"
             raise ConflictError(f"job {known} does not ask {name!r}: {open_}; --ahead answers what it may ask later")
         return await desk.answer(known, name, approved=not deny, note=note)
@@ -74,7 +76,7 @@ def approvals(
 
     found, now = with_desk(url, look)
     if as_json:
-        print_json({"approvals": [{"name": asking.name, "job": job_document(asking.job)} for asking in found]})
+        print_json({"approvals": [{**plain(asking), "job": job_document(asking.job)} for asking in found]})
         return
     if not found:
         say("Nothing waits for an answer.", "dim")
@@ -82,7 +84,7 @@ def approvals(
     table = columns("Job", "Asks", "Kind", "Made", "Gives up", giving_way={"Asks", "Kind"})
     for asking in found:
         job = asking.job
-        gives_up = "never" if job.due_at is None else relative(job.due_at, now)
+        gives_up = "never" if asking.until is None else relative(asking.until, now)
         made = Text(relative(job.created_at, now))
         table.add_row(Text(job.id), cell(asking.name, "bold"), cell(job.kind), made, Text(gives_up))
     console().print(table)

@@ -127,6 +127,8 @@ def _table(found: Sequence[BreakerView], now: datetime) -> Table:
 
 
 def _reason(view: BreakerView) -> str:
+    if view.by is not None and view.until is None:
+        return f"{view.by}: {view.note}" if view.note else f"by {view.by}"
     if view.note:
         return view.note
     return f"{len(view.failures)} failures lately" if view.failures else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from perdure.errors import ArgumentError, PerdureError
 from perdure.surfaces.cli.exits import Exit, exit_for
 from perdure.surfaces.cli.output import complain
+from perdure.surfaces.cli.typed import as_typed
 
 
 class Perdure(TyperGroup):
@@ -33,8 +34,7 @@ class Perdure(TyperGroup):
         try:
             code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
         except PerdureError as error:
-            field = error.field if isinstance(error, ArgumentError) else None
-            complain(str(error), as_json=as_json, field=field)
+            _complain_of(error, as_typed(self, words), as_json=as_json)
             code = exit_for(error)
         except typer.Abort:
             complain("interrupted", as_json=as_json)
@@ -42,6 +42,15 @@ class Perdure(TyperGroup):
         except typer.TyperException as error:
             code = _misused(error, as_json=as_json)
         sys.exit(int(code or 0))
+
+
+def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: bool) -> None:
+    """Tell of an error; a value is called by the option that it was given with, not as the code calls it."""
+    if not isinstance(error, ArgumentError):
+        complain(str(error), as_json=as_json)
+        return
+    field = typed(error.field)
+    complain(f"{field}{str(error).removeprefix(error.field)}", as_json=as_json, field=field)
 
 
 def _misused(error: typer.TyperException, *, as_json: bool) -> int:

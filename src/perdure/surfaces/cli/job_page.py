@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from perdure.domain.flow import FamilyView, OnEnd
+from perdure.domain.flow import FamilyView, OnEnd, Progress, StepKind, StepRecord, StepState
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.line import LogLine
 from perdure.domain.states import JobState
 from perdure.operate.records import JobDetail
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.job_table import attempts_of, job_document
-from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json
+from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, unpacked
 from perdure.surfaces.cli.pieces import block, document, facts, indented, section
 from perdure.surfaces.cli.times import absolute, both, relative, took
 
 _SAME_MOMENT: Final = timedelta(seconds=1)
+_STEP_STYLE: Final = {StepState.BEGUN: "", StepState.DONE: "dim", StepState.GIVEN_UP: "yellow"}
+_MOST_STEPS: Final = 50
+_TRIED: Final = (StepKind.CALL, StepKind.POLL)
 _LEVEL_STYLE: Final = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
 
 def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool) -> None:
     """Print a job with the timeline of its attempts."""
     if as_json:
-        families, logged = plain(detail.families), plain(detail.lines)
-        attempts = plain(detail.attempts)
-        print_json({"job": job_document(detail.job), "attempts": attempts, "families": families, "lines": logged})
+        print_json(_document(detail))
         return
     out = console()
     out.print(_headline(detail.job))
-    out.print(facts(_fact_list(detail.job, now)))
+    out.print(facts([*_fact_list(detail.job, now), *_progress(detail.progress, now)]))
     job = detail.job
     documents = (("Arguments", job.args), ("Meta", job.meta), ("Checkpoint", job.cursor), ("Result", job.result))
     for title, text in documents:
@@ -41,12 +42,42 @@ def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool
             out.print(section(title, document(text)))
     if detail.job.warnings:
         out.print(section("Warnings", block("\n".join(detail.job.warnings), "yellow")))
+    if detail.steps:
+        out.print(section("Steps", Group(*_steps(detail.steps, now))))
     if detail.families:
         out.print(section("Children", Group(*(_family(family) for family in detail.families))))
     if detail.attempts:
         out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=traceback)))
     if detail.lines:
         out.print(section("Log", Group(*(_line(line) for line in detail.lines))))
+
+
+def _document(detail: JobDetail) -> dict[str, Any]:
+    steps = [{**plain(step), "result": unpacked(step.result)} for step in detail.steps]
+    return {**plain(detail), "job": job_document(detail.job), "steps": steps}
+
+
+def _progress(progress: Progress | None, now: datetime) -> Iterator[tuple[str, Text]]:
+    if progress is not None:
+        total = "" if progress.total is None else f" of {progress.total:g}"
+        note = f", {one_line(progress.note)}" if progress.note else ""
+        yield "progress", Text(f"{progress.current:g}{total}{note}  ({relative(progress.at, now)})")
+
+
+def _steps(steps: Sequence[StepRecord], now: datetime) -> Iterator[Text]:
+    """The steps, or the last of very many: those tell where the job is."""
+    if len(steps) > _MOST_STEPS:
+        yield Text(f"… {len(steps) - _MOST_STEPS:,} before these: --json has all", style="dim")
+    for step in steps[-_MOST_STEPS:]:
+        yield _step(step, now)
+
+
+def _step(step: StepRecord, now: datetime) -> Text:
+    tries = f", {step.tries} tries" if step.tries > 1 and step.kind in _TRIED else ""
+    due = f", until {both(step.due_at, now)}" if step.due_at and step.state is StepState.BEGUN else ""
+    note = f": {one_line(step.note)}" if step.note and step.state is not StepState.DONE else ""
+    told = f"  {step.kind}, {step.state}{tries}{due}{note}"
+    return Text.assemble((one_line(step.key), "bold"), (told, _STEP_STYLE[step.state]), overflow="fold")
 
 
 def _line(line: LogLine) -> Text:
@@ -79,10 +110,15 @@ def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
         yield "worker", Text(one_line(job.worker))
     if job.cancel_requested_at is not None:
         yield "asked to stop", Text(both(job.cancel_requested_at, now), style="yellow")
-    if job.unique_key is not None:
-        yield "unique key", Text(one_line(job.unique_key))
+    yield from _keys(job)
     if job.tags:
         yield "tags", Text(", ".join(one_line(tag) for tag in job.tags))
+
+
+def _keys(job: JobView) -> Iterator[tuple[str, Text]]:
+    for name, key in (("unique key", job.unique_key), ("fair key", job.fair_key)):
+        if key is not None:
+            yield name, Text(one_line(key))
 
 
 def _family(family: FamilyView) -> Text:

@@ -32,6 +32,8 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
     out = console()
     if not dead:
         out.print(_job_table(page.jobs, now, wide=out.width >= WIDE))
+        if any(job.warnings for job in page.jobs):
+            say("(!) done with warnings: perdure jobs show ID", "dim")
     elif out.width >= WIDE:
         out.print(_dead_table(page.jobs, now))
     else:
@@ -64,10 +66,20 @@ def _job_table(jobs: Sequence[JobView], now: datetime, *, wide: bool) -> Table:
         *("ID", "State", "Kind", "Queue", "When"), *(("Tries", "Last error") if wide else ()), giving_way=_GIVES_WAY
     )
     for job in jobs:
-        more = [Text(attempts_of(job)), cell(job.last_error or "", "dim")] if wide else []
+        more = [Text(attempts_of(job)), _trouble(job)] if wide else []
         kind, queue = cell(job.kind), cell(job.queue, "dim")
-        table.add_row(Text(job.id), state_text(job.state), kind, queue, Text(when_of(job, now)), *more)
+        table.add_row(Text(job.id), _state(job), kind, queue, Text(when_of(job, now)), *more)
     return table
+
+
+def _state(job: JobView) -> Text:
+    state = state_text(job.state)
+    return state.append(" (!)", "yellow") if job.warnings else state
+
+
+def _trouble(job: JobView) -> Text:
+    """What went wrong last; of a job that is done with warnings, the warnings."""
+    return cell("; ".join(job.warnings), "yellow") if job.warnings else cell(job.last_error or "", "dim")
 
 
 def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:

@@ -24,7 +24,13 @@ from perdure.surfaces.cli.pieces import cell, columns
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.times import relative
 
-_PHASE_STYLE: Final = {Phase.OPENING: "cyan", Phase.OPEN: "green", Phase.QUIET: "magenta", Phase.CLOSING: "yellow"}
+_PHASE_STYLE: Final = {
+    Phase.OPENING: "cyan",
+    Phase.OPEN: "green",
+    Phase.QUIET: "magenta",
+    Phase.CLOSING: "yellow",
+    Phase.CLOSED: "dim",
+}
 _WIDE: Final = 95
 _MOST_NAMED: Final = 10
 
@@ -34,7 +40,7 @@ Names = Annotated[
 ]
 AllLiving = Annotated[bool, typer.Option("--all", help="All living workers.")]
 Off = Annotated[bool, typer.Option("--off", help="Let them claim again.")]
-AllListed = Annotated[bool, typer.Option("--all", help="The dead ones as well, until they are forgotten.")]
+AllListed = Annotated[bool, typer.Option("--all", help="Those that closed or died as well, until they are forgotten.")]
 
 
 def workers(url: options.Url = None, everybody: AllListed = False, as_json: options.Json = False) -> None:
@@ -110,7 +116,7 @@ def _table(found: Sequence[WorkerView], now: datetime, *, wide: bool) -> Table:
 
 
 def _phase(worker: WorkerView) -> Text:
-    if worker.dead_at is not None:
+    if worker.dead_at is not None and worker.phase is not Phase.CLOSED:
         return Text("dead", style="bold red")
     asked = worker.quiet_at is not None and worker.phase in {Phase.OPENING, Phase.OPEN}
     return Text(f"{worker.phase} → quiet" if asked else worker.phase, style=_PHASE_STYLE[worker.phase])

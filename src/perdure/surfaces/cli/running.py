@@ -14,6 +14,7 @@ from perdure.lifecycle.endings import EXIT_OK, EXIT_RECYCLED
 from perdure.lifecycle.stack_signals import StackSignals
 from perdure.lifecycle.stacks import describe, text
 from perdure.lifecycle.supervisor import begins_quiet
+from perdure.worker.interpreter import set_up_for_work
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.standing import BY_SIGNAL
 
@@ -37,6 +38,7 @@ async def run_worker(app: App, settings: WorkerSettings) -> int:
     with StackSignals(stacks.report):
         async with app:
             stacks.worker = worker = await app.worker(settings)
+            set_up_for_work(app.kinds)
             await _until_stopped(worker)
             return EXIT_RECYCLED if worker.recycled else EXIT_OK
 

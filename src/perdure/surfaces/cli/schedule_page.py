@@ -78,7 +78,8 @@ def _origin(view: ScheduleView, now: datetime) -> str:
 
 def _coming(detail: ScheduleDetail, now: datetime) -> Table:
     """In UTC, and by the clocks of its zone where that is another."""
-    tz = detail.view.schedule.tz
+    schedule = detail.view.schedule
+    tz = "UTC" if schedule.expression.startswith("@every") else schedule.tz  # an interval asks for no zone
     zone = None if tz == "UTC" else ZoneInfo(tz)  # it could be read, or there were no time to come
     table = columns("Time", "", *([] if zone is None else [one_line(tz)]))
     for time in detail.upcoming:

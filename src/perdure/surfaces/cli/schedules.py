@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -12,7 +11,7 @@ import typer
 from perdure.domain.ids import new_job_id
 from perdure.domain.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
 from perdure.domain.schedule import Fire, Missed, Overlap, ScheduleView
-from perdure.errors import ArgumentError, NotFoundError
+from perdure.errors import ArgumentError
 from perdure.kinds.encoding import encode
 from perdure.operate.calendar import ScheduleDetail
 from perdure.operate.desk import Desk
@@ -87,10 +86,7 @@ def list_schedules(url: options.Url = None, as_json: options.Json = False) -> No
     """List schedules by name, with their next and last time."""
 
     async def look(desk: Desk) -> tuple[list[ScheduleDetail], States, datetime]:
-        found = []
-        for view in await desk.calendar.schedules():
-            with suppress(NotFoundError):  # deleted since
-                found.append(await desk.calendar.schedule(view.name, shown=1))
+        found = await desk.calendar.details()
         return found, await states_of_jobs(desk, found), await desk.now()
 
     show_schedules(*with_desk(url, look), as_json=as_json)
@@ -131,6 +127,8 @@ def create(
 
     Only the app's code knows kinds and their arguments, so neither is checked.
     """
+    if (cron is None) is (every is None):
+        raise ArgumentError("--cron", "or --every must be given, and not both")
     job = NewJob(
         id=new_job_id(),
         kind=checked_name("--kind", kind),

@@ -1,0 +1,77 @@
+"""What `perdure jobs` shows of a job that takes steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.jobs import apply, start
+from tests.surfaces.conftest import Arrange, Cli, run_cli
+
+from perdure.domain.flow import Progress, StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.ids import JobId
+from perdure.domain.transition import succeeded
+from perdure.storage.port import Store
+
+
+def test_show_tells_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def take_steps(store: Store) -> JobId:
+        claim, now = await start(store), await store.now()
+        fetched = StepRecord(
+            key="fetch", kind=StepKind.CALL, state=StepState.DONE, result='{"n":1}', tries=3, begun_at=now
+        )
+        shots = StepRecord(
+            key="shots", kind=StepKind.CALL, state=StepState.GIVEN_UP, note="no \x1b[31m camera", tries=1, begun_at=now
+        )
+        asked = StepRecord(key="event:paid", kind=StepKind.EVENT, state=StepState.BEGUN, due_at=now, begun_at=now)
+        assert all(await store.save_steps([StepWrite(claim, step) for step in (fetched, shots, asked)]))
+        await store.save_progress({claim.job_id: (claim, Progress(current=3, total=10, note="pages", at=now))})
+        return claim.job_id
+
+    job_id = arrange(take_steps)
+    page = cli("jobs", "show", job_id).out
+    assert "3 of 10, pages" in page
+    assert "fetch  call, done, 3 tries" in page
+    assert "shots  call, given up: no" in page
+    assert "event:paid  event, begun, until" in page
+    assert "\x1b" not in page
+    document = cli("jobs", "show", job_id, "--json").json
+    assert [(step["key"], step["state"], step["result"]) for step in document["steps"]] == [
+        ("fetch", "done", {"n": 1}),
+        ("shots", "given up", None),
+        ("event:paid", "begun", None),
+    ]
+    assert (document["progress"]["current"], document["progress"]["note"]) == (3, "pages")
+
+
+def test_of_very_many_steps_the_last_are_shown(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def take_steps(store: Store) -> JobId:
+        claim, now = await start(store), await store.now()
+        steps = [
+            StepRecord(key=f"page {number}", kind=StepKind.CALL, state=StepState.DONE, tries=1, begun_at=now)
+            for number in range(60)
+        ]
+        await store.save_steps([StepWrite(claim, step) for step in steps])
+        return claim.job_id
+
+    page = cli("jobs", "show", arrange(take_steps)).out
+    assert "… 10 before these: --json has all" in page
+    assert "page 9  " not in page
+    assert "page 59  call, done" in page
+
+
+def test_e4_a_job_that_is_done_with_warnings_says_so_everywhere(
+    cli: Cli, arrange: Arrange[Any], engine_url: str
+) -> None:
+    async def warn(store: Store) -> JobId:
+        claim = await start(store)
+        await apply(store, succeeded(claim, None, ("step shots gave up: OSError",)))
+        return claim.job_id
+
+    job_id = arrange(warn)
+    listed = cli("jobs", "list").out
+    assert "succeeded (!)" in listed
+    assert "(!) done with warnings" in listed
+    assert "step shots gave up: OSError" in run_cli("jobs", "list", "--url", engine_url, env={"COLUMNS": "200"}).out
+    assert cli("jobs", "list", "--json").json["jobs"][0]["warnings"] == ["step shots gave up: OSError"]
+    assert "SUCCEEDED  done with warnings" in cli("jobs", "show", job_id).out
+    assert "Warning: step shots gave up" in cli("jobs", "why", job_id).out
