@@ -27,6 +27,7 @@ from benchmarks.ours.closing import closing
 from benchmarks.ours.families import families
 from benchmarks.ours.gates import gate_cost
 from benchmarks.ours.opening import deviation
+from benchmarks.ours.parked import claims_beside_parked, waking
 from benchmarks.ours.promised import PROMISED, Verdict
 from benchmarks.ours.schedules import tick_cost
 from benchmarks.ours.steps import steps_per_second
@@ -53,6 +54,7 @@ def main() -> None:
             "families",
             "steps",
             "gates",
+            "parked",
         ],
         nargs="*",
         default=[],
@@ -87,7 +89,7 @@ def server_for(engine: Engine) -> Iterator[str]:
             yield folder
 
 
-def measure(  # noqa: C901 - one branch for each figure
+def measure(  # noqa: C901, PLR0912 - one branch for each figure
     engine: Engine, server: str, skip: list[str], repeats: int
 ) -> dict[str, float]:
     """Every figure of one engine."""
@@ -112,6 +114,9 @@ def measure(  # noqa: C901 - one branch for each figure
         figures["steps"] = median(lambda: steps_per_second(engine, server), repeats)
     if "gates" not in skip:
         figures |= {f"gates {name}": value for name, value in gate_cost(engine, server).items()}
+    if "parked" not in skip:
+        figures |= {f"parked {name}": value for name, value in waking(engine, server).items()}
+        figures["parked claim ratio"] = claims_beside_parked(engine, server)
     if "families" not in skip:
         figures |= {f"family {name}": value for name, value in families(engine, server).items()}
     if "flow" not in skip:

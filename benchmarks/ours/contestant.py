@@ -12,6 +12,7 @@ from benchmarks.ours.addresses import address
 from perdure import App, Job, WorkerSettings
 from perdure.domain.states import FINAL, JobState
 from perdure.storage.records import JobFilter, Page
+from perdure.worker.interpreter import set_up_for_work
 
 CONCURRENCY = 1_000
 BATCH = 500
@@ -75,6 +76,7 @@ class Perdure:
         async with App(self.address(url)) as app:
             declare_noop(app, ledger)
             worker = await app.worker(WorkerSettings(concurrency=CONCURRENCY, claim_batch=BATCH))
+            set_up_for_work(app.kinds)  # as `perdure worker` does
             ledger.wait_at_gate()
             await worker.run()
 

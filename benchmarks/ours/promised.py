@@ -95,6 +95,16 @@ def _of_engine(engine: Engine, limits: Mapping[str, float]) -> list[Promise]:
             engine, "drain through rates of 1,000 keys, share of ungated", _figure(engine, "gates rates ratio"), 0.7,
             unit=" ×",
         ),
+        Promise(
+            engine, "slots used by 1,000 parked jobs", _figure(engine, "parked slots"), 0, at_most=True, unit=""
+        ),
+        Promise(
+            engine, "latest waking of 1,000 parked jobs", _figure(engine, "parked latest"), 1, at_most=True, unit=" s"
+        ),
+        Promise(
+            engine, "claim beside 100,000 parked jobs against none", _figure(engine, "parked claim ratio"), 1.2,
+            at_most=True, unit=" ×",
+        ),
         Promise(engine, "nominal times that drifted", _figure(engine, "tick off"), 0, at_most=True, unit=""),
     ]  # fmt: skip
 
