@@ -27,6 +27,7 @@ from perdure.events import Emitter, Listener, log_event
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
 from perdure.handle import Handle
+from perdure.kinds.kind import Kind
 from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.portal import Portal
 from perdure.lifecycle.stores import Doorway, Stores
@@ -121,17 +122,17 @@ class App(Declarations):
 
         `connection` makes them part of the caller's own transaction, as in `Job.using`.
         """
-        batch: list[Call[R]] = []
-        receipts = await self._put_all(Supply(_jobs_of(calls, batch)), connection)
-        return [Handle(self, call.kind, receipt) for call, receipt in zip(batch, receipts, strict=True)]
+        kinds: list[Kind] = []
+        receipts = await self._put_all(Supply(_jobs_of(calls, kinds)), connection)
+        return [Handle(self, kind, receipt) for kind, receipt in zip(kinds, receipts, strict=True)]
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]], *, connection: Any = None) -> list[Handle[R]]:
         """The same, for callers without an event loop."""
         if connection is None:
             return self._portal.call(self.enqueue_many(calls))
-        batch: list[Call[R]] = []
-        receipts = self._put_here(list(_jobs_of(calls, batch)), connection)
-        return [Handle(self, call.kind, receipt) for call, receipt in zip(batch, receipts, strict=True)]
+        kinds: list[Kind] = []
+        receipts = self._put_here(list(_jobs_of(calls, kinds)), connection)
+        return [Handle(self, kind, receipt) for kind, receipt in zip(kinds, receipts, strict=True)]
 
     async def batch(
         self,
@@ -307,10 +308,10 @@ class App(Declarations):
         return store_for(self.url, self._clock)
 
 
-def _jobs_of(calls: Iterable[Call[R]], batch: list[Call[R]]) -> Iterator[NewJob]:
-    """The jobs of calls, one by one; the calls themselves are kept in `batch`."""
+def _jobs_of(calls: Iterable[Call[R]], kinds: list[Kind]) -> Iterator[NewJob]:
+    """The jobs of calls, one by one; of what kind they are is noted in `kinds`."""
     for call in calls:
         if call.lacks is not None:
             check_child(call)
-        batch.append(call)
+        kinds.append(call.kind)
         yield call.job

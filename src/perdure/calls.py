@@ -24,7 +24,7 @@ RESULT: Final = "result"
 RESULTS: Final = "results"
 
 
-class Call(Struct, Generic[R_co], frozen=True):
+class Call(Struct, Generic[R_co], frozen=True, gc=False):
     """A job with its arguments, checked and ready to be enqueued with others.
 
     `a.call(1) | b.after()` is a chain: `b` runs when `a` has succeeded. `lacks` is the parameter that what comes before

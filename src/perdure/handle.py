@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Generic, TypeVar, cast
 
+from msgspec import Struct
+
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
@@ -19,15 +21,12 @@ _FIRST_LOOK = 0.01
 _LONGEST_PAUSE = 1.0
 
 
-class Handle(Generic[R_co]):
+class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """Which job it became, whether it is new, and what has become of it since."""
 
-    __slots__ = ("_gateway", "_kind", "_receipt")
-
-    def __init__(self, gateway: Gateway, kind: Kind, receipt: Receipt) -> None:
-        self._gateway = gateway
-        self._kind = kind
-        self._receipt = receipt
+    _gateway: Gateway
+    _kind: Kind
+    _receipt: Receipt
 
     def __repr__(self) -> str:
         return f"<{self._kind.name} {self.id} ({self.intake})>"

@@ -30,8 +30,8 @@ def test_show_tells_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arran
     job_id = arrange(take_steps)
     page = cli("jobs", "show", job_id).out
     assert "3 of 10, pages" in page
-    assert "fetch  call, done, 3 tries" in page
-    assert "shots  call, given up: no" in page
+    assert "fetch       call, done, 3 tries" in page
+    assert "shots       call, given up: no" in page
     assert "event:paid  event, begun, until" in page
     assert "\x1b" not in page
     document = cli("jobs", "show", job_id, "--json").json

@@ -1,4 +1,4 @@
-"""What `perdure worker` changes about its own process, and nobody else does."""
+"""What `perdure worker` changes about its own process, and nobody else does; and that attempts leave nothing behind."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.jobs import enqueue
+from tests.support.waiting import until
+from tests.support.working import at_work
 
 from perdure import App
+from perdure.storage.port import Store
 from perdure.worker.interpreter import set_up_for_work
 
 
@@ -52,3 +56,33 @@ async def test_a_worker_in_somebody_elses_process_changes_nothing(tmp_path: Path
     async with App(f"sqlite:///{tmp_path}/jobs.db") as app:
         await app.worker()
     assert (gc.get_threshold(), sys.getswitchinterval(), gc.get_freeze_count()) == before
+
+
+async def test_attempts_leave_nothing_that_only_a_search_would_find(real_time_store: Store) -> None:
+    """What refers to itself in a circle is freed late, and by looking at everything that lives."""
+    app, jobs = App("sqlite:///unused.db"), 300
+    done = list[str]()
+
+    @app.job(name="greet")
+    async def note(name: str) -> None:
+        done.append(name)
+
+    for _ in range(jobs):
+        await enqueue(real_time_store)
+    async with at_work(real_time_store, app):
+        gc.collect()
+        gc.disable()
+        try:
+            await until(lambda: len(done) >= jobs)
+            found = gc.collect()
+        finally:
+            gc.enable()
+    assert found < jobs
+
+
+async def test_calls_and_handles_of_many_jobs_are_not_searched(tmp_path: Path) -> None:
+    async with App(f"sqlite:///{tmp_path}/jobs.db") as app:
+        job = app.job(greet)
+        calls = [job.call("ada"), job.call("eve")]
+        handles = await app.enqueue_many(calls)
+    assert not any(gc.is_tracked(each) for each in (*calls, *handles))

@@ -23,6 +23,7 @@ from perdure.surfaces.cli.times import absolute, both, relative, took
 _SAME_MOMENT: Final = timedelta(seconds=1)
 _STEP_STYLE: Final = {StepState.BEGUN: "", StepState.DONE: "dim", StepState.GIVEN_UP: "yellow"}
 _MOST_STEPS: Final = 50
+_WIDEST_NAME: Final = 30
 _TRIED: Final = (StepKind.CALL, StepKind.POLL)
 _LEVEL_STYLE: Final = {"warning": "yellow", "error": "red", "critical": "bold red", "debug": "dim"}
 
@@ -68,16 +69,18 @@ def _steps(steps: Sequence[StepRecord], now: datetime) -> Iterator[Text]:
     """The steps, or the last of very many: those tell where the job is."""
     if len(steps) > _MOST_STEPS:
         yield Text(f"… {len(steps) - _MOST_STEPS:,} before these: --json has all", style="dim")
-    for step in steps[-_MOST_STEPS:]:
-        yield _step(step, now)
+    shown = steps[-_MOST_STEPS:]
+    width = min(max(len(one_line(step.key)) for step in shown), _WIDEST_NAME)
+    for step in shown:
+        yield _step(step, now, width)
 
 
-def _step(step: StepRecord, now: datetime) -> Text:
+def _step(step: StepRecord, now: datetime, width: int) -> Text:
     tries = f", {step.tries} tries" if step.tries > 1 and step.kind in _TRIED else ""
     due = f", until {both(step.due_at, now)}" if step.due_at and step.state is StepState.BEGUN else ""
     note = f": {one_line(step.note)}" if step.note and step.state is not StepState.DONE else ""
     told = f"  {step.kind}, {step.state}{tries}{due}{note}"
-    return Text.assemble((one_line(step.key), "bold"), (told, _STEP_STYLE[step.state]), overflow="fold")
+    return Text.assemble((one_line(step.key).ljust(width), "bold"), (told, _STEP_STYLE[step.state]), overflow="fold")
 
 
 def _line(line: LogLine) -> Text:
