@@ -59,7 +59,7 @@ def test_g6_every_nominal_time_fires_once_through_kills_stops_and_clock_jumps(
         assert storm.missing(fires) == []
         assert storm.doubled() == {}
         assert storm.unfinished() == []
-        assert len(late) > 8 * seconds
+        assert len(late) > 4 * seconds  # enough to say something; how many depends on how the storm has cut its time
         if seconds > SHORT:  # a short one may have met a neighbour that takes the processors
             assert p99 <= LATEST
 
