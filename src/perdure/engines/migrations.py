@@ -4,8 +4,9 @@ Each engine keeps `sql/migrations/NNNN_what.sql`, whose first line says in which
 `migration` table records what was applied, with a checksum of the file, so that a database changed by other hands, or
 made by code that is too new, is noticed before anything is written.
 
-Two neighbouring releases may share one database (G10): migrations only add, so the code of one release works on what
-the next one has added, and takes no notice of it. Of what comes after that nothing is known, and it is refused.
+Two neighbouring releases may share one database (G10): migrations only add to what an earlier release has, so its code
+works on what the next one has added, and takes no notice of it. Of what comes after that nothing is known, and it is
+refused. What came in the same release may also be taken away again, with what it holds moved to where it belongs.
 """
 
 from __future__ import annotations
