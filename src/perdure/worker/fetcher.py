@@ -118,5 +118,6 @@ class Fetcher:
         poll = self._poll()
         spread = random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._look.wait(), None if poll is None else poll * spread)
+            async with asyncio.timeout(None if poll is None else poll * spread):  # sooner awake than by `wait_for`
+                await self._look.wait()
         self._wants_room = False

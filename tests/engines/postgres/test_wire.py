@@ -110,3 +110,70 @@ async def test_statements_that_stay_unprepared_travel_together_too(postgres_url:
         assert await wire.fetch("SELECT %(a)s::int", {"a": 2}) == [(2,)]
     finally:
         wire.drop()
+
+
+async def test_what_is_posted_runs_behind_in_a_transaction_of_its_own(pool: Pool) -> None:
+    async def work(wire: Wire) -> list[tuple[Any, ...]]:
+        return await wire.fetch_and_post(
+            ("INSERT INTO pg_temp.jotted VALUES (1) RETURNING n", None),
+            ("INSERT INTO pg_temp.jotted SELECT count(*) + 10 FROM pg_temp.jotted", None),
+        )
+
+    assert await pool.run(work) == [(1,)]
+    assert await pool.rows("SELECT n FROM pg_temp.jotted ORDER BY n") == [(1,), (11,)]
+
+
+@pytest.mark.parametrize("then", ["fetch", "transaction", "script", "post"])
+async def test_a_session_with_something_posted_is_used_again_whatever_for(pool: Pool, then: str) -> None:
+    posting = ("SELECT 1", None), ("SELECT pg_sleep(0.05)", None)
+    sessions = list[Wire]()
+
+    async def post(wire: Wire) -> None:
+        sessions.append(wire)
+        assert await wire.fetch_and_post(*posting) == [(1,)]
+
+    await pool.run(post)
+    match then:
+        case "fetch":
+            assert await pool.run(count) == 0
+        case "transaction":
+            assert await pool.transaction(count) == 0
+        case "script":
+            await pool.run(lambda wire: wire.script("SELECT 1; SELECT 2"))
+        case _:
+            await pool.run(post)
+    assert await pool.run(count) == 0
+    assert pool._idle == sessions[:1]
+
+
+async def test_what_is_posted_behind_a_statement_that_fails_runs_all_the_same(pool: Pool) -> None:
+    async def work(wire: Wire) -> None:
+        await wire.fetch_and_post(("SELECT 1 / 0", None), ("INSERT INTO pg_temp.jotted VALUES (1)", None))
+
+    with pytest.raises(ArgumentError, match="division by zero"):
+        await pool.run(work)
+    assert await pool.run(count) == 1
+
+
+async def test_nobody_hears_of_an_error_in_what_was_posted(pool: Pool) -> None:
+    async def work(wire: Wire) -> list[tuple[Any, ...]]:
+        return await wire.fetch_and_post(("SELECT 1", None), ("SELECT 1 / 0", None))
+
+    assert await pool.run(work) == [(1,)]
+    assert await pool.run(count) == 0
+
+
+async def test_a_session_lost_under_what_was_posted_is_replaced(pool: Pool) -> None:
+    async def work(wire: Wire) -> list[tuple[Any, ...]]:
+        end = "SELECT pg_terminate_backend(pg_backend_pid())"
+        return await wire.fetch_and_post(("SELECT 1", None), (end, None))
+
+    assert await pool.run(work) == [(1,)]
+    for _ in range(3):  # until the loss is seen
+        try:
+            assert await pool.rows("SELECT 2") == [(2,)]
+        except StoreUnavailable:
+            continue
+        break
+    else:
+        pytest.fail("the lost session is used for ever")

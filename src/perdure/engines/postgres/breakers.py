@@ -14,11 +14,11 @@ from perdure.domain.states import Reason
 from perdure.engines.postgres.arrays import storable, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import storable_text
-from perdure.engines.postgres.gate_locks import GateLocks, Statement
+from perdure.engines.postgres.gate_locks import GateLocks
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row
 from perdure.engines.postgres.waking import PostgresWaking
-from perdure.engines.postgres.wire import Wire
+from perdure.engines.postgres.wire import Statement, Wire
 
 _VIEW: Final = json.Decoder(BreakerView)
 _ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds

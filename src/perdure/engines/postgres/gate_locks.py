@@ -18,10 +18,9 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row
-from perdure.engines.postgres.wire import Params, Wire
+from perdure.engines.postgres.wire import Statement, Wire
 
 T = TypeVar("T")
-Statement = tuple[str, Params | None]
 Work = Callable[[Wire, Mapping[str, timedelta], list[Row]], Awaitable[T]]
 """Gets the gates that are kept for another span than was asked for, and what the first look has answered."""
 

@@ -34,7 +34,8 @@ from perdure.engines.postgres.encoding import (
     seconds_text,
 )
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.wire import Wire
+from perdure.engines.postgres.signals import PostgresSignals
+from perdure.engines.postgres.wire import Statement, Wire
 from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.supply import Supply
 
@@ -247,10 +248,11 @@ async def follow(
 class PostgresIntake:
     """The plan, run on the store's own connections."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, signals: PostgresSignals) -> None:
         self._statements = naming.statements("intake.sql")
         self._pool = pool
         self._clock = clock
+        self._signals = signals
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store all these jobs in one transaction and answer in their order."""
@@ -258,9 +260,18 @@ class PostgresIntake:
             return await self._pool.transaction(lambda wire: self._insert_supply(wire, jobs))
         if not jobs:
             return []
-        if not needs_transaction(jobs):
-            return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
-        return await self._pool.transaction(lambda wire: self.insert_within(wire, jobs))
+        if needs_transaction(jobs):
+            return await self._pool.transaction(lambda wire: self.insert_within(wire, jobs))
+        if len(jobs) == 1 and is_plain(jobs[0]) and (ring := self._signals.ring_along(jobs[0].queue)):
+            return await self._insert_ringing(jobs[0], ring)
+        return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
+
+    async def _insert_ringing(self, job: NewJob, ring: Statement) -> list[Receipt]:
+        """Store one job and tell the workers in the same round."""
+        statement = self._statements["insert_one"], encode_one(job, self._now(), None)
+        rows = await self._pool.run(lambda wire: wire.fetch_and_post(statement, ring))
+        self._signals.rang_along(job.queue)
+        return [Receipt(job.id, Intake.NEW if rows else Intake.EXISTING)]
 
     async def insert_within(
         self, wire: Wire, jobs: Sequence[NewJob], *, beside_holder: bool = False, parent: JobId | None = None

@@ -1,8 +1,9 @@
 """Wake-ups: NOTIFY and LISTEN.
 
 A notification takes a lock on the whole database when it is committed, so it is never sent by a statement that writes
-jobs, and never more than once in a few milliseconds: the first ring goes out at once on a connection of its own, those
-that come while it rests go out together. Whoever listens in the same process is told without the database.
+jobs, and never more than once in a few milliseconds: the first ring goes out at once on a connection of its own, or
+right behind the statement that stores a job; those that come while it rests go out together. Whoever listens in the
+same process is told without the database.
 
 Behind a pooler that lends connections for one transaction LISTEN hears nothing: wake-ups are hints, polling is the
 truth.
@@ -20,11 +21,15 @@ import psycopg
 from perdure.engines.postgres.arrays import UnstorableTextError, text_array
 from perdure.engines.postgres.connections import Pool, Server
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.wire import Statement
 from perdure.errors import PerdureError
 
 _REST: Final = 0.005
 _PATIENCE: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 _NOTIFY: Final = "SELECT pg_notify(%(channel)s::text, queue) FROM unnest(%(queues)s::text[]) AS q (queue)"
+_NOTIFY_ALONG: Final = (  # nothing is lost with it that must not be
+    "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s::text, %(queue)s::text)"
+)
 _LONGEST: Final = 2_000  # bytes of a queue's name that a notification surely carries
 
 
@@ -36,18 +41,37 @@ class PostgresSignals:
         self._server = server
         self._pool = pool
         self._pending: set[str] = set()
+        self._along: set[str] = set()
         self._ringing: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
         self._ears: set[asyncio.Event] = set()
 
     def ring(self, queues: Iterable[str]) -> None:
         """Tell workers, soon and without waiting, that these queues have work."""
-        self._pending.update(queues)
-        if not self._pending:
+        to_tell = set(queues)
+        if not to_tell:
             return
         self._wake()
-        if self._ringing is None:
-            self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet())
+        told = to_tell & self._along
+        self._along -= told
+        self._pending |= to_tell - told
+        if self._pending and self._ringing is None:
+            self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet(0.0))
+
+    def ring_along(self, queue: str) -> Statement | None:
+        """The ring for a queue, to be sent behind the statement that gives it work; None: it is too soon for that.
+
+        Whoever has sent it says so with `rang_along`.
+        """
+        if self._ringing is not None or len(queue) * 4 > _LONGEST:
+            return None
+        self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet(_REST))
+        return _NOTIFY_ALONG, {"channel": self._channel, "queue": queue}
+
+    def rang_along(self, queue: str) -> None:
+        """It was sent: who rings for the same job now, before anything else happens, need not be heard."""
+        self._along.add(queue)
+        asyncio.get_running_loop().call_soon(self._along.discard, queue)
 
     @asynccontextmanager
     async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
@@ -69,8 +93,10 @@ class PostgresSignals:
             await asyncio.wait([self._ringing])
         await self._stop_listening()
 
-    async def _ring_until_quiet(self) -> None:
+    async def _ring_until_quiet(self, rest: float) -> None:
         try:
+            if rest:
+                await asyncio.sleep(rest)
             while self._pending:
                 queues, self._pending = self._pending, set()
                 with suppress(PerdureError, UnstorableTextError):  # a hint that is lost is made up for by polling

@@ -70,6 +70,7 @@ class PostgresStore:
         gates = Pool(server, 2)
         self._pools = (intake, claims, acknowledgements, upkeep, flows, gates, desk, bell)
         self._desk = desk
+        self._signals = PostgresSignals(self.naming, server, bell)
         settling = PostgresSettling(self.naming, clock)
         self._events = PostgresEvents(self.naming, flows, clock, settling)
         self._steps = PostgresSteps(self.naming, flows, clock)
@@ -77,7 +78,7 @@ class PostgresStore:
         self._lines = PostgresLines(self.naming, flows)
         self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock, settling, self._events)
         self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
-        self._intake = PostgresIntake(self.naming, intake, clock)
+        self._intake = PostgresIntake(self.naming, intake, clock, self._signals)
         self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         self._borrowing = PostgresBorrowing(self.naming, clock)
         self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
@@ -90,7 +91,6 @@ class PostgresStore:
         self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
         self._leaders = PostgresLeaders(self.naming, upkeep, clock)
         self._diagnosis = PostgresDiagnosis(self.naming, desk)
-        self._signals = PostgresSignals(self.naming, server, bell)
         self._schema = PostgresSchema(self.naming, desk)
         self._add_gates(gates, desk)
 

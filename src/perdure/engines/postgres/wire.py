@@ -5,7 +5,8 @@ answer. Here a statement is prepared once, its parameters go out as texts, the a
 by the driver's fast loaders; the socket stays registered with the event loop as long as the session lives.
 
 A statement whose answer nobody waits for is put off, and travels with the next one: the event loop is busy with jobs,
-and each time that it has to come back to a session costs more than the way to the server.
+and each time that it has to come back to a session costs more than the way to the server. One that shall run only when
+the last is committed is posted behind it, and its answer is read when the session is used again.
 
 A session is used by one task at a time. A task that is cancelled while the server works leaves the session unusable:
 it is dropped, and what became of the statement is not known.
@@ -29,6 +30,7 @@ from perdure.engines.placeholders import numbered
 from perdure.engines.postgres.arrays import UnstorableTextError
 
 Params = Mapping[str, object]
+Statement = tuple[str, Params | None]
 T = TypeVar("T")
 
 _FINE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY})
@@ -50,7 +52,8 @@ class Wire:
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._prepared: dict[str, tuple[bytes, tuple[str, ...]]] = {}
-        self._deferred: list[tuple[str, Params | None]] = []
+        self._deferred: list[Statement] = []
+        self._posted = False  # the answer to a statement is still to be read
         self._reader = Transformer(connection)
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[None] | None = None
@@ -66,12 +69,21 @@ class Wire:
         if self._deferred:
             [rows] = await self.fetch_each((sql, params))
             return rows
-        if self._prepare and sql not in self._prepared:
-            await self._prepare_now(sql)
-        self._send(*self._ready(sql, params))
+        [ready] = await self._prepared_all((sql, params))
+        self._send(*ready)
         return self._rows(await self._finish())
 
-    async def fetch_each(self, *statements: tuple[str, Params | None]) -> list[list[tuple[Any, ...]]]:
+    async def fetch_and_post(self, statement: Statement, posted: Statement) -> list[tuple[Any, ...]]:
+        """Run one statement, and behind it, in a transaction of its own, another for whose answer nobody waits."""
+        ready = await self._prepared_all(statement, posted)
+        self._pgconn.enter_pipeline_mode()
+        for each in ready:
+            self._send(*each)
+            self._pgconn.pipeline_sync()
+        self._posted = True
+        return self._rows(self._judged(await self._until_sync())[0])
+
+    async def fetch_each(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round, after those that were deferred, and fetch what each of them answers."""
         self._deferred += statements
         results = await self._send_deferred()
@@ -85,6 +97,7 @@ class Wire:
         """Run many statements without parameters, separated by semicolons."""
         if self._deferred:
             await self._send_deferred()
+        await self._prepared_all()
         self._pgconn.send_query(sql.encode())
         await self._finish()
 
@@ -110,7 +123,7 @@ class Wire:
             self._on_readable()
         if self._lost or self._forgotten or self._pgconn.status != ConnStatus.OK:
             return False
-        return self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
+        return self._posted or self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
 
     def drop(self) -> None:
         """End the session, whatever it is doing."""
@@ -132,15 +145,27 @@ class Wire:
     async def _send_deferred(self) -> list[PGresult]:
         """Send everything that was deferred at once; what each statement answers. Raises the first error among all."""
         statements, self._deferred = self._deferred, []
-        for sql, _ in statements:
-            if self._prepare and sql not in self._prepared:
-                await self._prepare_now(sql)
-        ready = [self._ready(sql, params) for sql, params in statements]  # raises, if at all, before anything is sent
+        ready = await self._prepared_all(*statements)
         self._pgconn.enter_pipeline_mode()
         for statement, values in ready:
             self._send(statement, values)
         self._pgconn.pipeline_sync()
-        return await self._finish_together()
+        results = await self._until_sync()
+        if self._pgconn.status == ConnStatus.OK:
+            self._pgconn.exit_pipeline_mode()
+        return self._judged(results)
+
+    async def _prepared_all(self, *statements: Statement) -> list[tuple[str | bytes, list[bytes | None] | None]]:
+        """Statements as they are sent; raises, if at all, before anything is. What was posted has been answered."""
+        if self._posted:
+            await self._until_sync()
+            if self._pgconn.status == ConnStatus.OK:
+                self._pgconn.exit_pipeline_mode()
+            self._posted = False
+        for sql, _ in statements:
+            if self._prepare and sql not in self._prepared:
+                await self._prepare_now(sql)
+        return [self._ready(sql, params) for sql, params in statements]
 
     async def _prepare_now(self, sql: str) -> None:
         text, names = numbered(sql)
@@ -151,15 +176,16 @@ class Wire:
 
     async def _finish(self) -> PGresult:
         """Send what is to be sent and collect what comes; raises the first error among it."""
-        await self._flush()
+        self._start_sending()
+        await self._answered()
         results: list[PGresult] = []
         while (result := await self._next_result()) is not None:
             results.append(result)
         return self._judged(results)[0]
 
-    async def _finish_together(self) -> list[PGresult]:
+    async def _until_sync(self) -> list[PGresult]:
         """The same for statements that were sent together; those behind one that failed were not run."""
-        await self._flush()
+        self._start_sending()
         results: list[PGresult] = []
         while True:
             result = await self._next_result()
@@ -167,16 +193,14 @@ class Wire:
                 if self._pgconn.status != ConnStatus.OK:
                     break
             elif result.status == ExecStatus.PIPELINE_SYNC:
-                self._pgconn.exit_pipeline_mode()
                 break
             elif result.status != ExecStatus.PIPELINE_ABORTED:
                 results.append(result)
-        return self._judged(results)
+        return results
 
-    async def _flush(self) -> None:
+    def _start_sending(self) -> None:
         if self._pgconn.flush():
             self._loop.add_writer(self._socket, self._on_writable)
-        await self._answered()
 
     async def _next_result(self) -> PGresult | None:
         while self._pgconn.is_busy():
