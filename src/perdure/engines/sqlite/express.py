@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 _WORTH_IT: Final = 16  # writes that go the usual way before this one is opened: a short script never needs it
 _SLOW: Final = 0.001  # seconds on average
-_MEMORY: Final = 0.1  # the weight of the latest write in that average: one of 10 ms is enough
-_CLOSED_FOR: Final = 5.0
+_MEMORY: Final = 0.05  # the weight of the latest write in that average: one of 20 ms is enough
+_CLOSED_FOR: Final = 1.0
 _COMMITS_PER_CHECKPOINT: Final = 500
 
 
