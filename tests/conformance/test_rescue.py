@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from msgspec.structs import replace
 from tests.conftest import OpenStore
 from tests.support.jobs import (
     A_FAILURE,
@@ -129,7 +130,7 @@ async def test_an_orphan_is_the_claim_as_it_was_given(store: Store, clock: Manua
     await store.bury_silent(LEASE)
     clock.move(SECOND)
     [orphan] = await store.orphans(10)
-    assert orphan.claim == claim
+    assert orphan.claim == replace(claim, is_fresh=False)
     assert (orphan.worker_id, orphan.worker) == (worker_id, "anna")
     assert orphan.silent_for == HOUR + SECOND
 
@@ -183,7 +184,7 @@ async def test_an_orphan_outlives_the_memory_of_its_worker(store: Store, clock: 
     clock.move(30 * DAY)
     await store.prune(Keep(), 1_000)
     [orphan] = await store.orphans(10)
-    assert (orphan.claim, orphan.worker_id) == (claim, worker_id)
+    assert (orphan.claim, orphan.worker_id) == (replace(claim, is_fresh=False), worker_id)
     await apply(store, transition.crashed(orphan.claim, A_FAILURE))
     [attempt] = await store.attempts(claim.job_id)
     assert attempt.reason == Reason.CRASHED

@@ -107,6 +107,10 @@ class Fleet:
         """Start a worker that has schedules, on the clock of this file."""
         return self._start("scheduled", name, (str(clock),))
 
+    def gated(self, name: str) -> Member:
+        """Start a worker whose jobs pass gates."""
+        return self._start("gated", name, ())
+
     def opened(self, *members: Member) -> None:
         """Wait until these are at work."""
         for member in members:

@@ -85,7 +85,7 @@ class Book:
                 self.lost_workers += 1
             case ["trouble", *what]:
                 self.troubles[" ".join(what)] += 1
-            case ["ran", _, _, _]:
-                pass  # a scheduled job: read by its own test
+            case ["ran", _, _, _] | ["in" | "out", _, _, _, _]:
+                pass  # a scheduled job, or a gated one: read by its own test
             case _:
                 raise ValueError(f"not a line of the ledger: {' '.join(words)!r}")

@@ -40,7 +40,7 @@ class Key:
         self.begun += [now] * count
 
     def told(self, now: int) -> list[int]:
-        starts = Tallies({"api": self.line}, self.kept, now).starts({"api"})["api"]
+        starts = Tallies({"api": self.line}, self.kept, now).starts({"api"}, {})["api"]
         return [to_micros(start.at) for start in starts]
 
     def true(self, now: int) -> list[int]:

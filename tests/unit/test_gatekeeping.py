@@ -473,7 +473,7 @@ def test_g8_never_more_than_n_hold_a_key() -> None:
     held = answers[2]
     assert held is not None
     assert held.reason == "concurrency limit reached"
-    assert held.note.startswith("acme: 3 of 3 running; looks again by 2026-01-01T00:00:")
+    assert held.note.startswith("acme: 3 of 3 taken; looks again by 2026-01-01T00:00:")
 
 
 def test_c11_jobs_without_a_slot_look_again_apart_and_always_after_the_same_time() -> None:

@@ -18,7 +18,7 @@ from tests.support.working import at_work, found, seen
 from perdure import App, ArgumentError, Budget, Concurrency, Context, JobState, JobView, Rate, Retry, SettingsError
 from perdure.clock import ManualClock, SystemClock
 from perdure.domain.gate import GateRequest, Held, NearLimit
-from perdure.domain.ids import JobId
+from perdure.domain.ids import JobId, WorkerId
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, GateNearlyFull, JobDied, LoopFailed, StoreRecovered, StoreTrouble
 from perdure.storage.gates import Gatekeeper
@@ -224,14 +224,16 @@ class Gates:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def pass_gates(self, requests: Sequence[GateRequest], decide: Gatekeeper) -> list[Held | None]:
+    async def pass_gates(
+        self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
+    ) -> list[Held | None]:
         self.asked.append(len(requests))
         await self.free.wait()
         if self.trouble is not None:
             raise self.trouble
         if any(request.claim.job_id in self.poison for request in requests):
             raise ValueError("no such key")
-        return await self._store.pass_gates(requests, decide)
+        return await self._store.pass_gates(requests, decide, borrower)
 
 
 def gated() -> tuple[App, list[str]]:

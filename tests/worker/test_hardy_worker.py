@@ -64,7 +64,7 @@ class Pulse:
 def beating(pulse: Pulse, lost: Callable[[], None], events: list[Event] | None = None) -> Heartbeat:
     emitter = Emitter()
     emitter.subscribe((events if events is not None else []).append)
-    heartbeat = Heartbeat(cast("Store", pulse), WorkerId(1), 0.01, 0.05, emitter, lost)
+    heartbeat = Heartbeat(cast("Store", pulse), WorkerId(1), 0.01, 0.05, emitter, lost, SystemClock(), 0.0)
     heartbeat.start()
     return heartbeat
 

@@ -71,6 +71,7 @@ async def test_c1_a_quiet_worker_claims_nothing_and_lets_the_rest_run(real_time_
         first = await enqueue(real_time_store)
         await seen(real_time_store, first, JobState.RUNNING)
         shift.worker.quiet(BY_SIGNAL)
+        await shift.worker._fetcher.settle()  # a claim may have been under way
         second = await enqueue(real_time_store)
         await a_look(shift)
         free.set()

@@ -6,7 +6,7 @@ load and write, and decide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -57,6 +57,27 @@ class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
     concurrency: tuple[ConcurrencyCheck, ...] = ()
     budgets: tuple[BudgetCheck, ...] = ()
     breaker: BreakerCheck | None = None
+
+
+LoanKey = tuple[str, timedelta]
+"""A gate's key, and how long each start of it counts; 0: it has slots."""
+
+
+class Loan(Struct, frozen=True, gc=False):
+    """A part of a gate's limit that a worker may use on its own, without asking again (see `policy.lending`).
+
+    Slots of a concurrency key (`per` is 0), each for one of its jobs at a time; or starts of a rate's key, of which
+    each comes back `per` after it was used.
+    """
+
+    key: str
+    per: timedelta
+    number: int
+
+    @property
+    def name(self) -> LoanKey:
+        """Which of a worker's loans this is."""
+        return self.key, self.per
 
 
 class Held(Struct, frozen=True):
@@ -151,7 +172,12 @@ class GateState(Struct, frozen=True, kw_only=True):
     would hide the starts that count now. Where there are no places, and the starts and requests together use not even
     half of any limit, the starts are left out: everybody passes. Whose start it was that has begun is not known, and
     where there are more than 128 one may be said to have been later than it was.
-    `holders`: for each concurrency key how many live leases hold it, those of the requesting claims left out.
+    `holders`: for each concurrency key how many live leases hold it, those of the requesting claims left out, and how
+    many of its slots are lent.
+    `awaited`: the concurrency keys for which jobs stand in line.
+    `lent`: how many starts of the rates' keys are lent; they count as starts wherever these do.
+    `watched`: the rates' keys whose starts somebody counts over a longer time than those who ask.
+    `lends`: whether there is a worker to whom something can be lent, and it lives.
     `spending`: for each budget. A breaker nobody has met is left out.
     `lost`: job and token of each requesting claim that is no longer held; it passes nothing and changes nothing.
     """
@@ -162,6 +188,10 @@ class GateState(Struct, frozen=True, kw_only=True):
     spending: Mapping[str, Spending]
     breakers: Mapping[str, BreakerView]
     lost: frozenset[tuple[JobId, int]] = frozenset()
+    awaited: Collection[str] = ()
+    lent: Mapping[LoanKey, int] = {}
+    watched: Collection[str] = ()
+    lends: bool = False
 
 
 class NearLimit(Struct, frozen=True):
@@ -177,6 +207,7 @@ class GateChanges(Struct, frozen=True, kw_only=True):
 
     A start, begun or not, takes the place that its job has under the same key; starts that have begun stay, also
     several of one job, for each attempt counts. An estimate replaces the one that its job has under the same name.
+    `loans` are added to what the worker that asks has already; what `borrowers` start and hold is in them.
     `warnings` are for the caller: nothing of them is written.
     """
 
@@ -186,6 +217,8 @@ class GateChanges(Struct, frozen=True, kw_only=True):
     breakers: tuple[BreakerView, ...] = ()
     waiting: tuple[tuple[str, JobId], ...] = ()  # concurrency key, job: in the order in which they shall be woken
     warnings: tuple[NearLimit, ...] = ()
+    loans: tuple[Loan, ...] = ()
+    borrowers: frozenset[tuple[JobId, int]] = frozenset()  # job, token
 
 
 Gatekeeper = Callable[[GateState], tuple[list[Held | None], GateChanges]]

@@ -80,6 +80,7 @@ class Claim(Struct, frozen=True, gc=False):
     `token` rises with every claim of the job and is never lowered; each write of the attempt is fenced by it.
     `since` is the instant at which this life of the job became due: limits over all attempts count from there.
     `unknown_since` is when a worker first had no handler for the job, if that is why it did not run last time.
+    `is_fresh`: it comes straight from where it was enqueued, and has been nowhere else.
     """
 
     job_id: JobId
@@ -99,6 +100,7 @@ class Claim(Struct, frozen=True, gc=False):
     cursor: str | None = None  # JSON: how far an earlier attempt came, as it said itself
     parent: JobId | None = None  # the job that spawned this one
     is_parent: bool = False  # it has spawned jobs in an earlier attempt
+    is_fresh: bool = False
 
     @property
     def attempt(self) -> int:

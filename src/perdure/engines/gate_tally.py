@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import json
 
-from perdure.domain.gate import Start
+from perdure.domain.gate import LoanKey, Start
 from perdure.engines.gate_needs import GATES_KEPT, NOBODY, Line
 from perdure.engines.instants import from_micros, span
 
@@ -60,18 +60,29 @@ class Tallies:
         """
         return [(key, *kept) for key, kept in self._stale.items()]
 
+    @property
+    def watched(self) -> frozenset[str]:
+        """The keys of which somebody counts the starts for longer than another."""
+        shortest = {length: span(length) for length in {line.shortest for line in self._lines.values()}}
+        return frozenset([key for key, line in self._lines.items() if self._kept[key][0] > shortest[line.shortest]])
+
     def kept_for(self, key: str) -> int:
         """For how long the starts of a key are kept."""
         return self._kept[key][0]
 
-    def starts(self, lined: Collection[str]) -> dict[str, list[Start]]:
+    def starts(self, lined: Collection[str], lent: Mapping[LoanKey, int]) -> dict[str, list[Start]]:
         """The starts that count for those who ask: of each key before which somebody stands, or that many have begun.
+
+        So many of each are lent, which is as if they had begun.
 
         Of the others nobody needs to know more than that they are few.
         """
         found: dict[str, list[Start]] = {}
+        in_all = dict[str, int]()
+        for (key, _), number in lent.items():
+            in_all[key] = in_all.get(key, 0) + number
         for key, met in self._met.items():
-            is_told = key in lined or sum(met[1::2]) >= self._lines[key].least
+            is_told = key in lined or sum(met[1::2]) + in_all.get(key, 0) >= self._lines[key].least
             found[key] = _each(key, met) if is_told else []
         return found
 

@@ -7,12 +7,13 @@ job that must wait for something else. The first that holds a job gives the reas
 
 A rate's starts count from the instant of this decision (see `line`). A budget's estimate does too, so that jobs that
 start together cannot spend the same money. A job that finds no slot free is woken when there is one; it looks again by
-itself as well, because a wake-up may be lost.
+itself as well, because a wake-up may be lost. What a worker borrows is decided once a request has passed: `lending`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,6 +26,8 @@ from perdure.domain.gate import (
     GateRequest,
     GateState,
     Held,
+    Loan,
+    LoanKey,
     NearLimit,
     RateCheck,
     Spend,
@@ -32,6 +35,7 @@ from perdure.domain.gate import (
 )
 from perdure.domain.ids import JobId
 from perdure.policy.breaker import admit, spread
+from perdure.policy.lending import SLOTS, lent_ahead, may_borrow, may_lend_slot, may_lend_start
 from perdure.policy.line import Line
 from perdure.policy.purse import Purse, exceeds
 
@@ -48,13 +52,20 @@ _SLOT_LOOK: Final = timedelta(seconds=30)
 _SPEND_LOOK: Final = timedelta(seconds=30)  # jobs that run may spend less than was estimated
 _SHORTEST_LOOK: Final = timedelta(seconds=1)
 _LONGEST_LOOK: Final = timedelta(hours=1)
+_LENT_LOOK: Final = timedelta(seconds=1)
+
+Lately = Callable[[LoanKey], int]
+"""How many starts of a rate that were lent to it a worker has used lately."""
 
 
-def gatekeeper(requests: Sequence[GateRequest]) -> Gatekeeper:
-    """The decision on these requests, for a store that loads what it needs and writes what it says."""
+def gatekeeper(requests: Sequence[GateRequest], lately: Lately | None = None) -> Gatekeeper:
+    """The decision on these requests, for a store that loads what it needs and writes what it says.
+
+    With `lately` the worker borrows.
+    """
 
     def decide(state: GateState) -> tuple[list[Held | None], GateChanges]:
-        batch = _Batch(state)
+        batch = _Batch(state, lately)
         return [batch.answer(request) for request in requests], batch.changes()
 
     return decide
@@ -69,9 +80,13 @@ def is_near(before: float, after: float, limit: float) -> bool:
 class _Batch:
     """The gates while a batch is decided, and what has become of them."""
 
-    def __init__(self, state: GateState) -> None:
+    def __init__(self, state: GateState, lately: Lately | None) -> None:
         self.now = state.now
         self.state = state
+        self.lately = lately if state.lends else None
+        self.lent = Counter[str]()  # of rates; slots are among the holders
+        for (key, _), number in state.lent.items():
+            self.lent[key] += number
         self.lines = dict[str, Line]()
         self.begun = dict[str, int]()  # keys that had no starts to begin with: how many have begun now
         self.purses = dict[str, Purse]()
@@ -82,6 +97,8 @@ class _Batch:
         self.spends = list[Spend]()
         self.waiting = list[tuple[str, JobId]]()
         self.warnings = list[NearLimit]()
+        self.loans = Counter[LoanKey]()
+        self.borrowers = set[tuple[JobId, int]]()
 
     def answer(self, request: GateRequest) -> Held | None:
         claim, breaker = request.claim, None
@@ -101,7 +118,10 @@ class _Batch:
             return held
         if breaker:
             self.breakers[breaker.name] = breaker
-        self._start(request)
+        if self.lately is not None and self._may_borrow(request):
+            self._borrow(request, self.lately)
+        else:
+            self._start(request)
         return None
 
     def changes(self) -> GateChanges:
@@ -113,14 +133,18 @@ class _Batch:
             breakers=tuple(view for name, view in self.breakers.items() if view != before.get(name)),
             waiting=tuple(self.waiting),
             warnings=tuple(self.warnings),
+            loans=tuple(Loan(*name, number) for name, number in self.loans.items()),
+            borrowers=frozenset(self.borrowers),
         )
 
     def _is_free(self, rates: Sequence[RateCheck]) -> bool:
-        """Whether a single rate has room for sure, because all its starts are of this batch: most often it is so."""
+        """Whether there is room for sure, because all starts are of this batch or lent: most often it is so."""
+        if len(rates) > 1:
+            return len(_by_key(rates)) == len(rates) and all(self._is_free((rate,)) for rate in rates)
         rate = rates[0]
-        if len(rates) > 1 or rate.key in self.lines or self.state.starts.get(rate.key):
+        if rate.key in self.lines or self.state.starts.get(rate.key):
             return False
-        return self.begun.get(rate.key, 0) < rate.limit
+        return self.begun.get(rate.key, 0) + self.lent[rate.key] < rate.limit and not self._is_unseen(rate)
 
     def _ask_rates(self, request: GateRequest) -> Held | None:
         """Every rate that has no room gives the job a place; the farthest one is the answer."""
@@ -128,6 +152,8 @@ class _Batch:
         for key, checks in _by_key(request.rates).items():
             line = self._line(key)
             at = line.turn(job_id, checks, self.now)
+            if any(map(self._is_unseen, checks)):
+                at = max(at, self.now + _LENT_LOOK)  # nothing is lent any more, and soon all is back
             if at <= self.now:
                 continue
             if line.places.get(job_id) != at:
@@ -141,6 +167,10 @@ class _Batch:
                 note = f"{key}: {used}; its turn is at {_shown(at)}"
                 longest = Held(RATE_LIMITED, note, at - self.now)
         return longest
+
+    def _is_unseen(self, rate: RateCheck) -> bool:
+        """Whether some of its starts are lent that come back sooner than they cease to count here."""
+        return bool(self.lent[rate.key]) and any(key == rate.key and per < rate.per for key, per in self.state.lent)
 
     def _ask_budgets(self, request: GateRequest) -> Held | None:
         longest = None
@@ -169,9 +199,37 @@ class _Batch:
             if held >= check.limit:
                 self.waiting.append((check.key, request.claim.job_id))
                 wait = spread(_SLOT_LOOK, request.claim.job_id)
-                note = f"{check.key}: {held} of {check.limit} running; looks again by {_shown(self.now + wait)}"
+                note = f"{check.key}: {held} of {check.limit} taken; looks again by {_shown(self.now + wait)}"
                 return Held(NO_SLOT, note, wait)
         return None
+
+    def _may_borrow(self, request: GateRequest) -> bool:
+        """Whether enough of each gate is left, and nobody waits there."""
+        if not may_borrow(request):
+            return False
+        for rate in request.rates:
+            if rate.key in self.state.watched or rate.key in self.lines or self.state.starts.get(rate.key):
+                return False
+            if not may_lend_start(self.begun.get(rate.key, 0) + self.lent[rate.key], rate.limit):
+                return False
+        return all(
+            check.key not in self.state.awaited and may_lend_slot(self.holders.get(check.key, 0), check.limit)
+            for check in request.concurrency
+        )
+
+    def _borrow(self, request: GateRequest, lately: Lately) -> None:
+        self.borrowers.add((request.claim.job_id, request.claim.token))
+        for rate in request.rates:
+            name = rate.key, rate.per
+            number = 1
+            if name not in self.loans:
+                used = self.begun.get(rate.key, 0) + self.lent[rate.key] + 1
+                number += lent_ahead(lately(name), used, rate.limit)
+            self.lent[rate.key] += number
+            self.loans[name] += number
+        for check in request.concurrency:
+            self.holders[check.key] = self.holders.get(check.key, 0) + 1
+            self.loans[check.key, SLOTS] += 1
 
     def _start(self, request: GateRequest) -> None:
         job_id, token = request.claim.job_id, request.claim.token
@@ -186,10 +244,10 @@ class _Batch:
 
     def _begin(self, rates: Sequence[RateCheck], job_id: JobId) -> None:
         if self._is_free(rates):
-            rate = rates[0]
-            self.begun[rate.key] = used = self.begun.get(rate.key, 0) + 1
-            self.starts.append(Start(rate.key, self.now, job_id, True))
-            self._warn(rate, used)
+            for rate in rates:
+                self.begun[rate.key] = used = self.begun.get(rate.key, 0) + 1
+                self.starts.append(Start(rate.key, self.now, job_id, True))
+                self._warn(rate, used + self.lent[rate.key])
             return
         for key, checks in _by_key(rates).items():
             line = self._line(key)
@@ -217,7 +275,7 @@ class _Batch:
     def _line(self, key: str) -> Line:
         if key not in self.lines:
             line = self.lines[key] = Line(self.state.starts.get(key, ()))
-            for _ in range(self.begun.pop(key, 0)):
+            for _ in range(self.begun.pop(key, 0) + self.lent[key]):  # what is lent may begin at any moment
                 line.count(self.now)
         return self.lines[key]
 

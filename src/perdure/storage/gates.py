@@ -14,8 +14,11 @@ from perdure.domain.gate import (
     GateRequest,
     GateState,
     Held,
+    Loan,
+    LoanKey,
     Pause,
 )
+from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
 
 __all__ = ["BreakerReport", "GateChanges", "GateState", "GateStore", "Gatekeeper"]
@@ -24,10 +27,27 @@ __all__ = ["BreakerReport", "GateChanges", "GateState", "GateStore", "Gatekeeper
 class GateStore(Protocol):
     """The gates of the fleet. Counting is exact: all that ask for the same key wait for each other."""
 
-    async def pass_gates(self, requests: Sequence[GateRequest], decide: Gatekeeper) -> list[Held | None]:
+    async def pass_gates(
+        self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
+    ) -> list[Held | None]:
         """Lock the gates, let `decide` answer, write what it says, all in one transaction.
 
-        A claim that is lost by now is answered as held, and changes nothing.
+        A claim that is lost by now is answered as held, and changes nothing. Without a `borrower` nothing is lent.
+        """
+
+    async def return_loans(
+        self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
+    ) -> set[LoanKey]:
+        """Take these off what a worker was lent; which of all its loans others wait for, as it was before.
+
+        Of `left` it is said what the worker has, which may be less than is known here. That is for times when it
+        does not ask for the same gates.
+        """
+
+    async def recall_loans(self) -> int:
+        """Take back what dead workers have been lent, and wake who waits for it; how many are ready.
+
+        Slots as far as that worker holds fewer jobs by now, starts only once their time is over.
         """
 
     async def release_gates(self, keys: Collection[str]) -> int:

@@ -25,6 +25,8 @@ from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.executor import Executor
 from perdure.worker.gate_reports import GateReports
 from perdure.worker.gatekeeper import Gatekeeper
+from perdure.worker.loan_keeper import LoanKeeper
+from perdure.worker.loans import Loans
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.pauser import Pauses
 from perdure.worker.running import Stop
@@ -76,7 +78,9 @@ class Runner:
         self._concurrency = settings.concurrency
         self._ended = asyncio.Event()
         self._pauses, near = Pauses(), NearLimits(emitter, clock)
-        self._reports = GateReports(store, emitter, lambda: None)
+        loans = Loans(clock, lambda: False)  # without a borrower: every job asks, so that a test sees what was counted
+        keeper = LoanKeeper(store, emitter, loans, lambda: None)
+        self._reports = GateReports(store, emitter, keeper)
         self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, lambda: None, self._reports.recorded)
         slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
         self._executor = SandboxExecutor(
@@ -86,7 +90,7 @@ class Runner:
             chance=chance,
         )
         self._gatekeeper = Gatekeeper(
-            *(store, kinds, slots, emitter, self._pauses, self._reports, near),
+            *(store, kinds, slots, emitter, self._pauses, self._reports, near, keeper),
             start=self._start,
             acknowledge=self._acknowledger.add,
             on_free=self._ended.set,

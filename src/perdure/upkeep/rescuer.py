@@ -8,6 +8,8 @@ alive after all and finish first, the rescue is what comes too late.
 While the database is away nobody can beat. So after an outage all workers are given one sweep's time to be heard again
 before any of them is taken for dead.
 
+What the dead were lent of gates is taken back as well, once their jobs are.
+
 Jobs come back at once, unless their queue has an Opening: then the usher lets them in one by one.
 """
 
@@ -110,6 +112,8 @@ class Rescuer(Loop[Rescued]):
         if not (buried or due):
             return Rescued()
         rescued = await self._rescue_all()
+        if await self._store.recall_loans():
+            self._on_ready()
         return replace(rescued, buried=buried)
 
     async def _bury_silent(self) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from perdure.errors import StillRunning
+from perdure.errors import StillRunning, StoreError
 from perdure.events import Emitter, RecordsLeft, TicksLeft
 from perdure.lifecycle.loops import Loops
 from perdure.worker.acknowledger import Acknowledger
@@ -29,6 +29,7 @@ from perdure.worker.fetcher import Fetcher
 from perdure.worker.freed_keys import FreedKeys
 from perdure.worker.gate_reports import GateReports
 from perdure.worker.gatekeeper import Gatekeeper
+from perdure.worker.loan_keeper import LoanKeeper
 from perdure.worker.quarantine import Quarantine
 from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings
@@ -93,6 +94,13 @@ async def settle_reports(reports: Iterable[GateReports | FreedKeys], deadline: f
             async with asyncio.timeout_at(deadline):
                 await each.settle()
         await each.close()
+
+
+async def return_loans(keeper: LoanKeeper, deadline: float) -> None:
+    """Give back what was lent; where that fails it is recalled, because the worker is gone."""
+    with suppress(TimeoutError, StoreError):
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _MOMENT)):
+            await keeper.give_back_all()
 
 
 async def end_loops(name: str, loops: Loops, emitter: Emitter, deadline: float) -> None:

@@ -9,7 +9,7 @@ A breaker hears of every failure, and of the success of a trial; any other succe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -23,9 +23,11 @@ from perdure.domain.transition import Transition
 from perdure.errors import StoreError
 from perdure.events import BreakerClosed, BreakerHalfOpen, BreakerOpened, Emitter, StoreTrouble
 from perdure.policy.breaker import note_reports
+from perdure.policy.lending import SLOTS
 from perdure.storage.gates import GateStore
 from perdure.worker.by_hand import ByHand
 from perdure.worker.collector import Collector
+from perdure.worker.loan_keeper import LoanKeeper
 
 _BATCH: Final = 1_000
 
@@ -38,13 +40,14 @@ class Passage(Struct, frozen=True, gc=False):
 
 
 class GateReports:
-    """Remembers what attempts owe, and pays when their end is known. `on_woken`: jobs may be ready by now."""
+    """Remembers what attempts owe, and pays when their end is known."""
 
-    def __init__(self, store: GateStore, emitter: Emitter, on_woken: Callable[[], None]) -> None:
+    def __init__(self, store: GateStore, emitter: Emitter, keeper: LoanKeeper) -> None:
         self._store = store
+        self._keeper = keeper
+        self._loans = keeper.loans
         self._emitter = emitter
         self._by_hand = ByHand(emitter)
-        self._on_woken = on_woken
         self._owed_slots: dict[tuple[JobId, int], tuple[ConcurrencyCheck, ...]] = {}
         self._owed_news: dict[tuple[JobId, int], Passage] = {}
         self._slots: Collector[str] = Collector(self._release, _BATCH)
@@ -63,17 +66,22 @@ class GateReports:
         if outcome is None:
             self._owed_news.pop((claim.job_id, claim.token), None)
             self._free(self._owed_slots.pop((claim.job_id, claim.token), ()))
+            self._slots.add(self._loans.ended((claim.job_id, claim.token)))
         elif self._owed_news and (passage := self._owed_news.pop((claim.job_id, claim.token), None)):
             self._tell(passage, claim, outcome)
 
     def recorded(self, moves: Sequence[Transition]) -> None:
         """These are written: their leases are gone."""
-        if not self._owed_slots:
-            return
-        free: list[ConcurrencyCheck] = []
-        for move in moves:
-            free += self._owed_slots.pop((move.claim.job_id, move.claim.token), ())
-        self._free(free)
+        if self._owed_slots:
+            free: list[ConcurrencyCheck] = []
+            for move in moves:
+                free += self._owed_slots.pop((move.claim.job_id, move.claim.token), ())
+            self._free(free)
+        if self._loans.are_used:
+            wanted: list[str] = []
+            for move in moves:
+                wanted += self._loans.ended((move.claim.job_id, move.claim.token))
+            self._slots.add(wanted)
 
     async def settle(self) -> None:
         """Wait until everything that is owed by now was paid, or was given up."""
@@ -119,8 +127,7 @@ class GateReports:
 
     async def _release(self, keys: list[str]) -> None:
         try:
-            if await self._store.release_gates(set(keys)):
-                self._on_woken()
+            await self._keeper.give_back({(key, SLOTS) for key in keys})
         except Exception as error:  # noqa: BLE001 - who waits looks again by itself
             self._trouble("release gates", error)
 

@@ -1,8 +1,9 @@
 """Stands between a worker's claims and their start: what a gate, a breaker or a pause holds back goes back at no cost.
 
-Claims that nothing concerns pass at once. The others ask the store in batches: the first two go out at once, and what
-comes while they are under way goes out together when one is answered. They hold a slot meanwhile, so that the worker
-does not claim more than it can run. A closing worker gives them back.
+Claims that nothing concerns pass at once, and so do those for which the worker was lent enough. The others ask the
+store in batches: the first two go out at once, and what comes while they are under way goes out together when one is
+answered. They hold a slot meanwhile, so that the worker does not claim more than it can run. A closing worker gives
+them back.
 
 While the database is away they are kept and asked for again; if that takes long they are given back, and whoever is
 there first may try. A request that fails for a reason of its own holds up nobody: it is put off, and says why.
@@ -18,7 +19,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from perdure.domain.gate import BreakerState, GateChanges, GateRequest, GateState, Held
-from perdure.domain.ids import JobId
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Gated, Outcome
 from perdure.domain.states import JobState, Reason
@@ -28,13 +29,14 @@ from perdure.events import Emitter, JobDied, LoopFailed, StoreRecovered, StoreTr
 from perdure.kinds.kind import Registry
 from perdure.policy.decide import decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.gatekeeping import CLAIM_LOST, gatekeeper
+from perdure.policy.gatekeeping import CLAIM_LOST, Lately, gatekeeper
 from perdure.policy.gates import GatePlan
 from perdure.policy.patience import Patience
 from perdure.storage.gates import GateStore
 from perdure.worker.attempt import bad_arguments
 from perdure.worker.collector import Collector
 from perdure.worker.gate_reports import GateReports, Passage
+from perdure.worker.loan_keeper import LoanKeeper
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.pauser import Pauses
 from perdure.worker.slots import Slots
@@ -58,6 +60,7 @@ class Gatekeeper:
         pauses: Pauses,
         reports: GateReports,
         near: NearLimits,
+        keeper: LoanKeeper,
         *,
         start: Callable[[Sequence[Claim]], None],
         acknowledge: Callable[[Transition], None],
@@ -70,6 +73,8 @@ class Gatekeeper:
         self._pauses = pauses
         self._reports = reports
         self._near = near
+        self._keeper = keeper
+        self._loans = keeper.loans
         self._start = start
         self._acknowledge = acknowledge
         self._on_free = on_free
@@ -103,6 +108,8 @@ class Gatekeeper:
                 free.append(claim)
             elif (request := self._request(plan, claim, free)) is not None:
                 requests.append(request)
+        if requests and self._loans.are_any:
+            requests = self._borrowed(requests, free)
         self._at_gate.update([(request.claim.job_id, request.claim.token) for request in requests])
         for queue, number in _queues(requests).items():
             self._slots.take(queue, number)
@@ -153,25 +160,46 @@ class Gatekeeper:
             self._send_back(claim, bad_arguments(error))
             return None
 
+    def _borrowed(self, requests: list[GateRequest], free: list[Claim]) -> list[GateRequest]:
+        """Let those pass for which enough was lent; the others."""
+        left: list[GateRequest] = []
+        for request, passes in zip(requests, self._loans.passes(requests), strict=True):
+            if passes:
+                free.append(request.claim)
+            else:
+                left.append(request)
+        return left
+
     async def _ask(self, batch: list[GateRequest]) -> None:
+        await self._keeper.may_ask()
+        with self._loans.asked_for(batch):
+            await self._ask_store(batch)
+
+    async def _ask_store(self, batch: list[GateRequest]) -> None:
         patience, began = Patience(), asyncio.get_running_loop().time()
+        borrower = self._loans.borrower
         while True:
-            look = _Look(batch)
+            look = _Look(batch, borrower, self._loans.used_lately)
             try:
-                answers = await self._store.pass_gates(batch, look.decide)
+                answers = await self._store.pass_gates(batch, look.decide, borrower)
             except (StoreUnavailable, StoreRefused) as error:
+                self._loans.doubt(batch)
                 wait = patience.failed().total_seconds()
                 self._emitter.emit(StoreTrouble("gates", f"{type(error).__name__}: {error}", wait))
                 if self._stopping or asyncio.get_running_loop().time() + wait - began > _LONGEST.total_seconds():
                     self._give_back(batch)
                     return
                 await asyncio.sleep(wait)
+                if borrower != self._loans.borrower:  # what was claimed under that id is lost
+                    self._give_back(batch)
+                    return
             except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
+                self._loans.doubt(batch)
                 if len(batch) == 1:
                     self._put_off(batch[0], error)
                     return
                 for one in batch:
-                    await self._ask([one])
+                    await self._ask_store([one])
                 return
             else:
                 if failures := patience.succeeded():
@@ -182,10 +210,13 @@ class Gatekeeper:
     def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: _Look) -> None:
         passed: list[Claim] = []
         self._leave(batch)
+        borrowers = look.changes.borrowers
+        if borrowers:
+            self._add_loans(batch, look)
         for request, held in zip(batch, answers, strict=True):
             claim = request.claim
             if held is None:
-                if request.concurrency:
+                if request.concurrency and (claim.job_id, claim.token) not in borrowers:
                     self._reports.owe_slots(claim, request.concurrency)
                 if request.breaker is not None:
                     is_trial = look.is_trial(request.breaker.name, claim)
@@ -195,13 +226,23 @@ class Gatekeeper:
                 if held.reason == _WAITS_FOR_SLOT:
                     self._reports.owe_slots(claim, request.concurrency)
                 self._send_back(claim, Gated(held.reason, held.note, held.wait))
-        if passed:
-            self._start(passed)
-        if len(passed) < len(batch):
-            self._on_free()
+        self._let_in(passed, len(batch))
         self._near.tell(look.changes.warnings)
         if look.state is not None:
             self._reports.tell_changes(look.state.breakers, look.changes.breakers)
+
+    def _let_in(self, passed: list[Claim], asked: int) -> None:
+        if passed:
+            self._start(passed)
+        if len(passed) < asked:
+            self._on_free()
+
+    def _add_loans(self, batch: list[GateRequest], look: _Look) -> None:
+        if look.borrower != self._loans.borrower:  # they were claimed under an id that is lost
+            return
+        borrowers = look.changes.borrowers
+        users = [request for request in batch if (request.claim.job_id, request.claim.token) in borrowers]
+        self._loans.add(look.changes.loans, users)
 
     def _send_back(self, claim: Claim, outcome: Outcome) -> None:
         move = decide(claim, outcome, None, claim.claimed_at, self._random)
@@ -238,8 +279,9 @@ def _queues(requests: Sequence[GateRequest]) -> Counter[str]:
 class _Look:
     """One decision, and what was seen when it was made; the last try counts, if the store needs several."""
 
-    def __init__(self, batch: Sequence[GateRequest]) -> None:
-        self._decide = gatekeeper(batch)
+    def __init__(self, batch: Sequence[GateRequest], borrower: WorkerId | None, lately: Lately) -> None:
+        self._decide = gatekeeper(batch, None if borrower is None else lately)
+        self.borrower = borrower
         self.state: GateState | None = None
         self.changes = GateChanges()
 

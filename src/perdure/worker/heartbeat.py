@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from perdure.clock import Clock
 from perdure.domain.ids import WorkerId
 from perdure.events import Emitter, StoreTrouble
 from perdure.lifecycle.watchdog import StoreCall
@@ -34,6 +35,8 @@ class Heartbeat:
         limit: float,
         emitter: Emitter,
         on_lost: Callable[[], None],
+        clock: Clock,
+        registered_at: float,
     ) -> None:
         self._store = store
         self._worker_id = worker_id
@@ -47,7 +50,10 @@ class Heartbeat:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self.call = StoreCall("heartbeat")
+        self._clock = clock
         self.beats = 0  # that the store has answered
+        self.heard_at = registered_at
+        """When the last of them was sent, by the monotonic clock: the store took it for alive no earlier."""
 
     @property
     def ident(self) -> int | None:
@@ -95,6 +101,7 @@ class Heartbeat:
             await self._store.close()
 
     async def _beat(self) -> bool:
+        sent_at = self._clock.monotonic()
         with self.call:
             if not self._opened:
                 await self._store.open()
@@ -102,6 +109,8 @@ class Heartbeat:
             async with asyncio.timeout(self._limit):
                 is_alive = await self._store.beat(self._worker_id)
         self.beats += 1
+        if is_alive:
+            self.heard_at = sent_at
         return is_alive
 
     _opened = False

@@ -45,7 +45,7 @@ from perdure.version import __version__
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.ageing import Ageing
 from perdure.worker.canceller import Canceller
-from perdure.worker.closing import Closing, end_loops, record_all, settle_reports
+from perdure.worker.closing import Closing, end_loops, record_all, return_loans, settle_reports
 from perdure.worker.ears import Ears
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
@@ -53,6 +53,8 @@ from perdure.worker.freed_keys import FreedKeys
 from perdure.worker.gate_reports import GateReports
 from perdure.worker.gatekeeper import Gatekeeper
 from perdure.worker.heartbeat import Heartbeat
+from perdure.worker.loan_keeper import LoanKeeper
+from perdure.worker.loans import Loans
 from perdure.worker.namesakes import tell_of_namesakes
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.opening import Opener, Pace, SlowStart, openings
@@ -69,6 +71,7 @@ from perdure.worker.whereabouts import Whereabouts
 
 _SHORTEST_LIMIT: Final = 1.0
 _RETRY: Final = 1.0
+_SURE: Final = 0.8  # of the lease: so long after a beat the worker is alive for everybody
 
 
 class Worker:
@@ -102,7 +105,10 @@ class Worker:
         self._slow_start = SlowStart(settings, clock)
         self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch, self._slow_start)
         near, self._pauses = NearLimits(emitter, clock), Pauses()
-        self._reports = GateReports(store, emitter, self.wake)
+        self._clock = clock
+        self._loans = Loans(clock, self._is_heard)
+        self._loan_keeper = LoanKeeper(store, emitter, self._loans, self.wake)
+        self._reports = GateReports(store, emitter, self._loan_keeper)
         self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed, self._recorded)
         self._executor = Executor(
             *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
@@ -110,7 +116,7 @@ class Worker:
             near=near,
         )
         self._gatekeeper = Gatekeeper(
-            *(store, kinds, self._slots, emitter, self._pauses, self._reports, near),
+            *(store, kinds, self._slots, emitter, self._pauses, self._reports, near, self._loan_keeper),
             start=self._begin,
             acknowledge=self._acknowledger.add,
             on_free=self._freed,
@@ -138,6 +144,7 @@ class Worker:
             Opener(self.name, self._slow_start, emitter, self._fetcher.wake, self._in_full),
             Pruner(store, emitter, settings.keep),
             sweeper,
+            self._loan_keeper,
             Pauser(store, emitter, self._pauses, self._heed_pauses, sweeper.wake),
             self._canceller,
             *self._timekeeping.loops,
@@ -242,16 +249,26 @@ class Worker:
 
     async def _enter(self) -> None:
         """Register under a new id, and beat for it."""
+        heard_at = self._clock.monotonic()
         worker_id = await self._store.register(self._self)
         if self._standing.is_quiet(BY_OPERATOR):  # what was asked of the old id holds for the new one
             await self._store.quiet([worker_id], self.name, quiet=True)
         beat = self._settings.heartbeat.total_seconds()
         limit = max(self._settings.lease.total_seconds() / 6, _SHORTEST_LIMIT)  # so that there is time for another try
-        heartbeat = Heartbeat(self._store.sibling(), worker_id, beat, limit, self._emitter, self._lost)
+        heartbeat = Heartbeat(
+            *(self._store.sibling(), worker_id, beat, limit, self._emitter, self._lost), self._clock, heard_at
+        )
         heartbeat.start()
         self._heartbeat = self._watchdog.heartbeat = heartbeat
         self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
         self._standing.entered(worker_id)
+        self._loans.belong_to(worker_id)
+
+    def _is_heard(self) -> bool:
+        """Whether this worker has shown that it lives so lately that nobody can have declared it dead."""
+        if self._heartbeat is None:
+            return False
+        return self._clock.monotonic() - self._heartbeat.heard_at < _SURE * self._settings.lease.total_seconds()
 
     def _start(self, claims: list[Claim]) -> None:
         if self._closing:  # they were on their way when the worker began to close
@@ -325,6 +342,7 @@ class Worker:
         self._emitter.emit(WorkerLost(self.name, self._worker_id or 0, self.running))
         self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = None
         self._standing.entered(None)
+        self._loans.belong_to(None)
         self._watchdog.heartbeat = None
         for running in list(self._executor.running):
             self._executor.stop(running, Stop.LOST)
@@ -361,6 +379,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await end_loops(self.name, self._loops, self._emitter, stop_at)
+        await return_loans(self._loan_keeper, deadline)
         await self._executor.close()
         await self._standing.close()
         self._watchdog.heartbeat = None

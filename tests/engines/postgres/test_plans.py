@@ -68,7 +68,10 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("gates", "enter"): {"gate_pkey"},
     ("gates", "lock"): {"gate_pkey"},
     ("gates", "renew"): {"gate_pkey"},
-    ("gates", "look"): {"gate_hold_pkey", "gate_begun_pkey", "lease_pkey"},
+    ("gates", "look"): {"gate_hold_pkey", "gate_begun_pkey", "gate_loan_pkey", "lease_pkey"},
+    ("loans", "lend"): {"gate_loan_pkey"},
+    ("loans", "waited_for"): {"gate_loan_worker_id_idx", "gate_wait_key_turn_idx", "gate_place_key_at_idx"},
+    ("loans", "recall"): {"gate_loan_worker_id_idx"},
     ("gates", "last_places"): {"gate_place_key_at_idx"},
     ("gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
     ("spends", "spending"): {"spend_name_at_idx", "spend_name_job_id_idx"},
@@ -77,7 +80,13 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("gates", "reserve"): {"gate_place_pkey"},
     ("gates", "stand_in_line"): {"gate_wait_pkey"},
     ("gates", "leave_line"): {"gate_wait_pkey"},
-    ("gates", "next_in_line"): {"gate_wait_key_turn_idx", "gate_hold_pkey", "lease_pkey", "parked_pkey"},
+    ("gates", "next_in_line"): {
+        "gate_wait_key_turn_idx",
+        "gate_hold_pkey",
+        "gate_loan_pkey",
+        "lease_pkey",
+        "parked_pkey",
+    },
     ("gates", "estimate"): {"spend_name_job_id_idx"},
     ("gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
     ("gates", "spent"): {"spend_name_at_idx"},
@@ -162,6 +171,8 @@ FROM generate_series(1, 20000) n;
 INSERT INTO gate_hold (key, job_id, token) SELECT 'k' || token, job_id, token FROM lease;
 INSERT INTO gate_wait (key, job_id, size)
 SELECT 'k' || n % 1000, gen_random_uuid(), 3 FROM generate_series(1, 20000) n;
+INSERT INTO gate_loan (key, span, worker_id, number)
+SELECT 'k' || n % 1000, (n / 5000) * interval '1 s', 1 + n / 1000, 1 FROM generate_series(0, 19999) n;
 INSERT INTO spend (name, at, amount, job_id, is_estimate)
 SELECT 'b' || n % 10, now() - n * interval '1 m', 1, gen_random_uuid(), n % 2 = 0 FROM generate_series(1, 20000) n;
 INSERT INTO breaker (name, view) SELECT 'b' || n, '{}' FROM generate_series(1, 1000) n;

@@ -39,10 +39,11 @@ HOT: Final = {
     "lines.sql": "save drop_old lines",
     "gates.sql": (
         "lost gates keep_gates begin near_places last_places own_places holds breakers_named "
-        "leave_places reserve hold drop_holds keys_with_line stand_in_line leave_line first_in_line next_in_line "
-        "estimate is_held settle_estimate add_spend spent keep_breakers forget_places "
+        "leave_places reserve hold drop_holds lives keys_with_line holders stand_in_line leave_line "
+        "first_in_line next_in_line estimate is_held settle_estimate add_spend spent keep_breakers forget_places "
         "forget_gates stale_holds stale_line"
     ),
+    "loans.sql": "lend take_off leave forget_empty cut_slots recall",
     "spends.sql": "totals estimates oldest",
     "schedules.sql": "change note_declared pause resume forget forget_fires fires",
     "firing.sql": "advance known recorded unfinished note_jobs record",
@@ -111,6 +112,37 @@ async def test_a_line_is_read_in_its_order(sqlite: SqliteStore) -> None:
     for name in ("first_in_line", "next_in_line"):
         plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")[name])
         assert any("USING INDEX perdure_gate_wait_turn (key=?)" in line for line in plan), plan
+
+
+@pytest.mark.parametrize("name", ["take_off", "leave", "forget_empty"])
+async def test_g8_each_loan_that_goes_back_is_found_by_its_key(sqlite: SqliteStore, name: str) -> None:
+    """A worker may have thousands: none of them is looked for among all the others."""
+    plan = await plan_of(sqlite, sqlite._database.statements("loans.sql")[name])
+    found = [line for line in plan if "perdure_gate_loan" in line]
+    assert found == ["SEARCH perdure_gate_loan USING PRIMARY KEY (key=? AND span=?)"]
+
+
+async def test_g8_who_waits_for_a_loan_is_looked_up_by_its_key(sqlite: SqliteStore) -> None:
+    """Of all that wait for anything else only the first is looked at."""
+    plan = await plan_of(sqlite, sqlite._database.statements("loans.sql")["waited_for"])
+    assert "SEARCH loan USING COVERING INDEX perdure_gate_loan_worker (worker_id=?)" in plan
+    assert "SEARCH wait USING COVERING INDEX perdure_gate_wait_turn (key=?)" in plan
+    assert "SEARCH place USING COVERING INDEX perdure_gate_place_at (key=?)" in plan
+
+
+async def test_g8_what_is_lent_is_counted_by_key(sqlite: SqliteStore) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")["lent"])
+    assert "SEARCH loan USING PRIMARY KEY (key=?)" in plan
+    assert "SEARCH worker USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN" in plan
+
+
+async def test_dead_borrowers_are_found_among_borrowers_not_among_loans(sqlite: SqliteStore) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("loans.sql")["dead_borrowers"])
+    found = [line for line in plan if "perdure_gate_loan" in line]
+    assert found == [
+        "SEARCH perdure_gate_loan USING COVERING INDEX perdure_gate_loan_worker",
+        "SEARCH perdure_gate_loan USING COVERING INDEX perdure_gate_loan_worker (worker_id>?)",
+    ]
 
 
 async def test_prune_finds_the_oldest_by_index(sqlite: SqliteStore) -> None:

@@ -181,7 +181,7 @@ class PostgresClaims:
 
 def _place(row: Row) -> tuple[str, int, int]:
     """The queue, the priority and the number of a job that was taken; 0 for one with a fair key."""
-    return row[3], row[19], 0 if row[20] % STRIDE else row[20]
+    return row[3], row[20], 0 if row[21] % STRIDE else row[21]
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Spend, Start
-from perdure.domain.ids import JobId
+from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Loan, LoanKey, Spend, Start
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.engines.gate_needs import NOBODY, PLACES_KEPT, Line, Needs, places_left
@@ -23,6 +23,7 @@ from perdure.engines.postgres.breakers import PostgresBreakers, locks_of
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.gate_locks import GateLocks
+from perdure.engines.postgres.loans import PostgresLoans
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row
 from perdure.engines.postgres.spends import PostgresSpends
@@ -36,22 +37,30 @@ class _Look:
     """What most batches need to know."""
 
     def __init__(self, needs: Needs, rows: list[Row]) -> None:
-        (_, _, _, self.now), *rest = rows
+        (_, _, _, self.now, _), *rest = rows
         self.lost = set[tuple[JobId, int]]()
         self.holders = dict[str, int]()
         self.waited_for = set[str]()  # slots
         self.placed = list[str]()  # rates before which somebody stands
+        self.lent = dict[LoanKey, int]()  # of rates
+        self.lends = False
         self.starts: dict[str, list[Start]] = {key: [] for key in needs.lines}
-        for sort, key, number, at in rest:
+        for sort, key, number, at, span in rest:
             match sort:
                 case "lost":
                     self.lost.add(needs.claims[number - 1])
                 case "held":
-                    self.holders[key] = number
+                    self.holders[key] = self.holders.get(key, 0) + number
                 case "waited for":
                     self.waited_for.add(key)
                 case "placed":
                     self.placed.append(key)
+                case "slots lent":
+                    self.holders[key] = self.holders.get(key, 0) + int(number)
+                case "starts lent":
+                    self.lent[key, span] = int(number)
+                case "lives":
+                    self.lends = True
                 case _:
                     self.starts[key] += [Start(key, at, NOBODY, True)] * number
 
@@ -67,6 +76,7 @@ class PostgresGates:
         locks: GateLocks,
         breakers: PostgresBreakers,
         waking: PostgresWaking,
+        loans: PostgresLoans,
     ) -> None:
         self._statements = naming.statements("gates.sql")
         self._spends = PostgresSpends(naming)
@@ -75,8 +85,11 @@ class PostgresGates:
         self._locks = locks
         self._breakers = breakers
         self._waking = waking
+        self._loans = loans
 
-    async def pass_gates(self, requests: Sequence[GateRequest], decide: Gatekeeper) -> list[Held | None]:
+    async def pass_gates(
+        self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
+    ) -> list[Held | None]:
         """Lock the gates, let `decide` answer, and write what it says."""
         if not requests:
             return []
@@ -84,6 +97,7 @@ class PostgresGates:
 
         async def work(wire: Wire, kept: Mapping[str, timedelta], found: list[Row]) -> list[Held | None]:
             look = _Look(needs, found)
+            spans = {key: kept.get(f"rate:{key}", line.span) for key, line in needs.lines.items()}
             state = GateState(
                 now=look.now,
                 starts=await self._starts(wire, needs, look),
@@ -91,9 +105,14 @@ class PostgresGates:
                 spending=await self._spends.load(wire, needs.funds, look.now) if needs.funds else {},
                 breakers=await self._breakers.load(wire, needs.breakers),
                 lost=frozenset(look.lost),
+                awaited=look.waited_for,
+                lent=look.lent,
+                lends=look.lends,
+                watched=frozenset([key for key, line in needs.lines.items() if spans[key] > line.shortest]),
             )
             answers, changes = decide(state)
-            spans = {key: kept.get(f"rate:{key}", line.span) for key, line in needs.lines.items()}
+            if changes.loans and borrower is not None:
+                self._loans.lend(wire, borrower, changes.loans)
             self._write_starts(wire, changes.starts, spans, look.now)
             if left := places_left(changes.starts, state):
                 wire.defer(self._statements["leave_places"], _pairs(left))
@@ -102,7 +121,7 @@ class PostgresGates:
             self._breakers.keep(wire, changes.breakers)
             return answers
 
-        return await self._locks.locked(_gates(needs), (self._statements["look"], self._asked(needs)), work)
+        return await self._locks.locked(_gates(needs), (self._statements["look"], self._asked(needs, borrower)), work)
 
     async def release_gates(self, keys: Collection[str]) -> int:
         """Wake jobs that wait for a slot, in turn, as far as there is room."""
@@ -111,6 +130,16 @@ class PostgresGates:
         asked = {"keys": text_array(sorted(set(keys))), "reason": Reason.CONCURRENCY_REACHED.value}
         rows = await self._pool.rows(self._statements["next_in_line"], asked)
         return await self._waking.wake([JobId(job_id) for (job_id,) in rows], Reason.CONCURRENCY_REACHED)
+
+    async def return_loans(
+        self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
+    ) -> set[LoanKey]:
+        """Take these off what a worker was lent; which of its loans others wait for."""
+        return await self._loans.take_off(borrower, back, left)
+
+    async def recall_loans(self) -> int:
+        """Take back what dead workers were lent, and wake who waits for it."""
+        return await self.release_gates(await self._loans.recall())
 
     async def spend(self, claim: Claim, name: str, amount: float) -> bool:
         """Record what an attempt has spent, the first time in place of its estimate."""
@@ -122,10 +151,11 @@ class PostgresGates:
         [[total]] = await self._pool.rows(self._statements["spent"], {"name": name, "since": since})
         return float(total)
 
-    def _asked(self, needs: Needs) -> Params:
+    def _asked(self, needs: Needs, borrower: WorkerId | None) -> Params:
         spans = {line.span: seconds_text(line.span) for line in needs.lines.values()}
         return {
             "now": self._now(),
+            "borrower": borrower,
             "ids": text_array([job_id for job_id, _ in needs.claims]),
             "tokens": number_array([token for _, token in needs.claims]),
             "slots": text_array(needs.slots),

@@ -39,6 +39,7 @@ from perdure.engines.postgres.insight import PostgresInsight
 from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.leaders import PostgresLeaders
 from perdure.engines.postgres.lines import PostgresLines
+from perdure.engines.postgres.loans import PostgresLoans
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
 from perdure.engines.postgres.progress import PostgresProgress
@@ -99,11 +100,13 @@ class PostgresStore:
         locks = GateLocks(naming, pool, clock)
         waking = PostgresWaking(naming, pool, clock, self._signals.ring)
         breakers = PostgresBreakers(naming, pool, clock, locks, waking)
-        gates = PostgresGates(naming, pool, clock, locks, breakers, waking)
+        gates = PostgresGates(naming, pool, clock, locks, breakers, waking, PostgresLoans(naming, pool, clock))
         pauses = PostgresPauses(naming, desk, clock, waking)
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
+        self.return_loans = gates.return_loans
+        self.recall_loans = gates.recall_loans
         self.spend = gates.spend
         self.spent = gates.spent
         self.report_breakers = breakers.report_breakers

@@ -8,12 +8,12 @@ passing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Spend, Start
-from perdure.domain.ids import JobId
+from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Loan, LoanKey, Spend, Start
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.engines.gate_needs import PLACES_KEPT, Line, Needs, places_left
@@ -21,12 +21,13 @@ from perdure.engines.gate_tally import Tallies, Tally
 from perdure.engines.instants import after, from_micros, span, to_micros
 from perdure.engines.sqlite.breakers import BreakerPart
 from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.loans import Loans
 from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.spends import Spends
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
 
-_LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line")
+_LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line", "lent", "lives")
 
 
 class _Look(NamedTuple):
@@ -37,6 +38,8 @@ class _Look(NamedTuple):
     placed: list[str]  # rates before which somebody stands
     holds: list[list[Any]]  # key, job, token
     waited_for: list[str]  # slots
+    lent: list[list[Any]]  # key, span, how much
+    lives: list[int]  # whether the borrower does
 
 
 class GatePart:
@@ -47,21 +50,27 @@ class GatePart:
         self._upkeep = upkeep
         self._breakers = breakers
         self._spends = Spends(database)
+        self._loans = Loans(database)
         self._sql = database.statements("gates.sql")
         parts = [f"(\n{self._sql[name].rstrip().rstrip(';')}\n)" for name in _LOOK]
         self._look_sql = f"SELECT {', '.join(parts)}"
 
-    async def pass_gates(self, requests: Sequence[GateRequest], decide: Gatekeeper) -> list[Held | None]:
+    async def pass_gates(
+        self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
+    ) -> list[Held | None]:
         """Load the gates, let `decide` answer, and write what it says."""
         if not requests:
             return []
         needs = Needs(requests)
 
         def work(transaction: Transaction) -> list[Held | None]:
-            look = self._look(transaction, needs)
+            look = self._look(transaction, needs, borrower)
             tallies = Tallies(needs.lines, look.gates, transaction.now)
             state = self._load(transaction, needs, look, tallies)
             answers, changes = decide(state)
+            if changes.loans and borrower is not None:
+                self._loans.lend(transaction, borrower, changes.loans)
+                self._drop_holds(transaction, look, changes)
             self._write_starts(transaction, changes.starts, tallies)
             if left := places_left(changes.starts, state):
                 transaction.change(self._sql["leave_places"], {"rows": to_document(left)})
@@ -80,6 +89,17 @@ class GatePart:
             return 0
         waited_for = [key for (key,) in rows]
         return await self._database.write(lambda transaction: self._release(transaction, waited_for))
+
+    async def return_loans(
+        self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
+    ) -> set[LoanKey]:
+        """Take these off what a worker was lent; which of its loans others wait for."""
+        return await self._loans.take_off(borrower, back, left)
+
+    async def recall_loans(self) -> int:
+        """Take back what dead workers were lent, and wake who waits for it."""
+        keys = await self._loans.recall()
+        return await self.release_gates(keys) if keys else 0
 
     async def spend(self, claim: Claim, name: str, amount: float) -> bool:
         """Record what an attempt has spent, the first time in place of its estimate."""
@@ -100,29 +120,40 @@ class GatePart:
         ((total,),) = await self._database.read(lambda transaction: transaction.run(self._sql["spent"], asked))
         return float(total)
 
-    def _look(self, transaction: Transaction, needs: Needs) -> _Look:
+    def _look(self, transaction: Transaction, needs: Needs, borrower: WorkerId | None) -> _Look:
         """All in one step, because every step gives up the interpreter's lock and must win it back."""
         slots = to_document(needs.slots)
         if needs.slots:
             transaction.change(self._sql["drop_stale_holds"], {"slots": slots})
-        asked = {"claims": to_document(needs.claims), "names": to_document(list(needs.lines)), "slots": slots}
+        names = to_document(list(needs.lines))
+        asked: dict[str, Any] = {"claims": to_document(needs.claims), "names": names, "slots": slots}
+        asked |= {"now": transaction.now, "borrower": borrower}
         (documents,) = transaction.run(self._look_sql, asked)
         return _Look(*map(from_document, documents))
 
     def _load(self, transaction: Transaction, needs: Needs, look: _Look, tallies: Tallies) -> GateState:
         asking = set(needs.claims)
+        holders = Counter([key for key, job_id, token in look.holds if (job_id, token) not in asking])
+        holders.update({key: number for key, micros, number in look.lent if not micros})
+        lent = {(key, timedelta(microseconds=micros)): number for key, micros, number in look.lent if micros}
         return GateState(
             now=from_micros(transaction.now),
-            starts=self._starts(transaction, needs, look, tallies),
-            holders=Counter(key for key, job_id, token in look.holds if (job_id, token) not in asking),
+            starts=self._starts(transaction, needs, look, tallies, lent),
+            holders=holders,
             spending=self._spends.load(transaction, needs.funds) if needs.funds else {},
             breakers=self._breakers.load(transaction, needs.breakers),
             lost=frozenset(needs.claims[index] for index in look.lost),
+            awaited=look.waited_for,
+            lent=lent,
+            watched=tallies.watched,
+            lends=bool(look.lives[0]),
         )
 
-    def _starts(self, transaction: Transaction, needs: Needs, look: _Look, tallies: Tallies) -> dict[str, list[Start]]:
+    def _starts(
+        self, transaction: Transaction, needs: Needs, look: _Look, tallies: Tallies, lent: Mapping[LoanKey, int]
+    ) -> dict[str, list[Start]]:
         """The starts that count, and of each line as much as must be seen."""
-        found = tallies.starts(look.placed)
+        found = tallies.starts(look.placed, lent)
         if look.placed:
             for key, at, job_id in self._places(transaction, needs, {key: needs.lines[key] for key in look.placed}):
                 found[key].append(Start(key, from_micros(at), job_id, False))
@@ -168,6 +199,11 @@ class GatePart:
         if changes.waiting:
             rows = [(*asked, needs.sizes[asked]) for asked in changes.waiting]
             transaction.change(self._sql["stand_in_line"], {"rows": to_document(rows)})
+
+    def _drop_holds(self, transaction: Transaction, look: _Look, changes: GateChanges) -> None:
+        """What was held by an answer that was lost, and is borrowed by this one."""
+        if held := [(key, job_id) for key, job_id, token in look.holds if (job_id, token) in changes.borrowers]:
+            transaction.change(self._sql["drop_holds"], {"rows": to_document(held)})
 
     def _write_spends(self, transaction: Transaction, spends: Iterable[Spend]) -> None:
         if rows := [(spend.name, to_micros(spend.at), spend.amount, spend.job_id) for spend in spends]:

@@ -167,6 +167,8 @@ class SqliteStore:
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
+        self.return_loans = gates.return_loans
+        self.recall_loans = gates.recall_loans
         self.spend = gates.spend
         self.spent = gates.spent
         self.report_breakers = breakers.report_breakers

@@ -9,7 +9,7 @@ WITH me AS MATERIALIZED (
         WHERE EXISTS (SELECT FROM me) OFFSET 0
     ) w
     CROSS JOIN LATERAL (
-        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since FROM {ready}
+        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason FROM {ready}
         WHERE queue = w.queue
         ORDER BY priority, seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
     ) r
@@ -24,7 +24,7 @@ WITH me AS MATERIALIZED (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.priority, p.seq
+       j.parent_id::text, j.is_parent, p.reason IS NULL, p.priority, p.seq
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
@@ -47,7 +47,7 @@ WITH me AS MATERIALIZED (
         SELECT r.*
         FROM unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
         CROSS JOIN LATERAL (
-            SELECT ctid, queue, priority, seq, job_id, failures, crashes, since FROM {ready}
+            SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason FROM {ready}
             WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
             ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
         ) r
@@ -64,7 +64,7 @@ WITH me AS MATERIALIZED (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.priority, p.seq
+       j.parent_id::text, j.is_parent, p.reason IS NULL, p.priority, p.seq
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
@@ -98,7 +98,7 @@ UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint RETURNING ep
 -- What was claimed for a worker by a statement whose answer never came.
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent
+       j.parent_id::text, j.is_parent, false
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
 ORDER BY l.priority, l.since, l.job_id;

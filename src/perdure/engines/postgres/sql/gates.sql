@@ -30,9 +30,21 @@ WHERE g.name = i.name;
 -- claims that are lost; how many leases hold each slot's key, those of the claims that ask left out; which slots are
 -- waited for; which rates somebody stands before; the starts of those, and of keys that have at least so many, since of
 -- the others nobody needs to know more than that. Holds whose lease is gone are deleted in passing, and those of the
--- claims that ask. That nobody waits or stands anywhere is seen at a glance.
+-- claims that ask. What is lent counts with the holders, and with the starts; a borrower must live. That nobody waits or stands anywhere, and
+-- that nothing is lent, is seen at a glance.
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now
+), lent AS MATERIALIZED (
+    SELECT i.key, i.is_rate, l.span, sum(l.number) AS number
+    FROM (
+        SELECT key, false AS is_rate FROM unnest(%(slots)s::text[]) AS k (key)
+        UNION ALL SELECT key, true FROM unnest(%(rates)s::text[]) AS k (key)
+    ) i
+    CROSS JOIN LATERAL (SELECT span, worker_id, number FROM {gate_loan} WHERE key = i.key OFFSET 0) l
+    LEFT JOIN {worker} w ON w.id = l.worker_id
+    WHERE EXISTS (SELECT FROM {gate_loan}) AND (l.span > interval '0') = i.is_rate
+    AND (w.dead_at IS NULL OR NOT i.is_rate OR w.dead_at + l.span > (SELECT now FROM t))
+    GROUP BY i.key, i.is_rate, l.span
 ), held AS MATERIALIZED (
     SELECT k.key, h.place, h.job_id, h.token, l.held IS NOT NULL AS is_live
     FROM unnest(%(slots)s::text[]) AS k (key)
@@ -59,27 +71,32 @@ WITH t AS MATERIALIZED (
         SELECT total - number AS before FROM {gate_begun} WHERE key = i.key AND at > i.since ORDER BY at LIMIT 1
     ) f
     CROSS JOIN LATERAL (SELECT total FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l
-    WHERE l.total - f.before >= i.least OR i.key IN (SELECT key FROM placed)
+    WHERE l.total - f.before + coalesce((SELECT sum(n.number) FROM lent n WHERE n.is_rate AND n.key = i.key), 0) >= i.least
+    OR i.key IN (SELECT key FROM placed)
 )
-SELECT 'now' AS sort, NULL AS key, NULL::bigint AS number, t.now AS at FROM t
+SELECT 'now' AS sort, NULL AS key, NULL::bigint AS number, t.now AS at, NULL::interval AS span FROM t
 UNION ALL
-SELECT 'lost', NULL, c.place, NULL
+SELECT 'lives', NULL, NULL, NULL, NULL FROM {worker} WHERE id = %(borrower)s::bigint AND dead_at IS NULL
+UNION ALL
+SELECT 'lost', NULL, c.place, NULL, NULL
 FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY AS c (id, token, place)
 LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = c.id AND token = c.token OFFSET 0) l ON true
 WHERE l.held IS NULL
 UNION ALL
-SELECT 'held', key, count(*), NULL FROM held
+SELECT 'held', key, count(*), NULL, NULL FROM held
 WHERE is_live AND (job_id, token) NOT IN (
     SELECT c.id, c.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS c (id, token)
 )
 GROUP BY key
 UNION ALL
-SELECT 'waited for', k.key, NULL, NULL FROM unnest(%(slots)s::text[]) AS k (key)
+SELECT 'waited for', k.key, NULL, NULL, NULL FROM unnest(%(slots)s::text[]) AS k (key)
 WHERE EXISTS (SELECT FROM {gate_wait}) AND EXISTS (SELECT FROM {gate_wait} w WHERE w.key = k.key)
 UNION ALL
-SELECT 'placed', key, NULL, NULL FROM placed
+SELECT 'placed', key, NULL, NULL, NULL FROM placed
 UNION ALL
-SELECT 'start', i.key, b.number, b.at FROM told i
+SELECT CASE WHEN is_rate THEN 'starts lent' ELSE 'slots lent' END, key, number, NULL, span FROM lent
+UNION ALL
+SELECT 'start', i.key, b.number, b.at, NULL FROM told i
 CROSS JOIN LATERAL (SELECT number, at FROM {gate_begun} WHERE key = i.key AND at > i.since OFFSET 0) b;
 
 -- name: last_places
@@ -149,7 +166,9 @@ CROSS JOIN LATERAL (
     WHERE w.key = k.key AND p.state = 'paused' AND p.reason = %(reason)s::text ORDER BY w.turn LIMIT 1
 ) f
 CROSS JOIN LATERAL (
-    SELECT count(*) AS holders
+    SELECT count(*) + (
+        SELECT coalesce(sum(number), 0) FROM {gate_loan} WHERE key = k.key AND span = interval '0'
+    ) AS holders
     FROM (SELECT job_id, token FROM {gate_hold} WHERE key = k.key OFFSET 0) h
     CROSS JOIN LATERAL (SELECT FROM {lease} WHERE job_id = h.job_id AND token = h.token OFFSET 0) l
 ) h

@@ -3,7 +3,7 @@
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
-        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
+        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent, is_fresh,
         priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
@@ -11,7 +11,7 @@ FROM (
     SELECT
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
-        job.unknown_since, job.cursor, job.parent_id, job.is_parent
+        job.unknown_since, job.cursor, job.parent_id, job.is_parent, ready.reason = 'enqueued' AS is_fresh
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue
@@ -38,7 +38,7 @@ DELETE FROM {ready} WHERE queue = :queue AND (priority, turn, job_id) <= (:prior
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
-        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
+        unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent, is_fresh,
         priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
@@ -46,7 +46,7 @@ FROM (
     SELECT
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
-        job.unknown_since, job.cursor, job.parent_id, job.is_parent
+        job.unknown_since, job.cursor, job.parent_id, job.is_parent, ready.reason = 'enqueued' AS is_fresh
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue AND ready.priority = :priority

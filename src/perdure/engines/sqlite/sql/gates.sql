@@ -33,6 +33,27 @@ WHERE
     EXISTS (SELECT 1 FROM {gate_wait})
     AND EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
 
+-- name: lent
+-- Slots of some keys, starts of others. That nothing is lent is seen at a glance.
+SELECT CAST(json_group_array(json_array(key, span, number)) AS BLOB)
+FROM (
+    SELECT row.key, loan.span, sum(loan.number) AS number
+    FROM (
+        SELECT value AS key, 0 AS is_rate FROM json_each(:slots)
+        UNION ALL
+        SELECT value, 1 FROM json_each(:names)
+    ) AS row
+    CROSS JOIN {gate_loan} AS loan ON loan.key = row.key AND (loan.span > 0) = row.is_rate
+    LEFT JOIN {worker} AS worker ON worker.id = loan.worker_id
+    WHERE
+        EXISTS (SELECT 1 FROM {gate_loan})
+        AND (worker.dead_at IS NULL OR NOT row.is_rate OR worker.dead_at + loan.span > :now)
+    GROUP BY row.key, loan.span
+);
+
+-- name: lives
+SELECT CAST(json_array(EXISTS (SELECT 1 FROM {worker} WHERE id = :borrower AND dead_at IS NULL)) AS BLOB);
+
 -- name: keep_gates
 INSERT INTO {gate} (name, span, until)
 SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2 FROM json_each(:rows) AS row
@@ -66,9 +87,11 @@ FROM json_each(:askers) AS row
 CROSS JOIN {gate_place} AS place ON place.key = row.value ->> 0 AND place.job_id = row.value ->> 1;
 
 -- name: holders
--- How many leases hold each of these keys.
+-- How many leases hold each of these keys, and how many of its slots are lent.
 SELECT CAST(json_group_array(json_array(row.value, (
-    SELECT count(*)
+    SELECT count(*) + (
+        SELECT COALESCE(sum(number), 0) FROM {gate_loan} AS loan WHERE loan.key = row.value AND loan.span = 0
+    )
     FROM {gate_hold} AS hold
     CROSS JOIN {lease} AS lease ON lease.job_id = hold.job_id AND lease.token = hold.token
     WHERE hold.key = row.value

@@ -117,6 +117,16 @@ CREATE TABLE perdure_gate_hold (
     PRIMARY KEY (key, job_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE perdure_gate_loan (
+    key TEXT NOT NULL,
+    span INTEGER NOT NULL,
+    worker_id INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (key, span, worker_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_gate_loan_worker ON perdure_gate_loan (worker_id);
+
 CREATE TABLE perdure_gate_place (
     key TEXT NOT NULL,
     job_id TEXT NOT NULL,

@@ -1,0 +1,246 @@
+"""The books of what a worker was lent of its gates, and who uses it (see `policy.lending`).
+
+The database knows how much a worker has, the worker alone knows how much of it is in use. The database may know of more
+than the worker, never of less:
+
+- what is lent is added in the transaction that lets jobs pass, and entered here when that is answered;
+- what goes back is taken off here first, then there;
+- where an answer was lost the worker says how much it has, again and again for a while, since what it asked for may
+  be written late. It does so only while nobody asks for the same gate.
+
+A loan is good as long as the worker is not declared dead, for then it counts for nobody else. `is_sure` says whether
+that is known: the worker was heard a moment ago. Otherwise every job asks. So do jobs that may stand in a gate's line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from perdure.clock import Clock
+from perdure.domain.gate import GateRequest, Loan, LoanKey
+from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.job import Claim
+from perdure.policy.lending import SLOTS, may_borrow
+
+_IN_DOUBT: Final = 30.0  # seconds after which nothing that was asked for can still be written
+_MIXED: Final = -1  # no limit that a gate could have
+
+
+class Account:
+    """One loan: how much it is, and how much of it is used."""
+
+    __slots__ = ("limit", "name", "number", "peak", "per", "taken", "used", "uses", "wanted")
+
+    def __init__(self, name: LoanKey, limit: int) -> None:
+        self.name = name
+        self.limit = limit  # of the gate, for those who borrowed: with another one a job has to ask
+        self.per = name[1].total_seconds()
+        self.number = 0
+        self.used = 0
+        self.peak = 0  # the most that were used at once since the last look
+        self.taken = 0  # how often one was used since the last look
+        self.uses: deque[float] = deque()  # of starts: when each of them comes back
+        self.wanted = False  # by somebody who waits: what is free goes back at once
+
+    def has_room(self, limit: int, now: float) -> bool:
+        """Whether one more job of a gate with this limit may use it."""
+        if self.uses:
+            self.settle(now)
+        return self.used < self.number and self.limit == limit and not self.wanted
+
+    def use(self, now: float) -> None:
+        """One more job does."""
+        self.used += 1
+        self.taken += 1
+        if self.per:
+            self.uses.append(now + self.per)
+        self.peak = max(self.peak, self.used)
+
+    def settle(self, now: float) -> None:
+        """Starts whose time is over may be used again."""
+        uses = self.uses
+        while uses and uses[0] <= now:
+            uses.popleft()
+            self.used -= 1
+
+    def spare(self, now: float, *, all_free: bool) -> int:
+        """How much of it was not used at once since the last look, or is not used now."""
+        self.settle(now)
+        keep = self.used if all_free or self.wanted else self.peak
+        self.peak, self.taken = self.used, 0
+        return max(self.number - keep, 0)
+
+
+class Spare(NamedTuple):
+    """What goes back of some loans, and, where the database may know of more, what is left of them."""
+
+    back: list[Loan]
+    left: list[Loan]
+
+
+class Loans:
+    """What the worker of one id was lent, and by which of its claims it is used."""
+
+    def __init__(self, clock: Clock, is_sure: Callable[[], bool]) -> None:
+        self._clock = clock
+        self._is_sure = is_sure
+        self._accounts: dict[LoanKey, Account] = {}
+        self._users: dict[tuple[JobId, int], tuple[Account, ...]] = {}
+        self._asked: Counter[LoanKey] = Counter()
+        self._doubtful: dict[LoanKey, float] = {}  # until when
+        self.borrower: WorkerId | None = None
+        """The worker whose loans these are; None: it is not known under any id."""
+
+    @property
+    def names(self) -> list[LoanKey]:
+        """All loans that there are, or may be."""
+        return [*self._accounts, *(name for name in self._doubtful if name not in self._accounts)]
+
+    @property
+    def are_any(self) -> bool:
+        """Whether something is lent, as far as the worker knows."""
+        return bool(self._accounts)
+
+    @property
+    def are_doubtful(self) -> bool:
+        """Whether the database may know of more than the worker."""
+        return bool(self._doubtful)
+
+    @property
+    def are_asked_for(self) -> bool:
+        """Whether anybody asks for a gate at this moment."""
+        return bool(self._asked)
+
+    @property
+    def are_used(self) -> bool:
+        """Whether any claim runs in a slot that was lent."""
+        return bool(self._users)
+
+    def belong_to(self, borrower: WorkerId | None) -> None:
+        """Begin again under another id; what was lent to the old one is lost."""
+        self.borrower = borrower
+        self._accounts = {}
+        self._doubtful = {}
+
+    def passes(self, requests: Sequence[GateRequest]) -> list[bool]:
+        """Which of these need not ask, because there is room for them in what was lent."""
+        if not self._accounts or not self._is_sure():
+            return [False] * len(requests)
+        now = self._clock.monotonic()
+        return [request.claim.is_fresh and self._take(request, now) for request in requests]
+
+    def used_lately(self, name: LoanKey) -> int:
+        """How many starts of a rate were used since the last look."""
+        account = self._accounts.get(name)
+        return 0 if account is None else account.taken
+
+    @contextmanager
+    def asked_for(self, requests: Iterable[GateRequest]) -> Iterator[None]:
+        """While these ask, nobody says how much there is of their gates."""
+        names = [name for request in requests for name in _limits(request)]
+        self._asked.update(names)
+        try:
+            yield
+        finally:
+            self._asked.subtract(names)
+            for name in set(names):
+                if self._asked[name] <= 0:
+                    del self._asked[name]
+
+    def add(self, loans: Iterable[Loan], users: Sequence[GateRequest]) -> None:
+        """Something was lent, and these use it already."""
+        now = self._clock.monotonic()
+        limits = {name: limit for request in users for name, limit in _limits(request).items()}
+        for loan in loans:
+            account = self._accounts.get(loan.name)
+            if account is None:
+                account = self._accounts[loan.name] = Account(loan.name, limits[loan.name])
+            elif account.limit != limits[loan.name]:
+                account.limit = _MIXED
+            account.number += loan.number
+        for request in users:
+            self._use(request.claim, [self._accounts[name] for name in _limits(request)], now)
+
+    def doubt(self, requests: Iterable[GateRequest]) -> None:
+        """It is not known whether something was lent to these."""
+        self._doubt(name for request in requests if may_borrow(request) for name in _limits(request))
+
+    def ended(self, claim: tuple[JobId, int]) -> list[str]:
+        """A claim is over: its slots are free for the next; the keys of those that somebody else waits for."""
+        accounts = self._users.pop(claim, ())
+        for account in accounts:
+            account.used -= 1
+        return [account.name[0] for account in accounts if account.wanted]
+
+    def wanted_among(self, names: Iterable[LoanKey]) -> list[LoanKey]:
+        """Those of these loans that others wait for."""
+        return [name for name in names if name in self._accounts and self._accounts[name].wanted]
+
+    def spare(self, names: Iterable[LoanKey], *, all_free: bool = False, is_quiet: bool = False) -> Spare:
+        """What goes back of these; it is no longer used. `is_quiet`: nobody begins to ask until it has gone."""
+        now, back, left = self._clock.monotonic(), list[Loan](), list[Loan]()
+        for name in names:
+            account = self._accounts.get(name)
+            spare = account.spare(now, all_free=all_free) if account is not None else 0
+            number = 0
+            if account is not None:
+                account.number = number = account.number - spare
+                if not number:
+                    del self._accounts[name]
+            if is_quiet and name in self._doubtful and name not in self._asked:
+                left.append(Loan(*name, number))
+            elif spare:
+                back.append(Loan(*name, spare))
+        return Spare(back, left)
+
+    def failed(self, spare: Spare) -> None:
+        """It is not known whether that has gone back."""
+        self._doubt(loan.name for loan in spare.back)
+
+    def went(self, spare: Spare, names: Collection[LoanKey], wanted: Collection[LoanKey]) -> None:
+        """It has gone back; of these loans some are waited for by others, as it was seen then."""
+        now = self._clock.monotonic()
+        for loan in spare.left:
+            if self._doubtful.get(loan.name, now) < now:
+                del self._doubtful[loan.name]
+        for name in names:
+            if name in self._accounts:
+                self._accounts[name].wanted = name in wanted
+
+    def _doubt(self, names: Iterable[LoanKey]) -> None:
+        until = self._clock.monotonic() + _IN_DOUBT
+        self._doubtful.update((name, until) for name in names)
+
+    def _take(self, request: GateRequest, now: float) -> bool:
+        if request.budgets or request.breaker is not None:
+            return False
+        accounts = list[Account]()
+        for check in request.concurrency:
+            account = self._accounts.get((check.key, SLOTS))
+            if account is None or not account.has_room(check.limit, now) or account in accounts:
+                return False
+            accounts.append(account)
+        for rate in request.rates:
+            account = self._accounts.get((rate.key, rate.per))
+            if account is None or not account.has_room(rate.limit, now) or account in accounts:
+                return False
+            accounts.append(account)
+        self._use(request.claim, accounts, now)
+        return True
+
+    def _use(self, claim: Claim, accounts: Iterable[Account], now: float) -> None:
+        slots = list[Account]()
+        for account in accounts:
+            account.use(now)
+            if not account.per:
+                slots.append(account)
+        if slots:
+            self._users[claim.job_id, claim.token] = tuple(slots)
+
+
+def _limits(request: GateRequest) -> Mapping[LoanKey, int]:
+    slots = {(check.key, SLOTS): check.limit for check in request.concurrency}
+    return slots | {(rate.key, rate.per): rate.limit for rate in request.rates}
