@@ -813,8 +813,7 @@ def hold_and_borrow(ready: Ready, url: str, seed: int) -> tuple[list[tuple[str, 
             )
             unasked += len(began)
             asking = [request for request, is_free in zip(requests, passes, strict=True) if not is_free]
-            with loans.asked_for(asking):
-                answers = await ask_and_borrow(store, loans, asking)
+            answers = await ask_and_borrow(store, loans, asking)
             began |= dict.fromkeys(answers, loop.time())
             await asyncio.sleep(chance.random() / 200)
             free = [claim for claim in claims if claim.job_id in began]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -254,45 +254,57 @@ def test_g8_what_others_wait_for_goes_back_as_soon_as_it_is_free_until_nobody_wa
     assert loans.passes(jobs[2:]) == [True]
 
 
-def test_g8_what_may_have_been_lent_is_said_again_for_a_while_in_quiet_moments() -> None:
+def test_g8_what_may_have_been_lent_is_not_added_to_and_said_after_a_minute() -> None:
     loans, clock = books()
     job = request("job", ConcurrencyCheck("api", 10), RateCheck("mail", 50, SECOND))
     loans.doubt([job, request("never lent", ConcurrencyCheck("tenant", 1))])
     assert set(loans.names) == {("api", SLOTS), ("mail", SECOND)}
-    with loans.asked_for([job]):
-        assert loans.spare(loans.names, is_quiet=True) == ([], [])
-    assert not loans.are_asked_for
+    assert loans.used_lately(("api", SLOTS)) is None
+    assert loans.used_lately(("tenant", SLOTS)) == 0
     assert loans.spare(loans.names) == ([], [])
-    said = loans.spare(loans.names, is_quiet=True)
+    clock.move(MINUTE + SECOND)
+    said = loans.spare(loans.names)
     assert set(said.left) == {Loan("api", SLOTS, 0), Loan("mail", SECOND, 0)}
-    loans.went(said, loans.names, [])
-    assert len(loans.spare(loans.names, is_quiet=True).left) == 2
-    clock.move(MINUTE)
-    loans.went(said, loans.names, [])
-    assert not loans.are_doubtful
+    loans.failed(said)
+    assert loans.spare(loans.names) == ([], [])
+    clock.move(MINUTE + SECOND)
+    loans.went(loans.spare(loans.names), loans.names, [])
     assert loans.names == []
+    assert loans.used_lately(("api", SLOTS)) == 0
 
 
-def test_g8_what_may_not_have_gone_back_is_said_again() -> None:
-    loans, _ = books()
+def test_g8_nothing_is_borrowed_while_the_books_are_in_doubt() -> None:
+    jobs = request("slot", ConcurrencyCheck("api", 10)), request("start", RateCheck("mail", 50, SECOND))
+    state = GateState(now=NOW, starts={}, holders={}, spending={}, breakers={}, lends=True)
+    for doubtful, borrowers in ((("api", SLOTS), {"start"}), (("mail", SECOND), {"slot"})):
+
+        def lately(name: LoanKey, in_doubt: LoanKey = doubtful) -> int | None:
+            return None if name == in_doubt else 0
+
+        _, changes = gatekeeper(jobs, lately)(state)
+        assert {job_id for job_id, _ in changes.borrowers} == borrowers
+
+
+def test_g8_what_may_not_have_gone_back_is_said_after_a_minute() -> None:
+    loans, clock = books()
     jobs = [request(f"job {number}", ConcurrencyCheck("api", 10)) for number in range(2)]
     loans.add([Loan("api", SLOTS, 2)], jobs)
     loans.ended((JobId("job 1"), 1))
     loans.failed(loans.spare(API, all_free=True))
-    assert loans.spare(API, is_quiet=True) == ([], [Loan("api", SLOTS, 1)])
+    assert loans.spare(API) == ([], [])
+    clock.move(MINUTE + SECOND)
+    assert loans.spare(API) == ([], [Loan("api", SLOTS, 1)])
 
 
-def test_g8_what_was_lent_under_an_id_that_is_lost_is_forgotten_but_not_who_asks() -> None:
+def test_g8_what_was_lent_under_an_id_that_is_lost_is_forgotten() -> None:
     loans, _ = books()
     old, new = (request(name, ConcurrencyCheck("api", 10)) for name in ("old", "new"))
     loans.add([Loan("api", SLOTS, 1)], [old])
-    with loans.asked_for([new]):
-        loans.belong_to(WorkerId(2))
-        assert loans.are_asked_for
-        assert not loans.are_any
-        loans.add([Loan("api", SLOTS, 1)], [new])
-        assert loans.ended((JobId("old"), 1)) == []
-        assert loans.passes([old]) == [False]
+    loans.belong_to(WorkerId(2))
+    assert loans.names == []
+    loans.add([Loan("api", SLOTS, 1)], [new])
+    assert loans.ended((JobId("old"), 1)) == []
+    assert loans.passes([old]) == [False]
 
 
 # Many workers
@@ -335,7 +347,7 @@ class Database:
 
     def take(self, worker: WorkerId, spare: Spare) -> None:
         for loan in spare.back:
-            self.loans[worker, loan.name] -= loan.number
+            self.loans[worker, loan.name] = self.loans.get((worker, loan.name), 0) - loan.number
         for loan in spare.left:
             self.loans[worker, loan.name] = min(self.loans.get((worker, loan.name), 0), loan.number)
 
@@ -356,26 +368,25 @@ class Crew:
         self.loans = Loans(database.clock, lambda: True)
         self.loans.belong_to(self.id)
         self.running = list[GateRequest]()
-        self.answers = list[tuple[ExitStack, list[GateRequest], GateChanges, list[bool]]]()
+        self.answers = list[tuple[list[GateRequest], GateChanges, list[bool]]]()
+        self.late = list[Spare]()
 
     def ask(self, requests: list[GateRequest]) -> None:
         free = self.loans.passes(requests)
         self.begin([one for one, passes in zip(requests, free, strict=True) if passes])
         asking = [one for one, passes in zip(requests, free, strict=True) if not passes]
         if asking:
-            under_way = ExitStack()
-            under_way.enter_context(self.loans.asked_for(asking))
             held, changes = gatekeeper(asking, self.loans.used_lately)(self.database.state(asking))
             self.database.write(changes, self.id)
             for start in changes.starts:
                 if start.begun:  # as of now, whenever its worker hears of it
                     self.begun.setdefault(start.key, []).append(start.at)
-            self.answers.append((under_way, asking, changes, [each is None for each in held]))
+            self.answers.append((asking, changes, [each is None for each in held]))
 
     def answer(self, *, is_lost: bool) -> None:
         if not self.answers:
             return
-        under_way, asked, changes, passed = self.answers.pop(0)
+        asked, changes, passed = self.answers.pop(0)
         if is_lost:
             self.loans.doubt(asked)
         else:
@@ -383,7 +394,19 @@ class Crew:
             self.loans.add(changes.loans, borrowers)
             self.begin(borrowers)
             self.running += [one for one, ok in zip(asked, passed, strict=True) if ok and one not in borrowers]
-        under_way.close()
+
+    def act(self, deed: str, requests: list[GateRequest]) -> None:
+        match deed:
+            case "ask":
+                self.ask(requests)
+            case "answer" | "lose":
+                self.answer(is_lost=deed == "lose")
+            case "end":
+                self.end(len(requests))
+            case "look" | "look in vain":
+                self.look(is_lost=deed == "look in vain")
+            case _:
+                self.write_late()
 
     def begin(self, requests: list[GateRequest]) -> None:
         self.running += requests
@@ -396,11 +419,19 @@ class Crew:
             self.database.holds -= {(check.key, one.claim.job_id) for check in one.concurrency}
             self.loans.ended((one.claim.job_id, 1))
 
-    def look(self, *, all_free: bool = False) -> None:
+    def look(self, *, all_free: bool = False, is_lost: bool = False) -> None:
         names = self.loans.names
-        spare = self.loans.spare(names, all_free=all_free, is_quiet=True)
-        self.database.take(self.id, spare)
-        self.loans.went(spare, names, [])
+        spare = self.loans.spare(names, all_free=all_free)
+        if is_lost:
+            self.loans.failed(spare)
+            self.late.append(spare)
+        else:
+            self.database.take(self.id, spare)
+            self.loans.went(spare, names, [])
+
+    def write_late(self) -> None:
+        while self.late:
+            self.database.take(self.id, self.late.pop(0))
 
     def die(self) -> None:
         """Its leases are gone, and with them its holds and slots."""
@@ -410,11 +441,13 @@ class Crew:
             if worker == self.id and name[1] == SLOTS:
                 del self.database.loans[worker, name]
 
-    def finish(self) -> None:
-        while self.answers:
-            self.answer(is_lost=False)
-        while self.running:
-            self.end(0)
+
+def wait_for_all(crews: Sequence[Crew]) -> None:
+    """What takes longer than a minute is not written any more."""
+    for crew in crews:
+        while crew.answers:
+            crew.answer(is_lost=False)
+        crew.write_late()
 
 
 KINDS = (
@@ -426,7 +459,9 @@ KINDS = (
 LIMITS = {"slots": 10, "few": 14}
 RATES = {"rate": (12, SECOND), "wide": (100, 2 * SECOND)}
 DEEDS = st.tuples(
-    st.sampled_from(["ask", "ask", "answer", "answer", "end", "end", "look", "move", "lose", "die"]),
+    st.sampled_from(
+        ["ask", "ask", "answer", "answer", "end", "end", "look", "move", "lose", "die", "look in vain", "late", "age"]
+    ),
     st.integers(0, 2),
     st.integers(0, len(KINDS) - 1),
     st.integers(1, 9),
@@ -443,29 +478,27 @@ def test_g8_no_limit_is_passed_whoever_borrows_gives_back_dies_or_hears_nothing(
     for at, (deed, who, kind, number) in enumerate(deeds):
         crew = crews[who]
         match deed:
-            case "ask":
-                crew.ask([request(f"job {at}.{each}", *KINDS[kind]) for each in range(number)])
-            case "answer" | "lose":
-                crew.answer(is_lost=deed == "lose")
-            case "end":
-                crew.end(number)
-            case "look":
-                crew.look()
             case "move":
                 database.clock.move(timedelta(milliseconds=150 * number))
                 database.recall()
-            case _:
+            case "age":
+                wait_for_all(crews)
+                database.clock.move(MINUTE + SECOND)
+            case "die":
                 crew.die()
                 crews[who] = Crew(database, crew.id + 3, begun)
+            case _:
+                crew.act(deed, [request(f"job {at}.{each}", *KINDS[kind]) for each in range(number)])
         running = [check.key for each in crews for one in each.running for check in one.concurrency]
         assert all(running.count(key) <= limit for key, limit in LIMITS.items())
     for key, (limit, per) in RATES.items():
         times = sorted(begun.get(key, []))
         assert all(later - first >= per for first, later in zip(times, times[limit:], strict=False))
+    wait_for_all(crews)
+    database.clock.move(MINUTE + SECOND)
     for crew in crews:
-        crew.finish()
-    database.clock.move(MINUTE)
-    for crew in crews:
+        while crew.running:
+            crew.end(0)
         crew.look(all_free=True)
     database.recall()
     assert not any(database.loans.values())

@@ -54,6 +54,8 @@ class Desk:
         """So many answers will get lost after all was written."""
         self.answers_late = 0
         """So many will get lost before it was, which is made up for by `write_late`."""
+        self.returns_late = 0
+        """The same for what goes back."""
         self._late: list[Callable[[], Awaitable[object]]] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -93,10 +95,15 @@ class Desk:
     ) -> set[LoanKey]:
         self.returned.append(Spare(list(back), list(left)))
         await self.may_return.wait()
+        if self.returns_late:
+            self.returns_late -= 1
+            self._late.append(lambda: self._store.return_loans(borrower, back, left))
+            raise StoreUnavailable("gone, and what goes back is on its way")
         return await self._store.return_loans(borrower, back, left)
 
     async def write_late(self) -> None:
-        for write in self._late:
+        late, self._late = self._late, []
+        for write in late:
             await write()
 
 
@@ -471,7 +478,6 @@ async def test_g8_what_others_wait_for_goes_back_while_the_worker_asks_for_the_s
         await enter(store, "b", 7)
         await until(lambda: room.inside["b"] == 5)
         await standing(store, succeeded=5, running=6, paused=2)
-        assert asks.worker._loans.are_asked_for
         assert await keeper_of(asks).tick() == 1
         await until(lambda: room.inside["b"] == 7)
         assert ("room", id_of(asks)) not in lent(engine_url)
@@ -613,7 +619,7 @@ def test_what_was_used_under_an_old_id_is_not_in_the_new_books() -> None:
     loans.belong_to(WorkerId(2))
     assert loans.passes([new]) == [False]
     assert loans.names == []
-    assert loans.spare(names, all_free=True, is_quiet=True) == NOTHING
+    assert loans.spare(names, all_free=True) == NOTHING
     loans.add(lent_now, [new])
     assert loans.ended(claim_of(old)) == []
     again = [fresh(**every) for _ in range(2)]
@@ -621,20 +627,6 @@ def test_what_was_used_under_an_old_id_is_not_in_the_new_books() -> None:
     assert loans.spare(names, all_free=True) == NOTHING
     assert loans.ended(claim_of(again[0])) == []
     assert loans.spare(names, all_free=True) == ([Loan(*SLOT, 1)], [])
-
-
-def test_g8_who_asks_is_not_forgotten_with_the_id_of_the_worker() -> None:
-    """Under the new one nobody says how much there is of a gate that is still asked for."""
-    loans, request = Loans(ManualClock(), lambda: True), fresh(**slots(20))
-    loans.belong_to(WorkerId(1))
-    with loans.asked_for([request]):
-        for borrower in (None, WorkerId(2)):
-            loans.belong_to(borrower)
-            loans.doubt([request])
-            assert loans.are_asked_for
-            assert loans.spare([SLOT], is_quiet=True) == NOTHING
-    assert not loans.are_asked_for
-    assert loans.spare([SLOT], is_quiet=True) == ([], [Loan(*SLOT, 0)])
 
 
 async def test_g8_an_answer_that_comes_after_a_change_of_id_is_not_given_back_before(
@@ -646,18 +638,16 @@ async def test_g8_an_answer_that_comes_after_a_change_of_id_is_not_given_back_be
     early, late = split([GateRequest(claim=claim, **slots(20)) for claim in await claim_some(store, old)], 3)
     loans = Loans(ManualClock(), lambda: True)
     loans.belong_to(old)
-    with loans.asked_for(early):
-        loans.belong_to(new)
-        loans.doubt(early)
-        with loans.asked_for(late):
-            loans.add(await loans_for(store, new, late), late)
-        answer = await loans_for(store, new, early)
-        for request in late:
-            loans.ended(claim_of(request))
-        names = loans.names
-        spare = loans.spare(names, all_free=True, is_quiet=True)
-        loans.went(spare, names, await store.return_loans(new, *spare))
-        loans.add(answer, early)
+    loans.belong_to(new)
+    loans.doubt(early)
+    loans.add(await loans_for(store, new, late), late)
+    answer = await loans_for(store, new, early)
+    for request in late:
+        loans.ended(claim_of(request))
+    names = loans.names
+    spare = loans.spare(names, all_free=True)
+    loans.went(spare, names, await store.return_loans(new, *spare))
+    loans.add(answer, early)
     [account] = loans._accounts.values()
     assert (account.number, account.used) == (3, 3)
     assert lent(engine_url) == {("tenant:1", new): 3}
@@ -704,40 +694,6 @@ async def test_g8_while_the_worker_was_not_heard_for_long_every_job_asks(
         assert desk.asked == [1] * 3
 
 
-async def test_an_answer_that_was_lost_leaves_nothing_lent_that_nobody_knows_of(
-    store: Store, by_hand: None, engine_url: str
-) -> None:
-    """The first time it was written all the same, and then once more."""
-    room, desk = Room(Concurrency(20, name="room")), Desk(store)
-    desk.answers_lost = 2
-    async with at_work(desk.store, room.app, queues="a") as shift:
-        await enter(store, "a", 1)
-        await until(lambda: room.inside["a"] == 1)
-        assert len(shift.told(StoreTrouble)) == 2
-        name = "room", id_of(shift)
-        assert lent(engine_url) == {name: 3}
-        await keeper_of(shift).tick()
-        assert lent(engine_url) == {name: 1}
-        room.let_out("a")
-        await until(lambda: not shift.worker._loans.are_used)
-        for _ in range(2):
-            await keeper_of(shift).tick()
-        assert lent(engine_url) == {}
-
-
-async def test_starts_of_an_answer_that_was_lost_go_back(
-    store: Store, by_hand: None, on_clock: None, engine_url: str
-) -> None:
-    desk = Desk(store)
-    desk.answers_lost = 1
-    async with at_work(desk.store, quick_app(Rate(100, "10s", name="api")), **PATIENT) as shift:
-        await run_one(store, shift)
-        name = "api", id_of(shift)
-        assert lent(engine_url) == {name: 6}
-        await keeper_of(shift).tick()
-        assert lent(engine_url) == {name: 1}
-
-
 async def test_a_worker_that_closes_without_an_answer_gives_back_what_it_may_have(
     store: Store, by_hand: None, engine_url: str
 ) -> None:
@@ -751,26 +707,6 @@ async def test_a_worker_that_closes_without_an_answer_gives_back_what_it_may_hav
     assert lent(engine_url) == {}
     assert room.ran == {}
     await standing(store, ready=1)
-
-
-async def test_what_could_not_be_given_back_is_given_back_next_time(
-    store: Store, by_hand: None, engine_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And is not used in between, for it may have been written."""
-    desk = Desk(store)
-    async with at_work(desk.store, quick_app(Concurrency(20, name="room"))) as shift:
-        await run_one(store, shift)
-        await keeper_of(shift).tick()
-        with monkeypatch.context() as patch:
-            patch.setattr(desk, "return_loans", _gone)
-            with pytest.raises(StoreUnavailable):
-                await keeper_of(shift).tick()
-        assert lent(engine_url) == {("room", id_of(shift)): 1}
-        await run_one(store, shift)
-        assert desk.asked == [1, 1]
-        for _ in range(3):
-            await keeper_of(shift).tick()
-        assert lent(engine_url) == {}
 
 
 async def _gone(borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()) -> set[LoanKey]:
@@ -803,127 +739,164 @@ async def test_what_is_lent_by_an_answer_that_is_under_way_does_not_go_back(
         room.let_out("a")
 
 
-async def test_g8_how_much_there_is_is_not_said_of_a_gate_that_is_asked_for(
-    store: Store, by_hand: None, engine_url: str, monkeypatch: pytest.MonkeyPatch
+async def test_g8_an_answer_that_was_lost_leaves_nothing_lent_that_nobody_knows_of(
+    store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
 ) -> None:
-    """It would be wrong as soon as more is lent. One whose answer takes long is not waited for."""
-    monkeypatch.setattr("perdure.worker.loan_keeper._PATIENCE", 0.0)
+    """It may be written late: for a minute nothing is added, then the worker says how much it has."""
     room, desk = Room(Concurrency(20, name="room")), Desk(store)
-    desk.answers_lost = 1
-    async with at_work(desk.store, room.app, queues="a") as shift:
+    desk.answers_lost = 2
+    async with at_work(desk.store, room.app, queues="a", **PATIENT) as shift:
         await enter(store, "a", 1)
         await until(lambda: room.inside["a"] == 1)
+        assert len(shift.told(StoreTrouble)) == 2
         name = "room", id_of(shift)
-        assert lent(engine_url) == {name: 2}
-        desk.may_answer.clear()
+        assert lent(engine_url) == {name: 1}
+        assert not shift.worker._loans.are_any
         await enter(store, "a", 1)
-        await until(lambda: lent(engine_url) == {name: 3})
-        await keeper_of(shift).tick()
-        assert desk.returned[-1] == NOTHING
-        assert lent(engine_url) == {name: 3}
-        desk.may_answer.set()
         await until(lambda: room.inside["a"] == 2)
+        clock.move(MINUTE - SECOND)
         await keeper_of(shift).tick()
-        assert desk.returned[-1] == ([], [Loan("room", SLOTS, 2)])
-        assert lent(engine_url) == {name: 2}
-        room.let_out("a", 2)
-
-
-async def test_g8_nobody_begins_to_ask_while_the_worker_says_how_much_it_has(
-    store: Store, by_hand: None, engine_url: str
-) -> None:
-    room, desk = Room(Concurrency(20, name="room")), Desk(store)
-    desk.answers_lost = 1
-    async with at_work(desk.store, room.app, queues="a") as shift:
-        await enter(store, "a", 1)
-        await until(lambda: room.inside["a"] == 1)
-        room.let_out("a")
-        await until(lambda: not shift.worker._loans.are_used)
+        assert lent(engine_url) == {name: 1}
+        clock.move(2 * SECOND)
         await keeper_of(shift).tick()
-        assert desk.returned.pop().left == [Loan("room", SLOTS, 1)]
-        desk.may_return.clear()
-        giving = asyncio.create_task(keeper_of(shift).tick())
-        await until(lambda: desk.returned)
-        assert desk.returned == [([], [Loan("room", SLOTS, 0)])]
+        assert desk.returned[-1] == ([], [Loan("room", SLOTS, 0)])
+        assert lent(engine_url) == {}
+        assert not keeper_of(shift).is_wanted()
         await enter(store, "a", 1)
-        await until(lambda: shift.worker._gatekeeper.waiting == 1)
-        await asyncio.sleep(0)
-        assert desk.asked == [1, 1]
-        desk.may_return.set()
-        await giving
-        await until(lambda: room.inside["a"] == 1)
-        assert desk.asked == [1, 1, 1]
-        assert lent(engine_url) == {("room", id_of(shift)): 1}
-        room.let_out("a")
+        await until(lambda: room.inside["a"] == 3)
+        assert lent(engine_url) == {name: 1}
+        room.let_out("a", 3)
 
 
-async def test_who_asks_is_not_kept_waiting_when_it_could_not_be_said(
-    store: Store, by_hand: None, monkeypatch: pytest.MonkeyPatch
+async def test_starts_of_an_answer_that_was_lost_go_back(
+    store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
 ) -> None:
-    room, desk = Room(Concurrency(20, name="room")), Desk(store)
+    desk = Desk(store)
     desk.answers_lost = 1
-    async with at_work(desk.store, room.app, queues="a") as shift:
-        await enter(store, "a", 1)
-        await until(lambda: room.inside["a"] == 1)
+    async with at_work(desk.store, quick_app(Rate(100, "10s", name="api")), **PATIENT) as shift:
+        await run_one(store, shift)
+        assert lent(engine_url) == {("api", id_of(shift)): 3}
+        clock.move(MINUTE + SECOND)
+        await keeper_of(shift).tick()
+        assert lent(engine_url) == {}
+
+
+async def test_g8_what_could_not_be_given_back_is_not_used_and_given_back_later(
+    store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(store)
+    async with at_work(desk.store, quick_app(Concurrency(20, name="room")), **PATIENT) as shift:
+        await run_one(store, shift)
+        await keeper_of(shift).tick()
         with monkeypatch.context() as patch:
             patch.setattr(desk, "return_loans", _gone)
             with pytest.raises(StoreUnavailable):
                 await keeper_of(shift).tick()
-        await enter(store, "a", 1)
-        await until(lambda: room.inside["a"] == 2)
-        assert shift.worker._loans.are_doubtful
-        room.let_out("a", 2)
-
-
-async def test_g8_what_is_written_long_after_its_answer_was_lost_is_found_again(
-    store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
-) -> None:
-    """For 30 seconds the worker says how much it has; then nothing can come any more."""
-    room, desk = Room(Concurrency(20, name="room")), Desk(store)
-    desk.answers_late = 1
-    async with at_work(desk.store, room.app, queues="a", **PATIENT) as shift:
-        await enter(store, "a", 1)
-        await until(lambda: room.inside["a"] == 1)
-        name = "room", id_of(shift)
-        for _ in range(2):
-            await keeper_of(shift).tick()
-        assert lent(engine_url) == {name: 1}
-        clock.move(29 * SECOND)
-        await desk.write_late()
-        assert lent(engine_url) == {name: 2}
+        assert lent(engine_url) == {("room", id_of(shift)): 1}
+        await run_one(store, shift)
+        assert desk.asked == [1, 1]
+        clock.move(MINUTE + SECOND)
         await keeper_of(shift).tick()
-        assert lent(engine_url) == {name: 1}
-        clock.move(2 * SECOND)
-        for left in ([Loan("room", SLOTS, 1)], []):
-            await keeper_of(shift).tick()
-            assert desk.returned[-1].left == left
-        assert not shift.worker._loans.are_doubtful
-        room.let_out("a")
+        assert lent(engine_url) == {}
 
 
-async def test_what_is_written_late_is_looked_for_also_by_a_worker_that_has_nothing(
+async def test_g8_what_is_lent_long_after_its_answer_was_lost_is_found_again(
     store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
 ) -> None:
-    room, desk = Room(Concurrency(20, name="room")), Desk(store)
+    """Also by a worker that has nothing."""
+    desk = Desk(store)
     desk.answers_late = 1
-    async with at_work(desk.store, room.app, queues="a", **PATIENT) as shift:
-        await enter(store, "a", 1)
-        await until(lambda: room.inside["a"] == 1)
-        await until(lambda: shift.worker._loans.are_used)
-        room.let_out("a")
-        await until(lambda: not shift.worker._loans.are_used)
-        for _ in range(2):
-            await keeper_of(shift).tick()
-        assert lent(engine_url) == {}
-        assert not shift.worker._loans.are_any
-        assert keeper_of(shift).is_wanted()
+    async with at_work(desk.store, quick_app(Concurrency(20, name="room")), **PATIENT) as shift:
+        await run_one(store, shift)
+        clock.move(MINUTE - SECOND)
+        await keeper_of(shift).tick()
         span = "0" if engine_url.startswith("sqlite") else "interval '0'"
-        query(engine_url, f"INSERT INTO {{gate_loan}} VALUES ('room', {span}, {id_of(shift)}, 1)")
+        late = f"INSERT INTO {{gate_loan}} (key, span, worker_id, number) VALUES ('room', {span}, {id_of(shift)}, 1)"
+        query(engine_url, late)
+        assert keeper_of(shift).is_wanted()
+        clock.move(2 * SECOND)
         await keeper_of(shift).tick()
         assert lent(engine_url) == {}
-        clock.move(MINUTE)
-        await keeper_of(shift).tick()
         assert not keeper_of(shift).is_wanted()
+
+
+async def test_g8_what_goes_back_long_after_its_answer_was_lost_takes_nothing_that_is_used(
+    store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
+) -> None:
+    room, desk = Room(Concurrency(20, name="room")), Desk(store)
+    async with at_work(desk.store, room.app, queues="a", **PATIENT) as shift:
+        await enter(store, "a", 5)
+        await until(lambda: room.inside["a"] == 5)
+        room.let_out("a", 2)
+        await standing(store, succeeded=2, running=3)
+        await until(lambda: used(shift) == (5, 3))
+        await keeper_of(shift).tick()
+        desk.returns_late = 1
+        with pytest.raises(StoreUnavailable):
+            await keeper_of(shift).tick()
+        clock.move(MINUTE - SECOND)
+        await keeper_of(shift).tick()
+        name = "room", id_of(shift)
+        assert (lent(engine_url), used(shift)) == ({name: 5}, (3, 3))
+        await desk.write_late()
+        assert (lent(engine_url), used(shift)) == ({name: 3}, (3, 3))
+        clock.move(2 * SECOND)
+        await keeper_of(shift).tick()
+        assert (lent(engine_url), used(shift)) == ({name: 3}, (3, 3))
+        room.let_out("a", 3)
+
+
+async def test_g8_what_is_said_long_after_its_answer_was_lost_takes_nothing_that_is_used(
+    store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
+) -> None:
+    room, desk = Room(Concurrency(20, name="room")), Desk(store)
+    desk.answers_lost = 1
+    async with at_work(desk.store, room.app, queues="a", **PATIENT) as shift:
+        await enter(store, "a", 1)
+        await until(lambda: room.inside["a"] == 1)
+        clock.move(MINUTE + SECOND)
+        desk.returns_late = 1
+        with pytest.raises(StoreUnavailable):
+            await keeper_of(shift).tick()
+        await enter(store, "a", 4)
+        await until(lambda: room.inside["a"] == 5)
+        assert not shift.worker._loans.are_any
+        await desk.write_late()
+        assert lent(engine_url) == {}
+        room.let_out("a", 5)
+
+
+async def test_g8_what_goes_back_goes_one_after_the_other(
+    store: Store, other_desk: Desk, by_hand: None, engine_url: str
+) -> None:
+    """Of two that overtake each other the second would count what the first has taken off already."""
+    room, desk = Room(Concurrency(10, name="room")), Desk(store)
+    async with at_work(desk.store, room.app, queues="a") as shift, at_work(other_desk.store, room.app, queues="b"):
+        await enter(store, "a", 5)
+        await until(lambda: room.inside["a"] == 5)
+        await enter(store, "b", 7)
+        await standing(store, running=10, paused=2)
+        assert await keeper_of(shift).tick() == 1
+        desk.returned.clear()
+        desk.may_return.clear()
+        room.let_out("a", 1)
+        await until(lambda: desk.returned)
+        looking = asyncio.create_task(keeper_of(shift).tick())
+        await asyncio.sleep(0)
+        assert len(desk.returned) == 1
+        desk.may_return.set()
+        await looking
+        await until(lambda: room.inside["b"] == 6)
+        assert lent(engine_url)["room", id_of(shift)] == 4
+        assert room.most == 10
+        room.let_out("a", 4)
+        room.let_out("b", 7)
+
+
+def used(shift: Shift) -> tuple[int, int]:
+    """How much a worker has by its own books, and how much of that it uses."""
+    [account] = shift.worker._loans._accounts.values()
+    return account.number, account.used
 
 
 async def test_many_loans_go_back_a_part_at_a_time() -> None:

@@ -54,8 +54,8 @@ _SHORTEST_LOOK: Final = timedelta(seconds=1)
 _LONGEST_LOOK: Final = timedelta(hours=1)
 _LENT_LOOK: Final = timedelta(seconds=1)
 
-Lately = Callable[[LoanKey], int]
-"""How many starts of a rate that were lent to it a worker has used lately."""
+Lately = Callable[[LoanKey], int | None]
+"""How much of a loan that it has a worker has used lately; None: nothing may be added to it."""
 
 
 def gatekeeper(requests: Sequence[GateRequest], lately: Lately | None = None) -> Gatekeeper:
@@ -118,7 +118,7 @@ class _Batch:
             return held
         if breaker:
             self.breakers[breaker.name] = breaker
-        if self.lately is not None and self._may_borrow(request):
+        if self.lately is not None and self._may_borrow(request, self.lately):
             self._borrow(request, self.lately)
         else:
             self._start(request)
@@ -203,17 +203,21 @@ class _Batch:
                 return Held(NO_SLOT, note, wait)
         return None
 
-    def _may_borrow(self, request: GateRequest) -> bool:
-        """Whether enough of each gate is left, and nobody waits there."""
+    def _may_borrow(self, request: GateRequest, lately: Lately) -> bool:
+        """Whether enough of each gate is left, nobody waits there, and the worker's books are in order."""
         if not may_borrow(request):
             return False
         for rate in request.rates:
+            if lately((rate.key, rate.per)) is None:
+                return False
             if rate.key in self.state.watched or rate.key in self.lines or self.state.starts.get(rate.key):
                 return False
             if not may_lend_start(self.begun.get(rate.key, 0) + self.lent[rate.key], rate.limit):
                 return False
         return all(
-            check.key not in self.state.awaited and may_lend_slot(self.holders.get(check.key, 0), check.limit)
+            check.key not in self.state.awaited
+            and may_lend_slot(self.holders.get(check.key, 0), check.limit)
+            and lately((check.key, SLOTS)) is not None
             for check in request.concurrency
         )
 
@@ -224,7 +228,7 @@ class _Batch:
             number = 1
             if name not in self.loans:
                 used = self.begun.get(rate.key, 0) + self.lent[rate.key] + 1
-                number += lent_ahead(lately(name), used, rate.limit)
+                number += lent_ahead(lately(name) or 0, used, rate.limit)
             self.lent[rate.key] += number
             self.loans[name] += number
         for check in request.concurrency:

@@ -40,8 +40,8 @@ class GateStore(Protocol):
     ) -> set[LoanKey]:
         """Take these off what a worker was lent; which of all its loans others wait for, as it was before.
 
-        Of `left` it is said what the worker has, which may be less than is known here. That is for times when it
-        does not ask for the same gates.
+        Of `left` it is said what the worker has, which may be less than is known here. That is for times when nothing
+        can be added to the same loans.
         """
 
     async def recall_loans(self) -> int:

@@ -73,7 +73,6 @@ class Gatekeeper:
         self._pauses = pauses
         self._reports = reports
         self._near = near
-        self._keeper = keeper
         self._loans = keeper.loans
         self._start = start
         self._acknowledge = acknowledge
@@ -171,11 +170,6 @@ class Gatekeeper:
         return left
 
     async def _ask(self, batch: list[GateRequest]) -> None:
-        await self._keeper.may_ask()
-        with self._loans.asked_for(batch):
-            await self._ask_store(batch)
-
-    async def _ask_store(self, batch: list[GateRequest]) -> None:
         patience, began = Patience(), asyncio.get_running_loop().time()
         borrower = self._loans.borrower
         while True:
@@ -199,7 +193,7 @@ class Gatekeeper:
                     self._put_off(batch[0], error)
                     return
                 for one in batch:
-                    await self._ask_store([one])
+                    await self._ask([one])
                 return
             else:
                 if failures := patience.succeeded():

@@ -5,8 +5,8 @@ than the worker, never of less:
 
 - what is lent is added in the transaction that lets jobs pass, and entered here when that is answered;
 - what goes back is taken off here first, then there;
-- where an answer was lost the worker says how much it has, again and again for a while, since what it asked for may
-  be written late. It does so only while nobody asks for the same gate.
+- where an answer was lost, whatever it was about may still be written late. So the loan is in doubt for a minute: it is
+  used and given back, but not added to. Then the worker says how much it has.
 
 A loan is good as long as the worker is not declared dead, for then it counts for nobody else. `is_sure` says whether
 that is known: the worker was heard a moment ago. Otherwise every job asks. So do jobs that may stand in a gate's line.
@@ -14,9 +14,8 @@ that is known: the worker was heard a moment ago. Otherwise every job asks. So d
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from perdure.clock import Clock
@@ -25,7 +24,7 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.policy.lending import SLOTS, may_borrow
 
-_IN_DOUBT: Final = 30.0  # seconds after which nothing that was asked for can still be written
+_IN_DOUBT: Final = 60.0  # seconds after which nothing whose answer was lost can still be written
 _MIXED: Final = -1  # no limit that a gate could have
 
 
@@ -89,7 +88,6 @@ class Loans:
         self._is_sure = is_sure
         self._accounts: dict[LoanKey, Account] = {}
         self._users: dict[tuple[JobId, int], tuple[Account, ...]] = {}
-        self._asked: Counter[LoanKey] = Counter()
         self._doubtful: dict[LoanKey, float] = {}  # until when
         self.borrower: WorkerId | None = None
         """The worker whose loans these are; None: it is not known under any id."""
@@ -103,16 +101,6 @@ class Loans:
     def are_any(self) -> bool:
         """Whether something is lent, as far as the worker knows."""
         return bool(self._accounts)
-
-    @property
-    def are_doubtful(self) -> bool:
-        """Whether the database may know of more than the worker."""
-        return bool(self._doubtful)
-
-    @property
-    def are_asked_for(self) -> bool:
-        """Whether anybody asks for a gate at this moment."""
-        return bool(self._asked)
 
     @property
     def are_used(self) -> bool:
@@ -132,23 +120,12 @@ class Loans:
         now = self._clock.monotonic()
         return [request.claim.is_fresh and self._take(request, now) for request in requests]
 
-    def used_lately(self, name: LoanKey) -> int:
-        """How many starts of a rate were used since the last look."""
+    def used_lately(self, name: LoanKey) -> int | None:
+        """How much of a loan was used since the last look; None: it is in doubt."""
+        if name in self._doubtful:
+            return None
         account = self._accounts.get(name)
         return 0 if account is None else account.taken
-
-    @contextmanager
-    def asked_for(self, requests: Iterable[GateRequest]) -> Iterator[None]:
-        """While these ask, nobody says how much there is of their gates."""
-        names = [name for request in requests for name in _limits(request)]
-        self._asked.update(names)
-        try:
-            yield
-        finally:
-            self._asked.subtract(names)
-            for name in set(names):
-                if self._asked[name] <= 0:
-                    del self._asked[name]
 
     def add(self, loans: Iterable[Loan], users: Sequence[GateRequest]) -> None:
         """Something was lent, and these use it already."""
@@ -179,8 +156,8 @@ class Loans:
         """Those of these loans that others wait for."""
         return [name for name in names if name in self._accounts and self._accounts[name].wanted]
 
-    def spare(self, names: Iterable[LoanKey], *, all_free: bool = False, is_quiet: bool = False) -> Spare:
-        """What goes back of these; it is no longer used. `is_quiet`: nobody begins to ask until it has gone."""
+    def spare(self, names: Iterable[LoanKey], *, all_free: bool = False) -> Spare:
+        """What goes back of these; it is no longer used."""
         now, back, left = self._clock.monotonic(), list[Loan](), list[Loan]()
         for name in names:
             account = self._accounts.get(name)
@@ -190,7 +167,7 @@ class Loans:
                 account.number = number = account.number - spare
                 if not number:
                     del self._accounts[name]
-            if is_quiet and name in self._doubtful and name not in self._asked:
+            if self._doubtful.get(name, now) < now:
                 left.append(Loan(*name, number))
             elif spare:
                 back.append(Loan(*name, spare))
@@ -198,14 +175,12 @@ class Loans:
 
     def failed(self, spare: Spare) -> None:
         """It is not known whether that has gone back."""
-        self._doubt(loan.name for loan in spare.back)
+        self._doubt(loan.name for loan in (*spare.back, *spare.left))
 
     def went(self, spare: Spare, names: Collection[LoanKey], wanted: Collection[LoanKey]) -> None:
         """It has gone back; of these loans some are waited for by others, as it was seen then."""
-        now = self._clock.monotonic()
         for loan in spare.left:
-            if self._doubtful.get(loan.name, now) < now:
-                del self._doubtful[loan.name]
+            self._doubtful.pop(loan.name, None)
         for name in names:
             if name in self._accounts:
                 self._accounts[name].wanted = name in wanted

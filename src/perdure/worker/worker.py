@@ -388,6 +388,7 @@ class Worker:
         if self._worker_id is not None:
             with suppress(StoreError):
                 await self._store.retire(self._worker_id)
+                await self._store.recall_loans()  # of which it knows nothing
         self._emitter.emit(WorkerClosed(self.name, self._executor.finished, self._executor.released - given_back))
 
     def _background(self, coroutine: Any) -> asyncio.Task[None]:

@@ -2,7 +2,7 @@
 INSERT INTO {gate_loan} AS l (key, span, worker_id, number)
 SELECT i.key, i.span, %(worker)s::bigint, i.number
 FROM unnest(%(keys)s::text[], %(spans)s::interval[], %(numbers)s::int[]) AS i (key, span, number)
-ON CONFLICT (key, span, worker_id) DO UPDATE SET number = l.number + excluded.number;
+ON CONFLICT (worker_id, key, span) DO UPDATE SET number = l.number + excluded.number;
 
 -- name: waited_for
 -- That nobody waits anywhere is seen at a glance; where somebody does, each loan is looked up, however many wait.
