@@ -18,6 +18,8 @@ class Metric(StrEnum):
 
     DRAIN_ONE = "drain, one worker"
     DRAIN_TWO = "drain, two workers"
+    BUSY_ONE = "processors in use, one worker"
+    BUSY_TWO = "processors in use, two workers"
     ENQUEUE_ONE_BY_ONE = "enqueue one by one"
     ENQUEUE_BULK = "enqueue in bulk"
     PICKUP_P50 = "pick-up p50"

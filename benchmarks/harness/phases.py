@@ -17,6 +17,7 @@ from benchmarks.harness.contestant import Purpose
 from benchmarks.harness.databases import new_database, settle
 from benchmarks.harness.ledger import new_ledger
 from benchmarks.harness.measure import Measurement, Metric, percentile
+from benchmarks.harness.processors import in_use, processor_times
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -50,9 +51,9 @@ class Phases:
     async def all(self) -> list[Measurement]:
         """Take every measurement that the plan asks for."""
         figures = [await self.enqueue_one_by_one()]
-        figures += await self.fill_and_drain(Metric.DRAIN_ONE, workers=1)
+        figures += await self.fill_and_drain(Metric.DRAIN_ONE, Metric.BUSY_ONE, workers=1)
         if self.plan.two_workers:
-            figures += (await self.fill_and_drain(Metric.DRAIN_TWO, workers=2))[1:]
+            figures += (await self.fill_and_drain(Metric.DRAIN_TWO, Metric.BUSY_TWO, workers=2))[1:]
         return figures + await self.pickup()
 
     async def enqueue_one_by_one(self) -> Measurement:
@@ -69,7 +70,7 @@ class Phases:
                 seconds = time.monotonic() - begun
         return self._rate(Metric.ENQUEUE_ONE_BY_ONE, done, seconds)
 
-    async def fill_and_drain(self, metric: Metric, workers: int) -> list[Measurement]:
+    async def fill_and_drain(self, metric: Metric, busy: Metric, workers: int) -> list[Measurement]:
         """Fill a queue in bulk, then let `workers` processes empty it."""
         jobs = self.plan.drain_jobs
         with new_database(self.contestant.engine, self.server) as url:
@@ -80,8 +81,14 @@ class Phases:
                 filled = time.monotonic() - begun
             settle(self.contestant.engine, url)
             with self._crew_at_work(url, Purpose.DRAIN, workers) as (ledger, crew):
+                before = processor_times()
                 drained = await self._await_drained(url, ledger, crew, jobs)
-        return [self._rate(Metric.ENQUEUE_BULK, jobs, filled), self._rate(metric, jobs, drained)]
+                share = in_use(before, processor_times())
+        return [
+            self._rate(Metric.ENQUEUE_BULK, jobs, filled),
+            self._rate(metric, jobs, drained),
+            Measurement(name=self.contestant.name, metric=busy, value=share, unit=""),
+        ]
 
     async def pickup(self) -> list[Measurement]:
         """Enqueue at a steady pace and see how soon each job starts."""

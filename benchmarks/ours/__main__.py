@@ -73,6 +73,7 @@ def main() -> None:
             figures |= {f"{engine} {name}": value for name, value in measured.items()}
     verdicts = [verdict for promise in PROMISED if (verdict := promise.judge(figures)) is not None]
     show(verdicts)
+    tell_of_processors(figures)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     sys.exit(0 if all(verdict.kept for verdict in verdicts) else 1)
@@ -146,6 +147,15 @@ def show(verdicts: list[Verdict]) -> None:
     for verdict in verdicts:
         table.add_row(verdict.engine, verdict.what, verdict.wanted, verdict.seen, "kept" if verdict.kept else "BROKEN")
     Console().print(table)
+
+
+def tell_of_processors(figures: dict[str, float]) -> None:
+    """Print what one worker and two leave of the machine: no second one can be faster than what is left for it."""
+    for engine in Engine:
+        shares = [figures.get(f"{engine} {metric}") for metric in (Metric.BUSY_ONE, Metric.BUSY_TWO)]
+        if all(shares):
+            one, two = (f"{share:.0%}" for share in shares if share)
+            Console().print(f"{engine}: one worker and its database keep {one} of the processors busy, two keep {two}")
 
 
 if __name__ == "__main__":
