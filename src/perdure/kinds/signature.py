@@ -107,18 +107,20 @@ class Signature:
             raise PayloadError(*_place(error)) from error
         return document.decode()
 
-    def decode(self, document: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The positional and keyword arguments of a stored document; raises PayloadError if they do not fit."""
+    def values(self, document: str) -> tuple[Any, ...]:
+        """The arguments of a stored document in the order of `names`; raises PayloadError if they do not fit."""
         try:
-            values = self._decoder.decode(document)
+            return msgspec.structs.astuple(self._decoder.decode(document))
         except (msgspec.DecodeError, ValueError, TypeError, NotImplementedError) as error:
             raise PayloadError(*_place(error)) from error
+
+    def decode(self, document: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and keyword arguments of a stored document; raises PayloadError if they do not fit."""
+        values = self.values(document)
         if not self._keyword_only:
-            return msgspec.structs.astuple(values), {}
-        return (
-            tuple(getattr(values, name) for name in self._positional),
-            {name: getattr(values, name) for name in self._keyword_only},
-        )
+            return values, {}
+        first = len(self._positional)
+        return values[:first], dict(zip(self._keyword_only, values[first:], strict=True))
 
     def with_defaults(self, bound: Mapping[str, Any]) -> dict[str, Any]:
         """All arguments of a call, those left out with their defaults: what uniqueness looks at."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -178,9 +179,15 @@ def check_gates(gates: Sequence[Gate], breaker: Breaker | None, parameters: Iter
 
 
 class GatePlan:
-    """How jobs of one kind ask before they run. What does not depend on their arguments is made once."""
+    """How jobs of one kind ask before they run. What does not depend on their arguments is made once.
 
-    def __init__(self, kind_name: str, gates: Sequence[Gate], breaker: Breaker | None) -> None:
+    `parameters` are those of the handler; the arguments of a job stand in their order.
+    """
+
+    def __init__(
+        self, kind_name: str, gates: Sequence[Gate], breaker: Breaker | None, parameters: Sequence[str] = ()
+    ) -> None:
+        self._parameters = tuple(parameters)
         self._rates = [(gate, gate.name or kind_name) for gate in gates if isinstance(gate, Rate)]
         self._slots = [(gate, gate.name or kind_name) for gate in gates if isinstance(gate, Concurrency)]
         budgets = [gate for gate in gates if isinstance(gate, Budget)]
@@ -189,21 +196,30 @@ class GatePlan:
         keys = [gate.key for gate in gates if not isinstance(gate, Budget) and gate.key is not None]
         self.has_keys = bool(keys)
         """Whether the arguments of a job say which gates it has to pass."""
-        named = [key for key in keys if isinstance(key, tuple)]
-        self._names = tuple(name for key in named for name in key) if len(named) == len(keys) else None
-        self._met: dict[tuple[Any, ...], _Checks] = {}
+        self._pick = self._picker(keys)
+        self._met: dict[Any, _Checks] = {}
 
-    def request(self, claim: Claim, arguments: Mapping[str, Any]) -> GateRequest:
-        """What a claim must ask for; `arguments` are those of its handler, defaults filled in."""
+    def request(self, claim: Claim, arguments: Sequence[Any] = ()) -> GateRequest:
+        """What a claim must ask for; without keys its arguments do not matter."""
         rates, slots = self._checks(arguments)
         return GateRequest(claim=claim, rates=rates, concurrency=slots, budgets=self._budgets, breaker=self._breaker)
 
-    def _checks(self, arguments: Mapping[str, Any]) -> _Checks:
+    def _picker(self, keys: Sequence[tuple[str, ...] | KeyFunction]) -> Callable[[Sequence[Any]], Any] | None:
+        """How the values that make a key are found among the arguments; None: a function may look at any of them."""
+        names: list[str] = []
+        for key in keys:
+            if not isinstance(key, tuple):
+                return None
+            names += key
+        return itemgetter(*map(self._parameters.index, names)) if names else _no_values
+
+    def _checks(self, arguments: Sequence[Any]) -> _Checks:
         """The checks for these arguments, kept for those that come again; only plain values are sure to be the same."""
-        if self._names is None:
+        if self._pick is None:
             return self._new_checks(arguments)
-        values = tuple([arguments.get(name) for name in self._names])
-        if not _PLAIN.issuperset(map(type, values)):
+        values = self._pick(arguments)
+        is_plain = _PLAIN.issuperset(map(type, values)) if type(values) is tuple else type(values) in _PLAIN
+        if not is_plain:
             return self._new_checks(arguments)
         checks = self._met.get(values)
         if checks is None:
@@ -213,7 +229,8 @@ class GatePlan:
             self._met[values] = checks
         return checks
 
-    def _new_checks(self, arguments: Mapping[str, Any]) -> _Checks:
+    def _new_checks(self, values: Sequence[Any]) -> _Checks:
+        arguments = dict(zip(self._parameters, values, strict=False))
         rates = [RateCheck(_key("rate.key", name, gate.key, arguments), gate.n, gate.per) for gate, name in self._rates]
         slots = [
             ConcurrencyCheck(_key("concurrency.key", name, gate.key, arguments), gate.n) for gate, name in self._slots
@@ -221,11 +238,8 @@ class GatePlan:
         return tuple(rates), tuple(slots)
 
 
-def request_for(
-    kind_name: str, gates: Sequence[Gate], breaker: Breaker | None, claim: Claim, arguments: Mapping[str, Any]
-) -> GateRequest:
-    """What a claim must ask for before it runs; `arguments` are those of its handler, defaults filled in."""
-    return GatePlan(kind_name, gates, breaker).request(claim, arguments)
+def _no_values(_: Sequence[Any]) -> tuple[()]:
+    return ()
 
 
 def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arguments: Mapping[str, Any]) -> str:
@@ -241,10 +255,7 @@ def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arg
 def _value(setting: str, name: str, key: tuple[str, ...] | KeyFunction, arguments: Mapping[str, Any]) -> str:
     """The key's values as JSON, so that 7 and "7" are two keys and no character is out of place."""
     if isinstance(key, tuple):
-        try:
-            values = [arguments[part] for part in key]
-        except KeyError as missing:
-            raise PayloadError(missing.args[0], f"is missing, and gate {name} has it in its key") from None
+        values = [arguments[part] for part in key]
     else:
         try:
             values = [key(arguments)]

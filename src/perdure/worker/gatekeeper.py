@@ -137,24 +137,20 @@ class Gatekeeper:
         kind = self._kinds.get(name)
         if kind is None or not kind.is_gated:
             return None
-        plan = self._plans[name] = GatePlan(kind.name, kind.gates, kind.breaker)
+        plan = self._plans[name] = GatePlan(kind.name, kind.gates, kind.breaker, kind.signature.names)
         return plan
 
     def _request(self, plan: GatePlan, claim: Claim, free: list[Claim]) -> GateRequest | None:
         """What a claim has to ask for; None: that is settled."""
-        arguments: dict[str, Any] = {}
+        values: tuple[Any, ...] = ()
         if plan.has_keys:
-            signature = self._kinds[claim.kind].signature
             try:
-                args, kwargs = signature.decode(claim.args)
+                values = self._kinds[claim.kind].signature.values(claim.args)
             except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it
                 free.append(claim)
                 return None
-            arguments = dict(zip(signature.names, args, strict=False))
-            if kwargs:
-                arguments |= kwargs
         try:
-            return plan.request(claim, arguments)
+            return plan.request(claim, values)
         except PayloadError as error:
             self._send_back(claim, bad_arguments(error))
             return None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from perdure.clock import Clock
-from perdure.domain.gate import GateRequest, Loan, LoanKey
+from perdure.domain.gate import ConcurrencyCheck, GateRequest, Loan, LoanKey, RateCheck
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.policy.lending import SLOTS, may_borrow
@@ -52,11 +52,12 @@ class Account:
 
     def use(self, now: float) -> None:
         """One more job does."""
-        self.used += 1
+        self.used = used = self.used + 1
         self.taken += 1
         if self.per:
             self.uses.append(now + self.per)
-        self.peak = max(self.peak, self.used)
+        if used > self.peak:
+            self.peak = used
 
     def settle(self, now: float) -> None:
         """Starts whose time is over may be used again."""
@@ -192,18 +193,33 @@ class Loans:
     def _take(self, request: GateRequest, now: float) -> bool:
         if request.budgets or request.breaker is not None:
             return False
+        slots, rates = request.concurrency, request.rates
+        if len(slots) + len(rates) == 1:  # by far the most
+            return self._take_slot(request.claim, slots[0], now) if slots else self._take_start(rates[0], now)
         accounts = list[Account]()
-        for check in request.concurrency:
-            account = self._accounts.get((check.key, SLOTS))
-            if account is None or not account.has_room(check.limit, now) or account in accounts:
+        for name, limit in _limits(request).items():
+            account = self._accounts.get(name)
+            if account is None or not account.has_room(limit, now):
                 return False
             accounts.append(account)
-        for rate in request.rates:
-            account = self._accounts.get((rate.key, rate.per))
-            if account is None or not account.has_room(rate.limit, now) or account in accounts:
-                return False
-            accounts.append(account)
+        if len(accounts) < len(slots) + len(rates):  # a gate that is named twice wants two
+            return False
         self._use(request.claim, accounts, now)
+        return True
+
+    def _take_slot(self, claim: Claim, check: ConcurrencyCheck, now: float) -> bool:
+        account = self._accounts.get((check.key, SLOTS))
+        if account is None or not account.has_room(check.limit, now):
+            return False
+        account.use(now)
+        self._users[claim.job_id, claim.token] = (account,)
+        return True
+
+    def _take_start(self, rate: RateCheck, now: float) -> bool:
+        account = self._accounts.get((rate.key, rate.per))
+        if account is None or not account.has_room(rate.limit, now):
+            return False
+        account.use(now)
         return True
 
     def _use(self, claim: Claim, accounts: Iterable[Account], now: float) -> None:
