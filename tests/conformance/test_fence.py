@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.support.jobs import (
     A_FAILURE,
     MINUTE,
+    a_job,
     apply,
     claim_one,
     employ,
@@ -22,7 +23,7 @@ from tests.support.transitions import EVERY_TRANSITION, Decision
 from perdure.domain import transition
 from perdure.domain.states import JobState, Reason
 from perdure.storage.port import Store
-from perdure.storage.records import Acknowledged, JobFilter
+from perdure.storage.records import Acknowledged, JobFilter, Wanted
 
 SOME: Final = ("succeeded", "succeeded without a result", "failed", "released")
 some_transitions = pytest.mark.parametrize("decide", [EVERY_TRANSITION[name] for name in SOME], ids=SOME)
@@ -108,3 +109,20 @@ async def test_f5_a_batch_may_hold_a_late_claim_beside_the_live_one(
     moves = [decide(late), decide(held)] if late_first else [decide(held), decide(late)]
     assert await store.acknowledge(moves) == Acknowledged(applied=1, stale=(late,))
     assert await state_of(store, held.job_id) is decide(held).to
+
+
+@some_transitions
+async def test_f5_a_late_claim_does_not_pass_by_the_token_of_another_job_in_its_batch(
+    store: Store, decide: Decision
+) -> None:
+    """It runs again under a token that it shares with another job, which is handed in beside the late word."""
+    late = await start(store)
+    await apply(store, transition.released(late))
+    await store.insert([a_job()])
+    claims = await store.claim(await employ(store), [Wanted("default", 2)])
+    [beside] = [claim for claim in claims if claim.job_id != late.job_id]
+    assert len({claim.token for claim in claims}) == 1, "one token for all of a batch makes the two alike"
+    answer = await store.acknowledge([decide(late), decide(beside)])
+    assert answer == Acknowledged(applied=1, stale=(late,))
+    assert await state_of(store, late.job_id) is JobState.RUNNING
+    assert await state_of(store, beside.job_id) is decide(beside).to

@@ -56,8 +56,7 @@ class Account:
         self.taken += 1
         if self.per:
             self.uses.append(now + self.per)
-        if used > self.peak:
-            self.peak = used
+        self.peak = max(self.peak, used)
 
     def settle(self, now: float) -> None:
         """Starts whose time is over may be used again."""

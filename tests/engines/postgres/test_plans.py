@@ -36,6 +36,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("claims", "fronts"): {"ready_pkey"},
     ("claims", "lost_claims"): {"job_pkey"},
     ("claims", "settle_keys"): {"unique_hold_pkey"},
+    ("acknowledgements", "acknowledge_plain"): {"lease_pkey", "worker_pkey"},
     ("acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
     ("acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey", "job_pkey", *LINE},
     ("acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
@@ -249,11 +250,12 @@ async def test_lists_are_read_along_an_index_of_ids(
     assert_by_index(plan_of(postgres_url, sql), indexes)
 
 
+@pytest.mark.parametrize("name", ["acknowledge_plain", "acknowledge_done"])
 async def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, name: str
 ) -> None:
     ask(FILL)
-    sql = Naming(schema).statements("acknowledgements.sql")["acknowledge_done"]
+    sql = Naming(schema).statements("acknowledgements.sql")[name]
     plan = plan_of(postgres_url, sql)
     assert "Index Scan using lease_pkey" in plan
     assert " job " not in plan
@@ -280,11 +282,14 @@ async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
     assert all("loops=1)" in walk for walk in walks), walks
 
 
-@pytest.mark.parametrize(("file", "name"), [("firing", "due_schedules"), ("upkeep", "orphans")])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("firing", "due_schedules"), ("upkeep", "orphans"), ("acknowledgements", "acknowledge_plain")],
+)
 async def test_long_lists_are_looked_up_by_hash(
     pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, file: str, name: str
 ) -> None:
-    """Ten thousand declared names, or a large fleet, are not gone through again for every row."""
+    """Ten thousand declared names, a large fleet or a batch of claims are not gone through again for every row."""
     ask(FILL)
     plan = plan_of(postgres_url, Naming(schema).statements(f"{file}.sql")[name])
     asked = [line for line in plan.splitlines() if "SubPlan" in line and "Filter" in line]

@@ -1,9 +1,9 @@
 """How a worker gives jobs back.
 
 The lease is deleted by id and token, and only what was really deleted goes on: a claim that was lost changes nothing
-and is reported. Jobs that are simply done, nearly all of them, take a short statement; any other batch takes the long
-one. A batch with parents, children, or jobs that wait for something takes several statements in one transaction: see
-`settling`.
+and is reported. Jobs that are simply done, nearly all of them, take a short statement, and one that is shorter still if
+none of them leaves a result; any other batch takes the long one. A batch with parents, children, or jobs that wait for
+something takes several statements in one transaction: see `settling`.
 
 Texts of handlers (errors, notes, results) are stored whatever they hold: a letter that PostgreSQL does not take is
 replaced, since an acknowledgement must never be refused for it.
@@ -93,7 +93,9 @@ class PostgresAcknowledgements:
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
-        return _read(moves, await wire.fetch(self._statements["acknowledge_done"], params))
+        leave_nothing = params["results"] is None and params["warnings"] is None
+        statement = self._statements["acknowledge_plain" if leave_nothing else "acknowledge_done"]
+        return _read(moves, await wire.fetch(statement, params))
 
     async def _write_rounds(self, rounds: Sequence[Sequence[Transition]], wire: Asks) -> Acknowledged:
         answers = [await self._write(moves, wire) for moves in rounds]
@@ -226,7 +228,7 @@ def _read(moves: Sequence[Transition], rows: Sequence[tuple[Any, ...]]) -> Ackno
     if applied == len(moves):
         return Acknowledged(applied)
     held = set(written or ())
-    return Acknowledged(applied, tuple(move.claim for number, move in enumerate(moves, start=1) if number not in held))
+    return Acknowledged(applied, tuple(move.claim for move in moves if move.claim.job_id not in held))
 
 
 def _warnings(move: Transition) -> str | None:

@@ -1,13 +1,36 @@
+-- name: acknowledge_plain
+-- Jobs without a key that are done and leave nothing behind, most of all. They are found in one walk along the index,
+-- and each pair of id and token in a table of hashes: IS TRUE keeps it from becoming a join, row by row. A claim that was
+-- lost matches no row; then those that were written are listed. Nearly always one worker held them all, whose name is
+-- looked up once.
+WITH gone AS (
+    DELETE FROM {lease} l
+    WHERE l.job_id = ANY (%(ids)s::uuid[])
+    AND ((l.job_id, l.token) IN (
+        SELECT i.id, i.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS i (id, token)
+    )) IS TRUE
+    RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at
+), one AS MATERIALIZED (
+    SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
+), done AS (
+    INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since)
+    SELECT g.job_id, g.queue, 'succeeded', 'done', g.claimed_at, coalesce(%(now)s::timestamptz, now()),
+           CASE WHEN g.worker_id = one.id THEN one.name
+                ELSE coalesce((SELECT name FROM {worker} WHERE id = g.worker_id), 'worker ' || g.worker_id) END,
+           g.failures, g.crashes, g.since
+    FROM gone g LEFT JOIN one ON true
+)
+SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(job_id::text) FROM gone) END, c.number
+FROM (SELECT count(*) AS number FROM gone) c;
+
 -- name: acknowledge_done
--- Jobs without a key that are done. A claim that was lost matches no row; then those that were written are listed.
--- Nearly always one worker held them all, whose name is looked up once.
+-- The same with results or warnings.
 WITH gone AS (
     DELETE FROM {lease} l
     USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[])
-          WITH ORDINALITY AS i (id, token, result, warnings, number)
+          AS i (id, token, result, warnings)
     WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at,
-              i.result, i.warnings, i.number
+    RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at, i.result, i.warnings
 ), one AS MATERIALIZED (
     SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
 ), done AS (
@@ -20,8 +43,8 @@ WITH gone AS (
            g.failures, g.crashes, g.since, g.result, g.warnings
     FROM gone g LEFT JOIN one ON true
 )
-SELECT CASE WHEN (SELECT count(*) FROM gone) < %(count)s::int THEN (SELECT array_agg(number) FROM gone) END,
-       (SELECT count(*) FROM gone);
+SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(job_id::text) FROM gone) END, c.number
+FROM (SELECT count(*) AS number FROM gone) c;
 
 -- name: acknowledge
 -- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
@@ -98,8 +121,8 @@ WITH input AS MATERIALIZED (
     SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings
     FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
 )
-SELECT CASE WHEN (SELECT count(*) FROM fate) < %(count)s::int THEN (SELECT array_agg(number) FROM fate) END,
-       (SELECT count(*) FROM fate);
+SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(id::text) FROM fate) END, c.number
+FROM (SELECT count(*) AS number FROM fate) c;
 
 -- name: checkpoint
 -- The leases are locked against whoever would take them away: a claim that was lost, or is being lost, writes nothing.
