@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     MakeCrew = Callable[[str, Path, Purpose, int], Crew]
 
+LOOK_SECONDS = 0.01  # between two looks at a crew: whoever measures must not take from what is measured
 WARM_UP_SHARE = 0.1
 ENQUEUE_SECONDS = 10.0
 
@@ -134,7 +135,7 @@ class Phases:
             crew.check()
             if time.monotonic() > deadline:
                 raise StalledError(f"waited {self.plan.patience:.0f} s for {what}\n{crew.words()}")
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(LOOK_SECONDS)
 
     @contextmanager
     def _crew_at_work(self, url: str, purpose: Purpose, workers: int) -> Iterator[tuple[Ledger, Crew]]:

@@ -40,7 +40,7 @@ class Perdure:
     name: ClassVar[str] = "perdure"
     distribution: ClassVar[str] = "perdure"
     engine: ClassVar[Engine]
-    plan: ClassVar[Plan] = Plan(drain_jobs=120_000)
+    plan: ClassVar[Plan] = Plan(drain_jobs=240_000)
     settings: ClassVar[Mapping[str, str]] = {
         "concurrency": str(CONCURRENCY),
         "claim batch": str(BATCH),
