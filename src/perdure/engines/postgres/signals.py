@@ -123,8 +123,28 @@ class PostgresSignals:
             failures += 1
 
     async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        async for _ in connection.notifies():
-            self._wake()
+        """Wake whoever listens here at each word from the server, until the session is lost.
+
+        The driver's own way to wait looks up ten times a second, and takes a detour for each notification.
+        """
+        loop, pgconn = asyncio.get_running_loop(), connection.pgconn
+        lost, socket = asyncio.Event(), pgconn.socket
+
+        def listen() -> None:
+            try:
+                pgconn.consume_input()
+                while pgconn.notifies() is not None:
+                    self._wake()
+            except psycopg.OperationalError:
+                loop.remove_reader(socket)  # at once: the number may soon be that of another session
+                lost.set()
+
+        loop.add_reader(socket, listen)
+        try:
+            await lost.wait()
+        finally:
+            if not lost.is_set():
+                loop.remove_reader(socket)
 
     def _wake(self) -> None:
         for ear in self._ears:
