@@ -36,6 +36,7 @@ from tests.support.jobs import (
     apply,
     claim_some,
     employ,
+    only,
 )
 
 from perdure.clock import ManualClock, SystemClock
@@ -271,6 +272,21 @@ async def test_nothing_is_lent_of_a_rate_before_which_somebody_stands(
     assert rows(engine_url) == {}
 
 
+async def test_a_rate_before_which_nobody_stands_any_more_is_lent_again(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    """A job that was called off while it had a place in the line does not come to leave it."""
+    claims = await claims_of(store, 12)
+    await park(store, claims, await ask(store, claims, **rate(10, SECOND)))
+    clock.move(SECOND)
+    for called_off, lent in zip(claims[10:], (0, 2), strict=True):
+        await store.cancel(only(called_off.job_id), "ann", "", 1)
+        await store.forget_gates(100)
+        borrower, mine = await staffed(store, 1)
+        assert await borrow(store, borrower, mine, **rate(99, SECOND)) == [None]
+        assert rows(engine_url).get((*START, borrower), 0) == lent
+
+
 async def test_nothing_is_lent_of_slots_for_which_somebody_waits(store: Store, engine_url: str) -> None:
     """Even if there is room again, and enough of it."""
     claims = await claims_of(store, 11)
@@ -303,6 +319,19 @@ async def test_a_lost_claim_borrows_nothing(store: Store, engine_url: str) -> No
     answers = await borrow(store, borrower, [lost, kept], **slots(20))
     assert [held is None for held in answers] == [False, True]
     assert rows(engine_url) == {(*SLOT, borrower): 1}
+
+
+async def test_g8_a_job_that_comes_back_borrows_nothing(store: Store, engine_url: str) -> None:
+    """It has to ask the next time as well: what it was lent would keep others out and be of no use to it."""
+    borrower, [claim, fresh] = await staffed(store, 2)
+    await apply(store, transition.released(claim))
+    [back] = await claim_some(store, borrower, 1)
+    gates = slots(10) | rate(99, SECOND)
+    assert await borrow(store, borrower, [back], **gates) == [None]
+    assert rows(engine_url) == {}
+    assert await held_slots(store) == 1
+    assert await borrow(store, borrower, [fresh], **gates) == [None]
+    assert rows(engine_url) == {(*SLOT, borrower): 1, (*START, borrower): 2}
 
 
 async def test_without_a_borrower_nothing_is_lent(store: Store, engine_url: str) -> None:

@@ -15,7 +15,17 @@ from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, Gat
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.gates import KEY_LIMIT, Breaker, Budget, Concurrency, Gate, GatePlan, Rate, check_gates
+from perdure.policy.gates import (
+    KEY_LIMIT,
+    Breaker,
+    Budget,
+    Concurrency,
+    Gate,
+    GatePlan,
+    Rate,
+    are_disputed,
+    check_gates,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM = Claim(JobId("j"), 7, "audit", "default", "{}", 0, 0, 3, NOW, NOW)
@@ -55,9 +65,60 @@ def test_a_gate_is_of_its_kind_unless_it_is_named() -> None:
     assert key(Rate(1, "1s", name="web"), "a") == key(Rate(1, "1s", name="web"), "b") == "web"
 
 
+@pytest.mark.parametrize(
+    ("own", "others", "expected"),
+    [
+        (Concurrency(10, name="web"), Concurrency(10, name="web"), False),
+        (Concurrency(10, name="web"), Concurrency(20, name="web"), True),
+        (Concurrency(10, name="web"), Concurrency(20, name="mail"), False),
+        (Concurrency(10, name="web"), Concurrency(20, name="web", key="host"), False),
+        (Concurrency(10, name="web", key="site"), Concurrency(20, name="web", key="host"), True),
+        (Concurrency(10, name="web", key=str), Concurrency(20, name="web", key="host"), True),
+        (Concurrency(10, name="web", key=("host", "port")), Concurrency(20, name="web", key="host"), False),
+        (Concurrency(10, name="web"), Rate(20, "1s", name="web"), False),
+        (Rate(10, "1s", name="web"), Rate(10, "1s", name="web"), False),
+        (Rate(10, "1s", name="web"), Rate(10, "2s", name="web"), True),
+        (Rate(10, "1s"), Rate(20, "1s"), False),
+        (Rate(10, "1s"), Rate(20, "1s", name="audit"), True),
+        (Budget("ai", daily=1), Budget("ai", daily=2), False),
+    ],
+)
+def test_g8_gates_are_disputed_where_another_kind_has_declared_another_limit(
+    own: Gate, others: Gate, expected: bool
+) -> None:
+    declared = [("audit", (own,)), ("check", (others,))]
+    assert are_disputed("audit", [own], declared) is expected
+    assert are_disputed("check", [others], declared) is expected
+
+
+def test_g8_limits_of_one_kind_are_not_disputed() -> None:
+    """A job that names one gate twice borrows nothing of it anyhow."""
+    gates = [Concurrency(10, key="tenant"), Concurrency(20, key="user")]
+    assert not are_disputed("audit", gates, [("audit", gates)])
+    assert are_disputed("audit", gates, [("audit", gates), ("check", [Concurrency(10, key="host", name="audit")])])
+    assert GatePlan("audit", [], None, borrows=False).request(CLAIM) == GateRequest(claim=CLAIM, borrows=False)
+
+
 def test_a_key_may_be_a_function_of_the_arguments() -> None:
     gate = Concurrency(1, key=lambda arguments: arguments["email"].split("@")[1])
     assert key(gate, email="a@b.example") == 'audit:"b.example"'
+
+
+def test_c11_gates_of_one_kind_that_go_by_different_arguments_count_apart() -> None:
+    def second(arguments: Any) -> int:
+        return int(arguments["user"])
+
+    gates = [Concurrency(2, key="tenant"), Concurrency(5, key="user"), Concurrency(9), Concurrency(3, key=second)]
+    keys = [
+        check.key for check in GatePlan("audit", gates, None, ("tenant", "user")).request(CLAIM, (7, 7)).concurrency
+    ]
+    assert keys == ["audit by tenant:7", "audit by user:7", "audit", "audit by key 3:7"]
+
+
+def test_gates_of_one_kind_that_go_by_the_same_argument_count_together() -> None:
+    rates = [Rate(6, "1m", key="host"), Rate(25_000, "1d", key="host")]
+    request = GatePlan("audit", rates, None, ("host",)).request(CLAIM, ("a",))
+    assert [check.key for check in request.rates] == ['audit:"a"', 'audit:"a"']
 
 
 class Site(BaseModel):

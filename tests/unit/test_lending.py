@@ -45,6 +45,11 @@ def request(job: str, *checks: RateCheck | ConcurrencyCheck) -> GateRequest:
     )
 
 
+def came_back(one: GateRequest) -> GateRequest:
+    """The same for a job that has been somewhere else."""
+    return replace(one, claim=replace(one.claim, is_fresh=False))
+
+
 def lent(*requests: GateRequest, lately: int = 0, **known: Any) -> tuple[set[Loan], set[JobId]]:
     """What these are lent, and to whom."""
     changes = decided(requests, lately, **known)
@@ -93,6 +98,8 @@ def test_g8_a_job_borrows_of_all_its_gates_or_of_none() -> None:
         request("long rate", RateCheck("api", 100, LONGEST + SECOND)),
         request("two rates of one key", RateCheck("api", 100, SECOND), RateCheck("api", 400, 10 * SECOND)),
         request("slots named twice", ConcurrencyCheck("api", 10), ConcurrencyCheck("api", 20)),
+        replace(request("disputed", ConcurrencyCheck("api", 10)), borrows=False),
+        came_back(request("back", ConcurrencyCheck("api", 10))),
         GateRequest(claim=request("budget").claim, budgets=(BudgetCheck("ai", 0, ()),)),
         GateRequest(claim=request("breaker").claim, breaker=BreakerCheck("tsa", 5, MINUTE, MINUTE, 1)),
     ],
@@ -187,9 +194,21 @@ def test_g8_a_start_is_used_again_when_its_time_is_over() -> None:
     assert loans.passes(jobs[1:3]) == [True, False]
     assert loans.ended((JobId("job 0"), 1)) == []
     assert loans.passes(jobs[2:3]) == [False]
-    clock.move(SECOND)
+    clock.move(1.01 * SECOND)
     assert loans.passes(jobs[2:]) == [True, True, False]
     assert loans.used_lately(("api", SECOND)) == 4
+
+
+def test_g8_a_start_is_not_used_too_early_by_a_clock_that_is_faster_than_the_database_s() -> None:
+    """A second of the database may take a little more than one here."""
+    loans, clock = books()
+    jobs = [request(name, RateCheck("api", 100, SECOND)) for name in ("one", "two")]
+    loans.add([Loan("api", SECOND, 1)], jobs[:1])
+    clock.move(1.009 * SECOND)
+    assert loans.passes(jobs[1:]) == [False]
+    assert loans.spare([("api", SECOND)], all_free=True) == NOTHING
+    clock.move(0.002 * SECOND)
+    assert loans.passes(jobs[1:]) == [True]
 
 
 def test_g8_who_asks_for_another_limit_has_to_ask() -> None:
@@ -208,17 +227,34 @@ def test_g8_nobody_passes_while_it_is_not_sure_that_the_worker_lives() -> None:
 def test_g8_a_job_that_may_stand_in_a_line_has_to_ask() -> None:
     loans, _ = books()
     loans.add([Loan("api", SLOTS, 3)], [request("job", ConcurrencyCheck("api", 10))])
-    back = request("back", ConcurrencyCheck("api", 10))
-    back = replace(back, claim=replace(back.claim, is_fresh=False))
-    assert loans.passes([back]) == [False]
+    assert loans.passes([came_back(request("back", ConcurrencyCheck("api", 10)))]) == [False]
 
 
 def test_g8_a_loan_of_two_limits_is_for_nobody() -> None:
     loans, _ = books()
     small, large = (request(name, ConcurrencyCheck("api", limit)) for name, limit in (("small", 10), ("large", 99)))
     loans.add([Loan("api", SLOTS, 1)], [small])
+    assert loans.passes([small, large]) == [False, False]
     loans.add([Loan("api", SLOTS, 5)], [large])
     assert loans.passes([small, large]) == [False, False]
+
+
+def test_g8_a_loan_of_two_limits_that_came_at_once_is_for_nobody() -> None:
+    loans, _ = books()
+    small, large = (request(name, ConcurrencyCheck("api", limit)) for name, limit in (("small", 10), ("large", 99)))
+    loans.add([Loan("api", SLOTS, 5)], [small, large])
+    assert loans.passes([small, large]) == [False, False]
+
+
+def test_g8_a_loan_that_nobody_may_use_is_not_added_to_and_goes_back() -> None:
+    loans, _ = books()
+    small, large = (request(name, ConcurrencyCheck("api", limit)) for name, limit in (("small", 10), ("large", 99)))
+    loans.add([Loan("api", SLOTS, 2)], [small, large])
+    assert loans.used_lately(("api", SLOTS)) is None
+    for job in (small, large):
+        loans.ended((job.claim.job_id, 1))
+    assert loans.spare(API, all_free=True) == ([Loan("api", SLOTS, 2)], [])
+    assert loans.used_lately(("api", SLOTS)) == 0
 
 
 API = [("api", SLOTS)]

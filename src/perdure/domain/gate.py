@@ -50,13 +50,14 @@ class BreakerCheck(Struct, frozen=True):
 
 
 class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A claim that wants to run, and the gates before it."""
+    """A claim that wants to run, and the gates before it. `borrows`: its worker may keep what it is given."""
 
     claim: Claim
     rates: tuple[RateCheck, ...] = ()
     concurrency: tuple[ConcurrencyCheck, ...] = ()
     budgets: tuple[BudgetCheck, ...] = ()
     breaker: BreakerCheck | None = None
+    borrows: bool = True
 
 
 LoanKey = tuple[str, timedelta]
@@ -105,6 +106,14 @@ class Spend(Struct, frozen=True):
     amount: float
     job_id: JobId
     is_estimate: bool
+
+
+class Cost(Struct, frozen=True):
+    """What a job has spent from a budget over all its attempts, and what is estimated of it beside that (C12)."""
+
+    budget: str
+    spent: float
+    estimated: float | None = None  # None: it has said what it was
 
 
 OLDEST_SEEN = 1_000

@@ -1,17 +1,18 @@
 """What users declare to spare the outside world (C11, E8): rates, concurrency, budgets, breakers.
 
 A gate belongs to its kind of job unless it is named: kinds that name the same gate share it. With a `key` there is one
-gate for each value: a tenant, a host, an account.
+gate for each value: a tenant, a host, an account. Gates of a kind with the same key (6 a minute, 25,000 a day) count
+together, those with different ones apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -153,7 +154,10 @@ class Breaker(Struct, frozen=True):
 
 Gate = Rate | Concurrency | Budget
 
+_Keyed = TypeVar("_Keyed", Rate, Concurrency)
 _Checks = tuple[tuple[RateCheck, ...], tuple[ConcurrencyCheck, ...]]
+_Shared = tuple[type[Rate] | type[Concurrency], str, int]
+_Limit = tuple[int, timedelta | None]
 _PLAIN: Final = frozenset({int, str})  # 1 is equal to True and to 1.0, which are other keys
 _MOST_MET: Final = 10_000
 
@@ -178,18 +182,48 @@ def check_gates(gates: Sequence[Gate], breaker: Breaker | None, parameters: Iter
         raise SettingsError("breaker", f'must be a Breaker, such as Breaker("digicert"), got {breaker!r}')
 
 
+def are_disputed(kind_name: str, gates: Sequence[Gate], others: Iterable[tuple[str, Sequence[Gate]]]) -> bool:
+    """Whether another kind of job has declared one of these gates as well, with another limit."""
+    limits: dict[_Shared, set[_Limit]] = {}
+    for shared, limit in _shared(kind_name, gates):
+        limits.setdefault(shared, set()).add(limit)
+    return any(
+        limits.get(shared, {limit}) != {limit}
+        for other, declared in others
+        if other != kind_name
+        for shared, limit in _shared(other, declared)
+    )
+
+
+def _shared(kind_name: str, gates: Sequence[Gate]) -> Iterator[tuple[_Shared, _Limit]]:
+    """The limits of these gates, each by what it has in common with those that share it."""
+    for gate in gates:
+        if isinstance(gate, Budget):
+            continue
+        values = 0 if gate.key is None else len(gate.key) if isinstance(gate.key, tuple) else 1
+        yield (type(gate), gate.name or kind_name, values), (gate.n, gate.per if isinstance(gate, Rate) else None)
+
+
 class GatePlan:
     """How jobs of one kind ask before they run. What does not depend on their arguments is made once.
 
-    `parameters` are those of the handler; the arguments of a job stand in their order.
+    `parameters` are those of the handler; the arguments of a job stand in their order. `borrows`: what they are given
+    may be kept for the next of them.
     """
 
     def __init__(
-        self, kind_name: str, gates: Sequence[Gate], breaker: Breaker | None, parameters: Sequence[str] = ()
+        self,
+        kind_name: str,
+        gates: Sequence[Gate],
+        breaker: Breaker | None,
+        parameters: Sequence[str] = (),
+        *,
+        borrows: bool = True,
     ) -> None:
+        self._borrows = borrows
         self._parameters = tuple(parameters)
-        self._rates = [(gate, gate.name or kind_name) for gate in gates if isinstance(gate, Rate)]
-        self._slots = [(gate, gate.name or kind_name) for gate in gates if isinstance(gate, Concurrency)]
+        self._rates = _named(kind_name, [gate for gate in gates if isinstance(gate, Rate)])
+        self._slots = _named(kind_name, [gate for gate in gates if isinstance(gate, Concurrency)])
         budgets = [gate for gate in gates if isinstance(gate, Budget)]
         self._budgets = tuple(BudgetCheck(gate.name, gate.estimate, gate.limits) for gate in budgets)
         self._breaker = None if breaker is None else breaker.asked
@@ -202,7 +236,14 @@ class GatePlan:
     def request(self, claim: Claim, arguments: Sequence[Any] = ()) -> GateRequest:
         """What a claim must ask for; without keys its arguments do not matter."""
         rates, slots = self._checks(arguments)
-        return GateRequest(claim=claim, rates=rates, concurrency=slots, budgets=self._budgets, breaker=self._breaker)
+        return GateRequest(
+            claim=claim,
+            rates=rates,
+            concurrency=slots,
+            budgets=self._budgets,
+            breaker=self._breaker,
+            borrows=self._borrows,
+        )
 
     def _picker(self, keys: Sequence[tuple[str, ...] | KeyFunction]) -> Callable[[Sequence[Any]], Any] | None:
         """How the values that make a key are found among the arguments; None: a function may look at any of them."""
@@ -240,6 +281,16 @@ class GatePlan:
 
 def _no_values(_: Sequence[Any]) -> tuple[()]:
     return ()
+
+
+def _named(kind_name: str, gates: Sequence[_Keyed]) -> list[tuple[_Keyed, str]]:
+    """Gates with their names. Those of one kind that go by different arguments are different gates."""
+    keys = list({gate.key: None for gate in gates if gate.name is None and gate.key is not None})
+    if len(keys) <= 1:
+        return [(gate, gate.name or kind_name) for gate in gates]
+    by = {key: "+".join(key) if isinstance(key, tuple) else f"key {number}" for number, key in enumerate(keys, 1)}
+    own = {key: f"{kind_name} by {which}" for key, which in by.items()}
+    return [(gate, gate.name or (own[gate.key] if gate.key is not None else kind_name)) for gate in gates]
 
 
 def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arguments: Mapping[str, Any]) -> str:

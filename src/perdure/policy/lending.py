@@ -9,8 +9,10 @@ once where somebody waits for it.
 
 Lent is at most half of a gate's slots and a quarter of a rate, of limits large enough for that to mean something, and
 of rates over a short time: a job that is held because a start is lent in vain waits for no longer than that. A job that
-has to ask anyhow, for a budget or a breaker, borrows nothing. Where jobs stand in line nothing is lent, nor where
-starts are counted over a longer time by others, who would not see how many there were. They wait while any are lent.
+has to ask anyhow, for a budget or a breaker or because it comes back, borrows nothing. Where jobs stand in line nothing
+is lent, nor where starts are counted over a longer time by others, who would not see how many there were. They wait
+while any are lent. Kinds that share a gate and differ about its limit borrow nothing of it: what is lent to the one of
+them that allows less would let it pass although the other has gone beyond that.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _AHEAD: Final = 50  # one in so many is lent before it is needed
 
 def may_borrow(request: GateRequest) -> bool:
     """Whether all that this request asks for is of the sort that is lent, and each gate is named once."""
-    if request.budgets or request.breaker is not None:
+    if not request.borrows or not request.claim.is_fresh or request.budgets or request.breaker is not None:
         return False
     rates, slots = request.rates, request.concurrency
     if len(rates) > 1 and len({check.key for check in rates}) < len(rates):

@@ -30,7 +30,7 @@ from perdure.kinds.kind import Registry
 from perdure.policy.decide import decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.gatekeeping import CLAIM_LOST, Lately, gatekeeper
-from perdure.policy.gates import GatePlan
+from perdure.policy.gates import GatePlan, are_disputed
 from perdure.policy.patience import Patience
 from perdure.storage.gates import GateStore
 from perdure.worker.attempt import bad_arguments
@@ -137,7 +137,10 @@ class Gatekeeper:
         kind = self._kinds.get(name)
         if kind is None or not kind.is_gated:
             return None
-        plan = self._plans[name] = GatePlan(kind.name, kind.gates, kind.breaker, kind.signature.names)
+        others = [(other.name, other.gates) for other in self._kinds.values()]
+        borrows = not are_disputed(kind.name, kind.gates, others)
+        plan = GatePlan(kind.name, kind.gates, kind.breaker, kind.signature.names, borrows=borrows)
+        self._plans[name] = plan
         return plan
 
     def _request(self, plan: GatePlan, claim: Claim, free: list[Claim]) -> GateRequest | None:

@@ -26,6 +26,7 @@ from perdure.policy.lending import SLOTS, may_borrow
 
 _IN_DOUBT: Final = 60.0  # seconds after which nothing whose answer was lost can still be written
 _MIXED: Final = -1  # no limit that a gate could have
+_SLACK: Final = 1.01  # a start comes back so much later: by a clock that is slower than ours `per` is then over too
 
 
 class Account:
@@ -36,7 +37,7 @@ class Account:
     def __init__(self, name: LoanKey, limit: int) -> None:
         self.name = name
         self.limit = limit  # of the gate, for those who borrowed: with another one a job has to ask
-        self.per = name[1].total_seconds()
+        self.per = name[1].total_seconds() * _SLACK
         self.number = 0
         self.used = 0
         self.peak = 0  # the most that were used at once since the last look
@@ -121,25 +122,21 @@ class Loans:
         return [request.claim.is_fresh and self._take(request, now) for request in requests]
 
     def used_lately(self, name: LoanKey) -> int | None:
-        """How much of a loan was used since the last look; None: it is in doubt."""
+        """How much of a loan was used since the last look; None: it is in doubt, or nobody may use it."""
         if name in self._doubtful:
             return None
         account = self._accounts.get(name)
-        return 0 if account is None else account.taken
+        if account is None:
+            return 0
+        return None if account.limit == _MIXED else account.taken
 
     def add(self, loans: Iterable[Loan], users: Sequence[GateRequest]) -> None:
         """Something was lent, and these use it already."""
         now = self._clock.monotonic()
-        limits = {name: limit for request in users for name, limit in _limits(request).items()}
-        for loan in loans:
-            account = self._accounts.get(loan.name)
-            if account is None:
-                account = self._accounts[loan.name] = Account(loan.name, limits[loan.name])
-            elif account.limit != limits[loan.name]:
-                account.limit = _MIXED
-            account.number += loan.number
         for request in users:
-            self._use(request.claim, [self._accounts[name] for name in _limits(request)], now)
+            self._use(request.claim, [self._account(*each) for each in _limits(request).items()], now)
+        for loan in loans:
+            self._accounts[loan.name].number += loan.number
 
     def doubt(self, requests: Iterable[GateRequest]) -> None:
         """It is not known whether something was lent to these."""
@@ -184,6 +181,15 @@ class Loans:
         for name in names:
             if name in self._accounts:
                 self._accounts[name].wanted = name in wanted
+
+    def _account(self, name: LoanKey, limit: int) -> Account:
+        """The account for what was borrowed under this limit."""
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(name, limit)
+        elif account.limit != limit:
+            account.limit = _MIXED
+        return account
 
     def _doubt(self, names: Iterable[LoanKey]) -> None:
         until = self._clock.monotonic() + _IN_DOUBT

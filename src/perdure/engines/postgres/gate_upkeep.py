@@ -17,6 +17,7 @@ _Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
 _BEGINNINGS: Final[dict[str, _Spot]] = {
     "stale_holds": ("", BEFORE_ALL),
     "stale_line": ("", BEFORE_ALL),
+    "stale_places": ("", BEFORE_ALL),
     "stale_starts": ("", "-infinity"),
 }
 

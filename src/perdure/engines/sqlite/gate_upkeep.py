@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from perdure.domain.ids import JobId
 from perdure.engines.gate_needs import SPENDS_KEPT
 from perdure.engines.instants import span
@@ -12,6 +14,7 @@ from perdure.engines.sqlite.transaction import Transaction
 
 _Spot = tuple[str, JobId]
 _BEGINNING: _Spot = ("", JobId(""))
+_STALE: Final = {"stale_holds": "drop_holds", "stale_line": "leave_line", "stale_places": "leave_places"}
 
 
 class GateUpkeepPart:
@@ -38,7 +41,7 @@ class GateUpkeepPart:
         for statement in ("forget_places", "forget_spends", "forget_gates"):
             forgotten += transaction.change(self._sql[statement], params)
         spots: dict[str, _Spot] = {}
-        for look, drop in (("stale_holds", "drop_holds"), ("stale_line", "leave_line")):
+        for look, drop in _STALE.items():
             dropped, spots[look] = self._sweep(transaction, look, drop, limit)
             forgotten += dropped
         return forgotten, spots

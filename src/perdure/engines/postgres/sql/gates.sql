@@ -272,6 +272,25 @@ WITH page AS MATERIALIZED (
 SELECT p.key, p.job_id::text, (SELECT count(*) FROM gone), (SELECT count(*) FROM page)
 FROM page p ORDER BY p.key DESC, p.job_id DESC LIMIT 1;
 
+-- name: stale_places
+-- And for their places before a rate.
+WITH page AS MATERIALIZED (
+    SELECT p.ctid AS place, p.key, p.job_id, j.known IS NULL OR f.ended AS is_stale
+    FROM (
+        SELECT ctid, key, job_id FROM {gate_place}
+        WHERE (key, job_id) > (%(key)s::text, %(after)s::uuid) ORDER BY key, job_id LIMIT %(limit)s::int
+    ) p
+    LEFT JOIN LATERAL (SELECT true AS known FROM {job} WHERE id = p.job_id OFFSET 0) j ON true
+    LEFT JOIN LATERAL (SELECT true AS ended FROM {finished} WHERE job_id = p.job_id OFFSET 0) f ON true
+), free AS MATERIALIZED (
+    SELECT ctid AS place FROM {gate_place} WHERE ctid = ANY (ARRAY(SELECT place FROM page WHERE is_stale))
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {gate_place} WHERE ctid = ANY (ARRAY(SELECT place FROM free)) RETURNING job_id
+)
+SELECT p.key, p.job_id::text, (SELECT count(*) FROM gone), (SELECT count(*) FROM page)
+FROM page p ORDER BY p.key DESC, p.job_id DESC LIMIT 1;
+
 -- name: stale_starts
 -- The same for starts that no longer count.
 WITH page AS MATERIALIZED (

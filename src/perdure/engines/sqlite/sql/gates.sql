@@ -249,3 +249,17 @@ FROM (
     ORDER BY wait.key, wait.job_id
     LIMIT :limit
 );
+
+-- name: stale_places
+-- And for their places before a rate.
+SELECT CAST(json_group_array(json_array(key, job_id, is_stale)) AS BLOB)
+FROM (
+    SELECT
+        place.key, place.job_id,
+        NOT EXISTS (SELECT 1 FROM {job} AS job WHERE job.id = place.job_id)
+        OR EXISTS (SELECT 1 FROM {finished} AS finished WHERE finished.job_id = place.job_id) AS is_stale
+    FROM {gate_place} AS place
+    WHERE (place.key, place.job_id) > (:key, :job_id)
+    ORDER BY place.key, place.job_id
+    LIMIT :limit
+);
