@@ -28,13 +28,15 @@ class Call(Struct, Generic[R_co], frozen=True, gc=False):
     """A job with its arguments, checked and ready to be enqueued with others.
 
     `a.call(1) | b.after()` is a chain: `b` runs when `a` has succeeded. `lacks` is the parameter that what comes before
-    is to fill; a call that lacks one can only be made where something comes before it.
+    is to fill; a call that lacks one can only be made where something comes before it. `has_own_id`: its job's id was
+    chosen by the caller.
     """
 
     job: NewJob
     kind: Kind
     gateway: Gateway
     lacks: str | None = None
+    has_own_id: bool = False
 
     def __or__(self, then: Call[N] | Chain[N]) -> Chain[N]:
         return Chain((self,)) | then
@@ -93,11 +95,15 @@ def check_child(call: Call[Any]) -> None:
         raise ArgumentError(
             f"argument {call.lacks}", f"of {call.kind.name} is missing: .after() is for what comes after something else"
         )
-    refuse_unique(call)
+    refuse_own_identity(call)
 
 
-def refuse_unique(call: Call[Any]) -> None:
-    """A child is one of its family, and cannot stand aside for a job that is there already."""
+def refuse_own_identity(call: Call[Any]) -> None:
+    """A child is one of its family, by its number, and cannot stand aside for a job that is there already."""
+    if call.has_own_id:
+        raise ArgumentError(
+            "id", f"of {call.kind.name} cannot be chosen for a child, a batch or a chain: it follows from the parent's"
+        )
     if call.job.unique is not None:
         raise ArgumentError(
             "unique", f"of {call.kind.name} cannot be kept by a child, a batch or a chain: enqueue it by itself"
@@ -106,7 +112,7 @@ def refuse_unique(call: Call[Any]) -> None:
 
 def planned_after(call: Call[Any], name: str) -> Planned:
     """A call that comes after something else, whose outcome fills the parameter of this name if it is free."""
-    refuse_unique(call)
+    refuse_own_identity(call)
     if call.lacks not in {None, name}:
         raise ArgumentError(f"argument {call.lacks}", f"of {call.kind.name} is missing: here only {name!r} is given")
     is_free = name in call.kind.signature.names and name not in json.decode(call.job.args)

@@ -56,7 +56,7 @@ class Prepared(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments now and enqueue later, with `app.enqueue_many`."""
         self._refuse_connection()
-        return Call(self._new_job(args, kwargs), self._kind, self._gateway)
+        return Call(self._new_job(args, kwargs), self._kind, self._gateway, has_own_id=self._options.id is not None)
 
     def after(self: Prepared[Concatenate[Any, Rest], R], *args: Rest.args, **kwargs: Rest.kwargs) -> Call[R]:
         """The same without the handler's first argument, which comes from what was done before.
@@ -73,7 +73,8 @@ class Prepared(Generic[P, R]):
                 f" batch), and it is {first!r}: use call()",
             )
         rest = self._kind.signature.without(first)
-        return Call(self._new_job(args, kwargs, rest), self._kind, self._gateway, first)
+        job, has_own_id = self._new_job(args, kwargs, rest), self._options.id is not None
+        return Call(job, self._kind, self._gateway, first, has_own_id)
 
     def _refuse_connection(self) -> None:
         if self._options.connection is not None:

@@ -28,6 +28,7 @@ from perdure import (
 )
 from perdure.clock import ManualClock
 from perdure.domain.flow import OnEnd
+from perdure.domain.ids import new_job_id
 from perdure.testing import Sandbox
 
 ONCE = Retry(attempts=1)
@@ -204,6 +205,8 @@ async def test_what_cannot_be_meant_is_refused_by_name(app: App, jobs: Jobs) -> 
         jobs.add.after()  # type: ignore[call-arg] # that is the point
     with pytest.raises(ArgumentError, match="unique of measure cannot be kept"):
         await app.batch([jobs.measure.using(unique=Unique(by="text")).call("one")])
+    with pytest.raises(ArgumentError, match="id of measure cannot be chosen"):
+        await app.batch([jobs.measure.using(id=new_job_id()).call("one")])
     stranger = App("sqlite:///never-opened.db")
     with pytest.raises(ArgumentError, match="calls must not hold measure, which another app"):
         await stranger.batch([other.measure.call("one")])

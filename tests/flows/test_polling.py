@@ -233,6 +233,47 @@ async def test_d11_an_authority_that_answers_429_for_ever_gets_seven_or_eight_re
     assert 7 <= len(ca.asked) <= 8
 
 
+@pytest.mark.parametrize("header", ["0", "1", "Thu, 01 Jan 1970 00:00:00 GMT"], ids=["0s", "1s", "past"])
+async def test_d11_an_authority_that_asks_for_haste_and_is_never_ready_is_asked_no_more_often(
+    app: App, box: Sandbox, header: str
+) -> None:
+    """A Retry-After can only lengthen the waits of the table."""
+    ca = Authority(box, Refusal(429, **{"Retry-After": header}))
+
+    @app.job
+    async def issue(ctx: Context) -> None:
+        await ctx.poll("issued", ca.status, 7, jitter=STEADY)
+
+    await issue.enqueue()
+    await box.drain(travel="10m")
+    assert ca.asked == D4
+
+
+async def test_d3_a_retry_after_beyond_the_end_of_a_round_puts_off_the_next_one(app: App, box: Sandbox) -> None:
+    ca = Authority(box, Refusal(429, **{"Retry-After": "3600"}))
+
+    @app.job
+    async def issue(ctx: Context) -> None:
+        await ctx.poll("issued", ca.status, 7)
+
+    await issue.enqueue()
+    await box.drain(travel="3h")
+    assert ca.asked == [0, 600, 4_200, 4_800, 8_400, 9_000]
+
+
+async def test_the_wait_that_the_function_names_is_taken_as_it_is(app: App, box: Sandbox) -> None:
+    """One that is no wait at all is none: a function that is never ready must not be called without a pause."""
+    ca = Authority(box, Pending("2s"), Pending("0s"), Pending("1m"), "issued")
+
+    @app.job
+    async def issue(ctx: Context) -> None:
+        await ctx.poll("issued", ca.status, 7, jitter=STEADY)
+
+    await issue.enqueue()
+    await box.drain(travel=True)
+    assert ca.asked == [0, 2, 17, 77]
+
+
 async def test_d5_a_wait_holds_no_worker_and_its_count_survives_a_restart(app: App, engine_url: str) -> None:
     """Each look is made by another sandbox, which knows nothing of those before it."""
     begun = datetime(2026, 1, 1, tzinfo=UTC)

@@ -81,6 +81,10 @@ async def test_progress_that_is_none_is_refused_by_name(app: App, box: Sandbox) 
             ctx.progress("three")  # type: ignore[arg-type] # on purpose
         with pytest.raises(ArgumentError, match="total must be a number"):
             ctx.progress(3, float("nan"))
+        with pytest.raises(ArgumentError, match="current must be a number"):
+            ctx.progress(10**400)
+        with pytest.raises(ArgumentError, match="note must be text or None, got 7"):
+            ctx.progress(3, 10, 7)  # type: ignore[arg-type] # on purpose
 
     handle = await count.enqueue()
     assert (await box.drain(raising=True)).succeeded == 1

@@ -359,6 +359,18 @@ async def test_a_try_that_takes_too_long_is_cut(app: App, box: Sandbox) -> None:
     assert "timeout of step 'nap' needs an async function" in error
 
 
+@pytest.mark.parametrize("limit", ["0s", 0, "-1s", "soon"])
+async def test_a_limit_that_leaves_no_time_for_a_try_is_refused_by_name(app: App, box: Sandbox, limit: Any) -> None:
+    @app.job(retry=Retry.none())
+    async def read(ctx: Context) -> None:
+        await ctx.step("nap", asyncio.sleep, 0.0, timeout=limit)
+
+    handle = await read.enqueue()
+    await box.drain()
+    error = (await box.job(handle)).last_error or ""
+    assert error.startswith("perdure.ArgumentError: timeout of step 'nap' ")
+
+
 def too_much() -> str:
     return "x" * RESULT_LIMIT
 

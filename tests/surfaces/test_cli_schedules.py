@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.behind import query
-from tests.support.jobs import DAY, HOUR, MINUTE, enqueue, job_in, show
+from tests.support.jobs import DAY, HOUR, MINUTE, apply, claim_one, employ, enqueue, job_in, show
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 from tests.surfaces.test_cli_asking import at_a_terminal
 
@@ -16,6 +16,7 @@ from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import JobView
 from perdure.domain.schedule import Advance, Firing, Overlap, Schedule, ScheduleView
 from perdure.domain.states import JobState
+from perdure.domain.transition import succeeded
 from perdure.storage.port import Store
 from perdure.storage.timing import Timed
 from perdure.surfaces.cli.exits import Exit
@@ -160,6 +161,24 @@ def test_trigger_makes_a_job_now(cli: Cli, arrange: Arrange[Any], nightly: str) 
     assert "hand" in page
     assert job_id in page
     assert ", ready" in cli("schedules", "list").out
+
+
+def test_e4_a_job_that_is_done_with_warnings_is_marked_on_its_schedule(
+    cli: Cli, arrange: Arrange[Any], nightly: str
+) -> None:
+    job_id = cli("schedules", "trigger", nightly, "--json").json["fire"]["job_id"]
+
+    async def warn(store: Store) -> None:
+        await apply(
+            store, succeeded(await claim_one(store, await employ(store)), None, ("step shots gave up: OSError",))
+        )
+
+    arrange(warn)
+    assert ", succeeded (!)" in cli("schedules", "list").out
+    [line] = [line for line in cli("schedules", "show", nightly).out.splitlines() if line.rstrip().endswith(job_id)]
+    assert "succeeded (!)" in line
+    [fire] = cli("schedules", "show", nightly, "--json").json["schedule"]["fires"]
+    assert (fire["job_state"], fire["job_warnings"]) == ("succeeded", ["step shots gave up: OSError"])
 
 
 def test_what_became_of_a_time_without_a_job_is_told(cli: Cli, arrange: Arrange[Any], nightly: str) -> None:

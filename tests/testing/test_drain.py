@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,6 +14,7 @@ from perdure import (
     Backoff,
     CancelJob,
     Context,
+    Finish,
     Jitter,
     JobNotSuccessful,
     JobState,
@@ -44,6 +45,36 @@ async def test_it_runs_what_is_ready_and_what_that_enqueues(app: App, box: Sandb
     assert done == [3, 2, 1, 0]
     assert (drained.succeeded, drained.attempts, drained.left) == (4, 4, 0)
     assert str(drained) == "4 succeeded in 4 attempts; 0 left"
+
+
+async def test_e4_warnings_are_told(app: App, box: Sandbox) -> None:
+    @app.job
+    async def audit(warn: bool) -> None:
+        if warn:
+            raise Finish("no screenshots")
+
+    await audit.enqueue(warn=False)
+    await audit.enqueue(warn=True)
+    assert str(await box.drain()) == "2 succeeded (1 with warnings) in 2 attempts; 0 left"
+
+
+@pytest.mark.parametrize("travel", [True, "3h"])
+async def test_a_journey_stops_where_the_pause_of_a_queue_ends(app: App, box: Sandbox, travel: bool | str) -> None:
+    ran: list[datetime] = []
+
+    @app.job(queue="mail")
+    async def send() -> None:
+        ran.append(box.now)
+
+    holds = (await app.desk("ops")).holds
+    later = box.now + timedelta(hours=2)
+    await holds.pause(queue="mail", until=box.now + timedelta(hours=1))
+    await holds.pause(queue="mail", until=later)
+    await holds.pause(queue="other", until=box.now + timedelta(hours=1))
+    await send.enqueue()
+    assert (await box.drain()).left == 1
+    drained = await box.drain(travel=travel)
+    assert (drained.left, ran) == (0, [later])
 
 
 async def test_it_goes_by_priority_and_age(app: App, box: Sandbox) -> None:

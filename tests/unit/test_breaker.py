@@ -146,6 +146,13 @@ def test_b14_opened_by_hand_it_stays_open_until_closed_by_hand() -> None:
     assert close_by_hand(half_open(), NOW).trials == ()
 
 
+def test_b14_opened_by_hand_for_a_while_it_says_by_whom_until_when_and_why() -> None:
+    by_hand = open_by_hand(FRESH, NOW, "maintenance", "ada")
+    held = admit(replace(by_hand, by_hand=False, until=NOW + HOUR), CHECK, A, NOW)[1]
+    assert held is not None
+    assert held.note == "digicert: opened by ada: maintenance, until 2026-01-01T01:00:00+00:00"
+
+
 def test_b14_reports_change_only_what_they_change() -> None:
     other = replace(CHECK, name="sectigo", failures=1)
     reports = [

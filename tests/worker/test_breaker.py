@@ -166,7 +166,7 @@ async def test_an_attempt_that_takes_too_long_counts_as_a_failure(store: Store) 
     async with at_work(store, app, **PATIENT):
         await enqueue(store)
         opened = await in_state(store, BreakerState.OPEN)
-    assert opened.note == "1 failures within 1m"
+    assert opened.note == "1 failure within 1m"
 
 
 async def test_a_breaker_that_is_opened_by_hand_is_closed_by_hand(store: Store, clock: ManualClock) -> None:

@@ -41,7 +41,7 @@ class Calling:
                 f"timeout of step {key!r}",
                 "needs an async function: a plain one cannot be stopped; give the whole job a timeout and isolate=True",
             )
-        self._timeout = None if timeout is None else parse_duration("timeout", timeout)
+        self._timeout = None if timeout is None else _checked_limit(key, timeout)
         self._key = key
         self.function = function
         self._call = partial(function, *args, **kwargs) if args or kwargs else function
@@ -58,6 +58,13 @@ class Calling:
             return result
         finally:
             INSIDE.reset(before)
+
+
+def _checked_limit(key: str, timeout: Duration) -> timedelta:
+    limit = parse_duration(f"timeout of step {key!r}", timeout)
+    if not limit:
+        raise ArgumentError(f"timeout of step {key!r}", f"must be longer than 0, got {timeout!r}")
+    return limit
 
 
 async def _limited(result: Awaitable[Any], limit: timedelta | None, key: str) -> Any:

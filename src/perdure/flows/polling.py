@@ -29,13 +29,14 @@ from perdure.flows.results import read, reader, written
 from perdure.kinds.encoding import encode
 from perdure.policy.backoff import Backoff
 from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
-from perdure.policy.jitter import Jitter
+from perdure.policy.jitter import Jitter, Randomness
 from perdure.policy.retry import Retry
 from perdure.policy.triage import Triage, judged
 
 EVERY: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
 JITTER: Final = Jitter.ratio(0.2)
 WITHIN: Final = timedelta(minutes=10)
+_NOTHING: Final = timedelta(0)
 
 
 class Then(StrEnum):
@@ -89,13 +90,15 @@ class Plan:
         began, polls = this.began or now, this.polls + 1
         note = storable(_said(error), MESSAGE_LIMIT)
         record = replace(record, tries=record.tries + 1, note=note, due_at=None)
-        wait = self._retry.wait(polls - 1, now - began, journal.random, asked)
+        wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=isinstance(error, verdicts.Verdict))
+        wait = self._retry.wait(polls - 1, now - began, journal.random, wanted)
         if wait is not None:
             due, then = now + wait, Round(this.number, began, polls)
         elif self._then is Then.RAISE:
             return replace(record, result=encode(Round(this.number + 1)))
         else:
-            due = now + (self._retry.backoff.wait(polls) if self._rest is None else self._rest)
+            rest = self._retry.backoff.wait(polls) if self._rest is None else self._rest
+            due = now + max(rest, asked or _NOTHING)
             then = Round(this.number + 1, due)
         last = self._last_moment(record)
         if last is not None:
@@ -103,6 +106,18 @@ class Plan:
                 return replace(record, result=encode(Round(this.number + 1)))
             due = min(due, last)
         return replace(record, due_at=due, result=encode(then))
+
+    def _wanted(
+        self, polls_before: int, random: Randomness, asked: timedelta | None, *, is_own_word: bool
+    ) -> timedelta:
+        """The wait before the next poll, whatever time is left of the round.
+
+        One that the function names itself is taken as it is. An outside system can only ask for more than the table
+        has: one that says "at once" for ever is asked no more often for it (D11).
+        """
+        if asked and is_own_word:
+            return asked
+        return max(self._retry.jitter.apply(self._retry.backoff.wait(polls_before), random), asked or _NOTHING)
 
     def _last_moment(self, record: StepRecord) -> datetime | None:
         return record.begun_at + self._deadline if isinstance(self._deadline, timedelta) else self._deadline

@@ -27,7 +27,9 @@ def written(key: str, result: Any) -> str | None:
     try:
         text = encode(result)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
-        raise StepError(key, f"returned what cannot be stored as JSON: {error}") from error
+        raise StepError(
+            key, f"returned what cannot be stored as JSON: {error}; return plain data, or the key of what is elsewhere"
+        ) from error
     if (size := len(text.encode())) > RESULT_LIMIT:
         raise StepError(
             key, f"returned {size} bytes as JSON, {RESULT_LIMIT} are allowed; store the data elsewhere, return its key"

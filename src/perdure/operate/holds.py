@@ -127,8 +127,7 @@ class Holds:
             span = parse_duration("for", for_)
             if not span:
                 raise ArgumentError("for", "must be longer than 0; to let jobs through, close the breaker")
-            note = f"opened by {self._actor}{f': {reason}' if reason else ''}"
-            opened = replace(opened, by_hand=False, until=now + span, note=note)
+            opened = replace(opened, by_hand=False, until=now + span)
         await self._store.set_breaker(opened, self._actor)
         return opened
 

@@ -114,7 +114,7 @@ async def _breaker_open(store: Store, job: JobView) -> Why:
         job=job,
         answer=f"Circuit breaker {view.name!r} is {view.state}: what is behind it is left alone.",
         facts=(f"The job was told: {note}", *_about_breaker(view)),
-        until=job.due_at,
+        until=None if view.by_hand else job.due_at,  # when such a job looks again is no end of it
         what_to_do=f"it goes on by itself; or perdure breakers close {quote(view.name)}"
         if not view.by_hand
         else f"perdure breakers close {quote(view.name)}",

@@ -51,7 +51,8 @@ def note_failure(
             recent = [*(at for at in view.failures if at > now - check.window), now]
             if len(recent) < check.failures:
                 return replace(view, failures=tuple(recent))
-            return _opened(view, now, away, f"{len(recent)} failures within {format_duration(check.window)}")
+            counted = f"{len(recent)} failure{'' if len(recent) == 1 else 's'}"
+            return _opened(view, now, away, f"{counted} within {format_duration(check.window)}")
         case BreakerState.HALF_OPEN if job_id in view.trials:
             return _opened(view, now, away, "the trial failed")
         case BreakerState.OPEN if retry_after and view.until is not None:
@@ -120,7 +121,8 @@ def _admit_after(
         note = f"{view.name}: opened by hand{why}, until it is closed by hand"
         return view, Held(BREAKER_OPEN, note, spread(_BY_HAND_LOOK, job_id))
     if view.until is not None and now < view.until:
-        note = f"{view.name}{why}, until {view.until.isoformat(timespec='seconds')}"
+        by = "" if view.by is None else f": opened by {view.by}"
+        note = f"{view.name}{by}{why}, until {view.until.isoformat(timespec='seconds')}"
         return view, Held(BREAKER_OPEN, note, view.until - now)
     tried = replace(view, state=BreakerState.HALF_OPEN, changed_at=now, trials=(), by=None)
     return _admit_trial(tried, check, job_id, now)

@@ -53,9 +53,12 @@ class Drained(Struct, frozen=True, kw_only=True):
         return self._in(JobState.CANCELLED)
 
     def __str__(self) -> str:
-        """For people: `2 succeeded, 1 retrying in 4 attempts; 3 left`."""
+        """For people: `2 succeeded (1 with warnings), 1 retrying in 4 attempts; 3 left`."""
         states = Counter(job.state for job in self.jobs)
-        told = ", ".join(f"{states[state]} {state}" for state in JobState if states[state]) or "nothing"
+        warned = sum(bool(job.warnings) for job in self.jobs)
+        marks = {JobState.SUCCEEDED: f" ({warned} with warnings)"} if warned else {}
+        told = ", ".join(f"{states[state]} {state}{marks.get(state, '')}" for state in JobState if states[state])
+        told = told or "nothing"
         return f"{told} in {self.attempts} attempts; {self.left} left"
 
     def _in(self, state: JobState) -> int:

@@ -157,16 +157,27 @@ class Drainer:
             raise AssertionError(f"{limit} attempts were made, and jobs are still ready: {ready}; raise limit=…?")
 
     async def _next_due(self, queue: str | None, horizon: datetime | None) -> datetime | None:
-        """When something falls due, up to the horizon: a job of this queue and, if there is a horizon, a schedule."""
+        """When something falls due, up to the horizon: a job of this queue and, if there is a horizon, a schedule.
+
+        Jobs of a queue that is paused until a time fall due then.
+        """
         parked = JobFilter(states=PARKED, queue=queue)
         dues: list[datetime] = []
         before: JobId | None = None
         while page := await self._store.jobs(parked, Page(_PAGE, before)):
             dues += [view.due_at for view in page if view.due_at is not None]
             before = page[-1].id
+        dues += await self._ends_of_pauses(queue)
         if horizon is not None and (time := await self.calendar.next_time()) is not None:
             dues.append(time)
         return min((due for due in dues if horizon is None or due <= horizon), default=None)
+
+    async def _ends_of_pauses(self, queue: str | None) -> list[datetime]:
+        """When queues that hold ready jobs back are let go by themselves."""
+        ready = {count.queue for count in await self._store.counts() if count.state is JobState.READY}
+        held = ready if queue is None else ready & {queue}
+        pauses = [pause for pause in await self._store.pauses() if pause.kind is None and pause.queue in held]
+        return [pause.until for pause in pauses if pause.until is not None]
 
     async def _views(self, ids: Iterable[JobId]) -> list[JobView]:
         wanted = tuple(ids)

@@ -210,11 +210,12 @@ class FlowCalls:
     ) -> Answer[Any]:
         """Ask again and again until the function returns; what it returns is kept as by `step`.
 
-        The function raises `Pending()` while there is no answer. Errors that the job's triage judges to be passing, and
-        those of HTTP clients that say "busy" or "unreachable", mean the same, Retry-After included; any other is raised
-        here. The waits follow `every` with `jitter`; the last one of a round is clipped to `within`, and one last poll
-        follows. Then the job rests for `rest` (the next wait of `every`), and a new round begins; with then="raise"
-        PollTimeout is raised instead, as it is when `deadline` over all rounds has passed.
+        The function raises `Pending()` while there is no answer, or `Pending("2m")` to name the next wait. Errors that
+        the job's triage judges to be passing, and those of HTTP clients that say "busy" or "unreachable", mean the
+        same, and their Retry-After can only lengthen a wait; any other is raised here. The waits follow `every` with
+        `jitter`; the last one of a round is clipped to `within`, and one last poll follows. Then the job rests for
+        `rest` (the next wait of `every`), and a new round begins; with then="raise" PollTimeout is raised instead, as
+        it is when `deadline` over all rounds has passed.
         """
         plan = polling.Plan(every, jitter, within, rest, deadline, then)
         journal = self._journal_for("ctx.poll()")
@@ -228,6 +229,8 @@ class FlowCalls:
             raise ArgumentError("current", f"must be a number, got {current!r}")
         if total is not None and not _is_number(total):
             raise ArgumentError("total", f"must be a number or None, got {total!r}")
+        if note is not None and not isinstance(note, str):
+            raise ArgumentError("note", f"must be text or None, got {note!r}")
         journal = self.opened or self._open("ctx.progress()")
         journal.show(current, total, note)
 
@@ -265,4 +268,8 @@ class FlowCalls:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    """Whether it is one that every database can keep."""
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False

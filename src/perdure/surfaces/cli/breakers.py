@@ -14,6 +14,7 @@ from perdure.domain.gate import BreakerState, BreakerView
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Desk
 from perdure.operate.holds import Spent
+from perdure.operate.wording import some
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, plain, print_json, say
@@ -127,8 +128,8 @@ def _table(found: Sequence[BreakerView], now: datetime) -> Table:
 
 
 def _reason(view: BreakerView) -> str:
-    if view.by is not None and view.until is None:
+    if view.by is not None:
         return f"{view.by}: {view.note}" if view.note else f"by {view.by}"
     if view.note:
         return view.note
-    return f"{len(view.failures)} failures lately" if view.failures else ""
+    return f"{some(len(view.failures), 'failure')} lately" if view.failures else ""

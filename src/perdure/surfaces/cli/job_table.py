@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from perdure.domain.approval import approval_asked
 from perdure.domain.job import JobView
+from perdure.domain.states import JobState
 from perdure.operate.records import JobPage
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, plain, print_json, say, state_text, unpacked
@@ -18,7 +20,9 @@ from perdure.surfaces.cli.pieces import cell, columns
 from perdure.surfaces.cli.times import relative
 
 WIDE: Final = 110
-_GIVES_WAY: Final = {"Kind", "Queue", "Last error"}
+_WAITS: Final = {JobState.WAITING, JobState.PAUSED}
+_REMARK: Final = "Last error, or why it waits"
+_GIVES_WAY: Final = {"Kind", "Queue", "Last error", _REMARK}
 
 
 def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False) -> None:
@@ -56,6 +60,21 @@ def attempts_of(job: JobView) -> str:
     return f"{used}/{job.max_attempts}" if job.max_attempts else str(used)
 
 
+def reason_of(job: JobView) -> str:
+    """Why a job is in its state; of one that waits for an event, an answer or children, for which."""
+    sort, _, name = (job.awaits or "").partition(":")
+    asked = approval_asked(job.id, name) if sort == "event" else None
+    if asked is not None:
+        return f"waiting for an answer: {asked}"
+    return f"{job.reason}: {name}" if name else job.reason
+
+
+def state_of(job: JobView) -> Text:
+    """The state of a job, marked if it is done with warnings."""
+    state = state_text(job.state)
+    return state.append(" (!)", "yellow") if job.warnings else state
+
+
 def when_of(job: JobView, now: datetime) -> str:
     """The time that matters most in the job's state: when it comes back, began, ended, or became ready."""
     return relative(job.due_at or job.finished_at or job.started_at or job.since, now)
@@ -63,23 +82,20 @@ def when_of(job: JobView, now: datetime) -> str:
 
 def _job_table(jobs: Sequence[JobView], now: datetime, *, wide: bool) -> Table:
     table = columns(
-        *("ID", "State", "Kind", "Queue", "When"), *(("Tries", "Last error") if wide else ()), giving_way=_GIVES_WAY
+        *("ID", "State", "Kind", "Queue", "When"), *(("Tries", _REMARK) if wide else ()), giving_way=_GIVES_WAY
     )
     for job in jobs:
-        more = [Text(attempts_of(job)), _trouble(job)] if wide else []
+        more = [Text(attempts_of(job)), _remark(job)] if wide else []
         kind, queue = cell(job.kind), cell(job.queue, "dim")
-        table.add_row(Text(job.id), _state(job), kind, queue, Text(when_of(job, now)), *more)
+        table.add_row(Text(job.id), state_of(job), kind, queue, Text(when_of(job, now)), *more)
     return table
 
 
-def _state(job: JobView) -> Text:
-    state = state_text(job.state)
-    return state.append(" (!)", "yellow") if job.warnings else state
-
-
-def _trouble(job: JobView) -> Text:
-    """What went wrong last; of a job that is done with warnings, the warnings."""
-    return cell("; ".join(job.warnings), "yellow") if job.warnings else cell(job.last_error or "", "dim")
+def _remark(job: JobView) -> Text:
+    """What went wrong last; of a job that waits, for what; of one that is done with warnings, the warnings."""
+    if job.warnings:
+        return cell("; ".join(job.warnings), "yellow")
+    return cell(reason_of(job) if job.state in _WAITS else job.last_error or "", "dim")
 
 
 def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:

@@ -16,16 +16,16 @@ from perdure.operate.calendar import ScheduleDetail
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, print_json
 from perdure.surfaces.cli.pieces import cell, columns, document, facts, section
-from perdure.surfaces.cli.schedule_table import States, became, detail_document, is_overdue, is_paused, runs
+from perdure.surfaces.cli.schedule_table import Jobs, became, detail_document, is_overdue, is_paused, runs
 from perdure.surfaces.cli.times import absolute, both, relative
 
 _WIDE: Final = 95
 
 
-def show_schedule(detail: ScheduleDetail, states: States, now: datetime, *, as_json: bool) -> None:
+def show_schedule(detail: ScheduleDetail, jobs: Jobs, now: datetime, *, as_json: bool) -> None:
     """Print a schedule with its times to come and those that have passed."""
     if as_json:
-        print_json({"schedule": detail_document(detail, states)})
+        print_json({"schedule": detail_document(detail, jobs)})
         return
     out = console()
     out.print(_headline(detail, now))
@@ -35,7 +35,7 @@ def show_schedule(detail: ScheduleDetail, states: States, now: datetime, *, as_j
     if detail.upcoming:
         out.print(section("Next times", _coming(detail, now)))
     if detail.fires:
-        out.print(section("Last times", _passed(detail, states, now, out.width)))
+        out.print(section("Last times", _passed(detail, jobs, now, out.width)))
 
 
 def _headline(detail: ScheduleDetail, now: datetime) -> Text:
@@ -88,13 +88,13 @@ def _coming(detail: ScheduleDetail, now: datetime) -> Table:
     return table
 
 
-def _passed(detail: ScheduleDetail, states: States, now: datetime, width: int) -> Table:
+def _passed(detail: ScheduleDetail, jobs: Jobs, now: datetime, width: int) -> Table:
     """How long ago is told where there is room for it; times and ids are always whole, so that they can be copied."""
     wide = width >= _WIDE
     table = columns("Time", *([""] if wide else []), "Became", "Cause", "Job", giving_way={"Cause"})
     for fire in detail.fires:
         ago = [Text(relative(fire.nominal_at, now))] if wide else []
         table.add_row(
-            Text(absolute(fire.nominal_at)), *ago, became(fire, states), cell(fire.cause), Text(fire.job_id or "")
+            Text(absolute(fire.nominal_at)), *ago, became(fire, jobs), cell(fire.cause), Text(fire.job_id or "")
         )
     return table

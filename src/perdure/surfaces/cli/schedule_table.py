@@ -11,16 +11,17 @@ from rich.text import Text
 
 from perdure.domain.duration import format_duration
 from perdure.domain.ids import JobId
+from perdure.domain.job import JobView
 from perdure.domain.schedule import Fate, Fire, Schedule, ScheduleView
-from perdure.domain.states import JobState
 from perdure.operate.calendar import ScheduleDetail
 from perdure.operate.desk import LONGEST_PAGE, Desk
 from perdure.storage.records import JobFilter, Page
-from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, say, unpacked
+from perdure.surfaces.cli.job_table import state_of
+from perdure.surfaces.cli.output import console, plain, print_json, say, unpacked
 from perdure.surfaces.cli.pieces import cell, columns
 from perdure.surfaces.cli.times import absolute, relative
 
-States = Mapping[JobId, JobState]
+Jobs = Mapping[JobId, JobView]
 
 _FATE_STYLE: Final = {Fate.FIRED: "green", Fate.MISSED: "yellow", Fate.OVERLAPPED: "yellow"}
 _AT_ONCE: Final = timedelta(seconds=2)
@@ -29,26 +30,26 @@ _WIDEST: Final = 125
 _GIVES_WAY: Final = {"Name", "Runs"}
 
 
-async def states_of_jobs(desk: Desk, details: Sequence[ScheduleDetail]) -> States:
-    """Where the jobs of these schedules stand; those that were pruned are missing."""
+async def jobs_of(desk: Desk, details: Sequence[ScheduleDetail]) -> Jobs:
+    """The jobs of these schedules; those that were pruned are missing."""
     ids = [fire.job_id for detail in details for fire in detail.fires if fire.job_id is not None]
-    found: dict[JobId, JobState] = {}
+    found: dict[JobId, JobView] = {}
     for start in range(0, len(ids), LONGEST_PAGE):
         page = await desk.jobs(JobFilter(ids=tuple(ids[start : start + LONGEST_PAGE])), Page(LONGEST_PAGE))
-        found |= {job.id: job.state for job in page.jobs}
+        found |= {job.id: job for job in page.jobs}
     return found
 
 
-def show_schedules(details: Sequence[ScheduleDetail], states: States, now: datetime, *, as_json: bool) -> None:
+def show_schedules(details: Sequence[ScheduleDetail], jobs: Jobs, now: datetime, *, as_json: bool) -> None:
     """Print a list of schedules."""
     if as_json:
-        print_json({"schedules": [detail_document(detail, states) for detail in details]})
+        print_json({"schedules": [detail_document(detail, jobs) for detail in details]})
         return
     if not details:
         say("No schedules.", "dim")
         return
     out = console()
-    out.print(_table(details, states, now, out.width))
+    out.print(_table(details, jobs, now, out.width))
 
 
 def schedule_document(view: ScheduleView) -> dict[str, Any]:
@@ -59,11 +60,17 @@ def schedule_document(view: ScheduleView) -> dict[str, Any]:
     return {**document.pop("schedule"), **spans, "args": unpacked(schedule.args), **document}
 
 
-def detail_document(detail: ScheduleDetail, states: States) -> dict[str, Any]:
+def detail_document(detail: ScheduleDetail, jobs: Jobs) -> dict[str, Any]:
     """A schedule as JSON, with its times to come and those that have passed."""
-    fires = [{**plain(fire), "job_state": states.get(fire.job_id) if fire.job_id else None} for fire in detail.fires]
+    fires = [_fire_document(fire, jobs) for fire in detail.fires]
     times = {"upcoming": plain(detail.upcoming), "fires": fires, "unreadable": detail.unreadable}
     return {**schedule_document(detail.view), **times}
+
+
+def _fire_document(fire: Fire, jobs: Jobs) -> dict[str, Any]:
+    job = jobs.get(fire.job_id) if fire.job_id else None
+    state, warnings = (None, []) if job is None else (job.state, plain(job.warnings))
+    return {**plain(fire), "job_state": state, "job_warnings": warnings}
 
 
 def runs(schedule: Schedule) -> str:
@@ -82,15 +89,13 @@ def is_overdue(next_at: datetime, now: datetime) -> bool:
     return now - next_at > _AT_ONCE
 
 
-def became(fire: Fire, states: States) -> Text:
-    """What became of a nominal time: the state of its job, or why there is none."""
-    state = states.get(fire.job_id) if fire.job_id else None
-    if state is None:
-        return Text(fire.fate, style=_FATE_STYLE[fire.fate])
-    return Text(state, style=STATE_STYLE.get(state, ""))
+def became(fire: Fire, jobs: Jobs) -> Text:
+    """What became of a nominal time: the state of its job, marked if it has warnings, or why there is none."""
+    job = jobs.get(fire.job_id) if fire.job_id else None
+    return Text(fire.fate, style=_FATE_STYLE[fire.fate]) if job is None else state_of(job)
 
 
-def _table(details: Sequence[ScheduleDetail], states: States, now: datetime, width: int) -> Table:
+def _table(details: Sequence[ScheduleDetail], jobs: Jobs, now: datetime, width: int) -> Table:
     policies = ("Overlap", "Missed") if width >= _WIDEST else ()
     table = columns("Name", "Runs", "Next", "Last", *policies, giving_way=_GIVES_WAY)
     for detail in details:
@@ -99,7 +104,7 @@ def _table(details: Sequence[ScheduleDetail], states: States, now: datetime, wid
             cell(schedule.name),
             cell(runs(schedule), "dim"),
             _next(detail, now, wide=width >= _WIDE),
-            _last(detail, states, now),
+            _last(detail, jobs, now),
             *((Text(schedule.overlap), Text(schedule.missed)) if policies else ()),
         )
     return table
@@ -126,8 +131,8 @@ def _due(next_at: datetime, now: datetime) -> str:
     return f"due {when}" if is_overdue(next_at, now) else when
 
 
-def _last(detail: ScheduleDetail, states: States, now: datetime) -> Text:
+def _last(detail: ScheduleDetail, jobs: Jobs, now: datetime) -> Text:
     if not detail.fires:
         return Text("never", style="dim")
     fire = detail.fires[0]
-    return Text.assemble(f"{relative(fire.nominal_at, now)}, ", became(fire, states))
+    return Text.assemble(f"{relative(fire.nominal_at, now)}, ", became(fire, jobs))

@@ -23,7 +23,7 @@ from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import plain, print_json, say
 from perdure.surfaces.cli.schedule_page import show_schedule
-from perdure.surfaces.cli.schedule_table import States, is_overdue, schedule_document, show_schedules, states_of_jobs
+from perdure.surfaces.cli.schedule_table import Jobs, is_overdue, jobs_of, schedule_document, show_schedules
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.times import both, read_time
 
@@ -85,9 +85,9 @@ To = Annotated[str, typer.Option("--to", metavar="END", help="Up to but not incl
 def list_schedules(url: options.Url = None, as_json: options.Json = False) -> None:
     """List schedules by name, with their next and last time."""
 
-    async def look(desk: Desk) -> tuple[list[ScheduleDetail], States, datetime]:
+    async def look(desk: Desk) -> tuple[list[ScheduleDetail], Jobs, datetime]:
         found = await desk.calendar.details()
-        return found, await states_of_jobs(desk, found), await desk.now()
+        return found, await jobs_of(desk, found), await desk.now()
 
     show_schedules(*with_desk(url, look), as_json=as_json)
 
@@ -96,9 +96,9 @@ def list_schedules(url: options.Url = None, as_json: options.Json = False) -> No
 def show(name: Name, url: options.Url = None, limit: Shown = 5, as_json: options.Json = False) -> None:
     """Show all about one schedule: its next times, and what became of the last ones."""
 
-    async def look(desk: Desk) -> tuple[ScheduleDetail, States, datetime]:
+    async def look(desk: Desk) -> tuple[ScheduleDetail, Jobs, datetime]:
         detail = await desk.calendar.schedule(name, shown=limit)
-        return detail, await states_of_jobs(desk, [detail]), await desk.now()
+        return detail, await jobs_of(desk, [detail]), await desk.now()
 
     show_schedule(*with_desk(url, look), as_json=as_json)
 
