@@ -142,10 +142,14 @@ class ConflictError(PerdureError):
 
 
 class EventTimeout(PerdureError):  # noqa: N818 - reads as what happened
-    """An event that a job waited for did not come in time. That is kept: it is raised again in every later attempt."""
+    """An event that a job waited for did not come in time. That is kept: it is raised again in every later attempt.
 
-    def __init__(self, event: str, waited: str) -> None:
-        super().__init__(f"event {event!r} did not come within {waited}")
+    `question`: it was somebody's answer to this.
+    """
+
+    def __init__(self, event: str, waited: str, question: str | None = None) -> None:
+        told = f"event {event!r} did not come" if question is None else f"nobody has answered {question!r}"
+        super().__init__(f"{told} within {waited}")
         self.event = event
 
 

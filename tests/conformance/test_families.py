@@ -42,6 +42,8 @@ from perdure.errors import ConflictError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
 
+HOSTILE_WARNINGS = ("step shots gave up", *HOSTILE)
+
 
 async def test_c5_children_come_in_with_their_family(store: Store) -> None:
     parent = await start(store)
@@ -153,13 +155,14 @@ async def test_an_end_is_written_into_the_family(store: Store) -> None:
         transition.died(claims[bad], Reason.EXHAUSTED, A_FAILURE),
         transition.cancelled(claims[off], "not wanted"),
     )
-    ends = [(child.fate, child.result, child.error) for child in await store.children(parent.job_id, KEY)]
-    assert ends == [
+    told = await store.children(parent.job_id, KEY)
+    assert [(child.fate, child.result, child.error) for child in told] == [
         (JobState.SUCCEEDED, '{"rows":3}', None),
         (JobState.SUCCEEDED, None, None),
         (JobState.DEAD, None, "builtins.ValueError: no such host"),
         (JobState.CANCELLED, None, "not wanted"),
     ]
+    assert [child.warnings for child in told] == [("slow",), (), (), ()]
     assert await tally(store, parent.job_id) == (4, 2, 2)
 
 
@@ -208,7 +211,7 @@ async def test_a_parent_that_is_forgotten_takes_its_families_along(store: Store,
 async def test_what_a_child_brought_outlives_the_child(store: Store, clock: ManualClock, how: str) -> None:
     parent, [child] = await start_parent(store, 1)
     [claim] = (await claim_children(store)).values()
-    await apply(store, transition.succeeded(claim, '"kept"', ()))
+    await apply(store, transition.succeeded(claim, '"kept"', HOSTILE_WARNINGS))
     clock.move(2 * DAY)
     if how == "purge":
         await store.purge(only(child), "ops", 10)
@@ -216,5 +219,5 @@ async def test_what_a_child_brought_outlives_the_child(store: Store, clock: Manu
         await store.prune(Keep(succeeded=DAY), 10)
     assert await store.job(child) is None
     [seen] = await store.children(parent.job_id, KEY)
-    assert (seen.fate, seen.result) == (JobState.SUCCEEDED, '"kept"')
+    assert (seen.fate, seen.result, seen.warnings) == (JobState.SUCCEEDED, '"kept"', HOSTILE_WARNINGS)
     assert await tally(store, parent.job_id) == (1, 1, 0)

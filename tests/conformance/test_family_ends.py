@@ -169,7 +169,7 @@ async def test_c8_a_child_with_a_new_life_is_cancelled_with_its_parent_too(store
     assert await standing(store, child) == (CANCELLED, "cancelled: parent job completed")
     assert await tally(store, parent.job_id) == (1, 0, 1)
     [seen] = await store.children(parent.job_id, KEY)
-    assert seen.fate is JobState.DEAD
+    assert seen.fate is JobState.CANCELLED
 
 
 async def test_c8_a_cancelled_child_lets_go_of_its_unique_key(store: Store) -> None:

@@ -190,19 +190,6 @@ async def test_a_parent_that_must_take_its_unique_key_back_is_held_back(store: S
     assert await state_of(store, parent.job_id) is JobState.READY
 
 
-async def test_a_second_end_is_not_counted_again(store: Store) -> None:
-    parent, [child, _] = await start_parent(store, 2)
-    claims = await claim_children(store)
-    await apply(store, transition.died(claims[child], Reason.PERMANENT, A_FAILURE))
-    await store.requeue(only(child), "ops", 10)
-    again = (await claim_children(store))[child]
-    await apply(store, awaiting(parent))
-    await apply(store, transition.succeeded(again, '"at last"', ()))
-    assert await tally(store, parent.job_id) == (2, 0, 1)
-    assert (await store.children(parent.job_id, KEY))[0].fate is JobState.DEAD
-    assert (await standing(store, parent.job_id))[0] == WAITING
-
-
 async def test_c5_effects_settle_the_family_with_the_commit(store: Store) -> None:
     """A child that acknowledges together with its own writes wakes its parent as any other."""
     parent, [child] = await start_parent(store, 1)

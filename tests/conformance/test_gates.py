@@ -38,6 +38,7 @@ from perdure.domain.gate import (
     OLDEST_SEEN,
     BudgetCheck,
     ConcurrencyCheck,
+    Cost,
     GateChanges,
     GateRequest,
     GateState,
@@ -360,6 +361,23 @@ async def test_c11_the_first_spending_takes_the_place_of_the_estimate(store: Sto
     assert await store.spend(claim, "other", 1)
     assert await store.spent("other", since) == 1
     assert await store.spent("ai", clock.now()) == 0
+
+
+async def test_c12_what_a_job_has_cost_is_told_with_what_is_only_estimated(store: Store, clock: ManualClock) -> None:
+    [claim, beside] = await claims_of(store, 2)
+    assert await store.costs(claim.job_id) == []
+    await passed(store, [claim, beside], **budget(99, 5))
+    assert await store.costs(claim.job_id) == [Cost("ai", 0, 5)]
+    await store.spend(claim, "ai", 1.5)
+    await store.spend(claim, "ai", 0.25)
+    await store.spend(claim, "zoo", 2)
+    assert await store.costs(claim.job_id) == [Cost("ai", 1.75), Cost("zoo", 2)]
+    await apply(store, transition.crashed(claim, A_FAILURE))
+    [again] = await claim_some(store, await employ(store))
+    await passed(store, [again], **budget(99, 6))
+    assert await store.costs(claim.job_id) == [Cost("ai", 1.75, 6), Cost("zoo", 2)]
+    await apply(store, transition.succeeded(again, None, ()))
+    assert (await store.costs(claim.job_id))[0].spent == 1.75
 
 
 async def test_c11_the_estimate_of_the_next_attempt_replaces_the_last(store: Store, clock: ManualClock) -> None:

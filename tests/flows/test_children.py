@@ -131,9 +131,7 @@ async def test_failed_children_fail_their_parent_and_are_not_run_again_by_its_re
     assert failed.job_id == (await child_of(store, job_id, 1)).id
 
 
-async def test_once_dead_children_are_requeued_the_requeued_parent_goes_on(
-    store: Store, app: App, gate: Gate, clock: ManualClock
-) -> None:
+async def test_once_dead_children_are_requeued_the_requeued_parent_goes_on(store: Store, app: App, gate: Gate) -> None:
     child = gated(app, gate)
 
     @app.job(retry=ONCE)
@@ -155,7 +153,6 @@ async def test_once_dead_children_are_requeued_the_requeued_parent_goes_on(
         assert (view.state, view.reason) == (JobState.WAITING, "waiting for children")
         gate.tell(2)
         assert (await seen(store, dead.id)).state is JobState.SUCCEEDED
-        clock.move(MINUTE)
         view = await seen(store, job_id)
 
     assert (view.state, view.result) == (JobState.SUCCEEDED, "[10,20]")
@@ -189,6 +186,36 @@ async def test_collect_sees_successes_and_failures(store: Store, app: App, gate:
     assert "number 2 is broken" in (got[1].error or "")
     assert "too old" in (got[2].error or "")
     assert got[2].job_id == third.id
+
+
+async def test_e4_collect_says_which_children_are_done_with_warnings(store: Store, app: App) -> None:
+    """In the attempt that sees them first, and in a later one, which finds what was kept."""
+    got: list[list[ChildResult[int]]] = []
+
+    @app.job
+    async def audit(ctx: Context, number: int) -> int:
+        async def take_screenshots() -> None:
+            raise OSError("the browser is gone")
+
+        if number == 2:
+            await ctx.step("screenshots", take_screenshots, optional=True)
+        return number
+
+    @app.job(retry=AT_ONCE)
+    async def parent(ctx: Context) -> list[int]:
+        got.append(await ctx.gather([audit.call(1), audit.call(2)], failures="collect"))
+        if len(got) == 1:
+            raise ValueError("once more")
+        return await ctx.gather([audit.call(2)])
+
+    job_id = await put(store, parent.call())
+    async with at_work(store, app):
+        assert (await seen(store, job_id)).result == "[2]"
+
+    warned = ("step screenshots gave up: OSError: the browser is gone",)
+    told = [(result.ok, result.value, result.warnings) for result in got[0]]
+    assert told == [(True, 1, ()), (True, 2, warned)]
+    assert got[1] == got[0]
 
 
 async def test_a_quorum_out_of_reach_wakes_the_parent_at_once(store: Store, app: App, gate: Gate) -> None:

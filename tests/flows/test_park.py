@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from perdure.domain.flow import Awaits
 from perdure.domain.outcome import Parked
-from perdure.flows.park import LOOK_ROUND, Park, merged, parked_in
+from perdure.flows.park import LOOK_ROUND, MOST_AWAITED, Park, merged, parked_in
 
 HOUR = timedelta(hours=1)
 SLEEP = Parked("sleeping", HOUR)
@@ -30,8 +31,27 @@ def test_an_event_beside_a_time_is_waited_for_until_then() -> None:
     assert merged([SLEEP, EVENT]) == Parked("waiting for an event", HOUR, event="paid")
 
 
-def test_of_two_things_the_first_is_waited_for_and_the_other_looked_for_again_and_again() -> None:
-    assert merged([EVENT, FAMILY]) == Parked("waiting for an event", LOOK_ROUND, event="paid")
+def test_of_two_things_both_are_waited_for() -> None:
+    both = merged([SLEEP, EVENT, FAMILY])
+    assert both == Parked("waiting for an event", HOUR, event="paid", also=(Awaits(family="load"),))
+    assert merged([FAMILY, EVENT]).awaits == (Awaits(family="load"), Awaits(event="paid"))
+
+
+def test_what_was_merged_can_be_merged_again() -> None:
+    both = merged([EVENT, FAMILY])
+    assert merged([both, both]) == both
+    assert merged([both, Parked("waiting for an event", event="sent")]).awaits == (*both.awaits, Awaits(event="sent"))
+
+
+def test_the_same_thing_is_waited_for_once() -> None:
+    assert merged([EVENT, EVENT]) == EVENT
+
+
+def test_what_is_beyond_the_most_that_can_be_awaited_is_looked_for_again_and_again() -> None:
+    wishes = [Parked("waiting for an event", event=f"e{number}") for number in range(MOST_AWAITED + 1)]
+    assert merged(wishes[:-1]).after is None
+    assert merged(wishes).after == LOOK_ROUND
+    assert merged(wishes).awaits == merged(wishes[:-1]).awaits
 
 
 def test_a_group_of_parks_is_a_park_and_one_with_an_error_is_not() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Any
 
@@ -288,6 +289,7 @@ async def test_a16_an_approval_that_nobody_gives_expires(app: App, box: Sandbox)
     await box.drain(travel=True)
     view = await box.job(handle)
     assert (view.state, view.finished_at) == (JobState.DEAD, view.created_at + timedelta(hours=168))
+    assert view.last_error == "perdure.EventTimeout: nobody has answered 'renewal' within 7d"
 
 
 async def test_several_waits_at_once_park_together_and_a_step_beside_them_is_finished_first(
@@ -323,6 +325,50 @@ async def test_several_waits_at_once_park_together_and_a_step_beside_them_is_fin
     await box.drain(travel=True)
     assert await handle.result() == [None, "first second", 1, 2]
     assert ended == ["first", "first second"]
+
+
+@pytest.mark.parametrize("first", ["a", "b", "children", "approval"])
+async def test_whichever_of_several_waits_is_over_first_wakes_the_job_at_once(
+    app: App, box: Sandbox, first: str
+) -> None:
+    got: list[str] = []
+
+    @app.job
+    async def load(ctx: Context) -> str:
+        return await ctx.wait_for("loaded", as_type=str)
+
+    @app.job
+    async def watch(ctx: Context) -> list[Any]:
+        async def noted(name: str, wait: Awaitable[Any]) -> Any:
+            found = await wait
+            if name not in got:
+                got.append(name)
+            return found
+
+        found = await asyncio.gather(
+            noted("a", ctx.wait_for("a")),
+            noted("b", ctx.wait_for("b", "3h")),
+            noted("children", ctx.gather([load.call()])),
+            noted("approval", ctx.approval("ship")),
+        )
+        return list(found)
+
+    handle = await watch.enqueue()
+    await box.drain()
+    view = await box.job(handle)
+    awaited = {"event:a", "event:b", "family:gather", f"event:approval:{handle.id}:ship"}
+    assert (view.state, {view.awaits, *view.also_awaits}) == (JobState.WAITING, awaited)
+    assert view.due_at == view.created_at + timedelta(hours=3)
+    order = [first, *(name for name in ("a", "b", "children", "approval") if name != first)]
+    for count, name in enumerate(order, 1):
+        if name == "approval":
+            await (await app.desk("boss")).answer(handle.id, "ship", approved=True)
+        else:
+            await app.emit("loaded" if name == "children" else name, name)
+        await box.drain()
+        assert got == order[:count]
+    a, b, children, answer = await handle.result()
+    assert (a, b, children, answer["approved"]) == ("a", "b", ["children"], True)
 
 
 async def test_a_handler_that_catches_everything_is_parked_all_the_same(app: App, box: Sandbox) -> None:

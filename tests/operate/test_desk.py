@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.support.behind import query
@@ -270,3 +271,15 @@ async def test_a_reason_with_what_no_database_takes_is_kept_without_it(store: St
     job_id = await enqueue(store)
     await desk.cancel(job_id, why="a\0b\ud800")
     assert "ab" in (await show(store, job_id)).reason
+
+
+@pytest.mark.parametrize(("said", "field"), [({"approved": "no"}, "approved"), ({"approved": True, "note": 7}, "note")])
+async def test_an_answer_that_is_none_is_refused_by_name_and_another_can_be_given(
+    said: Any, field: str, store: Store, desk: Desk
+) -> None:
+    """The first answer is kept for good: one that the job cannot read would be its end."""
+    job_id = await enqueue(store)
+    with pytest.raises(ArgumentError, match=f"^{field} must be ") as refused:
+        await desk.answer(job_id, "refund", **said)
+    assert refused.value.field == field
+    assert (await desk.answer(job_id, "refund", approved=False)).approved is False

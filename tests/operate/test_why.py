@@ -107,6 +107,13 @@ async def test_b14_an_event_that_nobody_has_emitted(store: Store, desk: Desk, cl
     assert "perdure emit 'paid 42'" in (found.what_to_do or "")
 
 
+async def test_b14_what_is_waited_for_at_the_same_time_is_told(store: Store, desk: Desk) -> None:
+    parent, _ = await start_parent(store, 1)
+    both = transition.parked(parent, Reason.AWAITING_EVENT, None, Awaits(event="paid"), None, (Awaits(family="parts"),))
+    await apply(store, both)
+    assert "It also waits for its children 'parts'." in (await desk.why(parent.job_id)).facts
+
+
 async def test_b14_an_approval_that_nobody_has_given(store: Store, desk: Desk) -> None:
     claim = await start(store)
     event = approval_event(claim.job_id, "deploy")
@@ -149,6 +156,24 @@ async def test_b14_a_breaker_is_shown_as_it_stands_now(store: Store, desk: Desk,
     assert found.answer.startswith("Circuit breaker 'digi: cert' is open")
     assert any("by ada: their outage" in fact for fact in found.facts)
     assert found.what_to_do == "perdure breakers close 'digi: cert'"
+
+
+async def test_b14_a_breaker_opened_by_hand_has_no_end_but_the_hand(store: Store, desk: Desk) -> None:
+    """That its jobs look again within the hour is no time to tell anybody."""
+    await desk.holds.open_breaker("digicert", why="their outage")
+    note = "digicert: opened by hand: their outage, until it is closed by hand"
+    found = await desk.why(await hold(store, await start(store), Reason.BREAKER_OPEN, note))
+    assert found.until is None
+
+
+async def test_b14_a_breaker_opened_for_a_while_tells_once_by_whom(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
+    await desk.holds.open_breaker("digicert", why="maintenance", for_="1h")
+    note = "digicert: opened by ada: maintenance, until then"
+    found = await desk.why(await hold(store, await start(store), Reason.BREAKER_OPEN, note))
+    assert any(fact.endswith(", by ada: maintenance") for fact in found.facts)
+    assert found.until == clock.now() + HOUR
 
 
 async def test_b14_a_breaker_that_is_closed_again_is_not_said_to_be_left_alone(store: Store, desk: Desk) -> None:
@@ -410,6 +435,7 @@ async def test_what_is_asked_at_once_is_listed_each_with_its_own_time_until_it_i
         begun = (await desk.job(job_id)).steps[0].begun_at
         assert (law.name, law.until, money.name, money.until) == ("law", begun + 2 * HOUR, "money", None)
         await desk.answer(job_id, "money", approved=True)
+        await seen(store, job_id, JobState.WAITING)
         assert [asking.name for asking in await desk.approvals()] == ["law"]
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from tests.support.jobs import apply, start
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 
-from perdure.domain.flow import Progress, StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.approval import approval_event
+from perdure.domain.flow import Awaits, Progress, StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.ids import JobId
-from perdure.domain.transition import succeeded
+from perdure.domain.job import Claim
+from perdure.domain.states import Reason
+from perdure.domain.transition import Transition, parked, paused, succeeded
 from perdure.storage.port import Store
+
+HOUR = timedelta(hours=1)
 
 
 def test_show_tells_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arrange[Any]) -> None:
@@ -41,6 +47,20 @@ def test_show_tells_the_steps_and_the_progress_of_a_job(cli: Cli, arrange: Arran
         ("event:paid", "begun", None),
     ]
     assert (document["progress"]["current"], document["progress"]["note"]) == (3, "pages")
+
+
+def test_c12_show_tells_what_a_job_has_cost(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def spend(store: Store) -> JobId:
+        claim = await start(store)
+        await store.spend(claim, "openai", 0.25)
+        await store.spend(claim, "openai", 0.5)
+        return claim.job_id
+
+    job_id = arrange(spend)
+    assert "cost      0.75 of openai" in cli("jobs", "show", job_id).out
+    assert cli("jobs", "show", job_id, "--json").json["costs"] == [
+        {"budget": "openai", "spent": 0.75, "estimated": None}
+    ]
 
 
 def test_of_very_many_steps_the_last_are_shown(cli: Cli, arrange: Arrange[Any]) -> None:
@@ -75,3 +95,33 @@ def test_e4_a_job_that_is_done_with_warnings_says_so_everywhere(
     assert cli("jobs", "list", "--json").json["jobs"][0]["warnings"] == ["step shots gave up: OSError"]
     assert "SUCCEEDED  done with warnings" in cli("jobs", "show", job_id).out
     assert "Warning: step shots gave up" in cli("jobs", "why", job_id).out
+
+
+def test_b14_a_wide_list_tells_what_each_job_waits_for(arrange: Arrange[Any], engine_url: str) -> None:
+    async def park(store: Store) -> None:
+        await apply(store, parked_for(await start(store), "paid:42"))
+        asking = await start(store)
+        await apply(store, parked_for(asking, approval_event(asking.job_id, "refund")))
+        note = "issued, poll 3: no answer yet"
+        await apply(store, parked(await start(store), Reason.STILL_PENDING, HOUR, None, note))
+        await apply(store, paused(await start(store), Reason.RATE_LIMITED, HOUR, "mail: 6 of 6 starts"))
+
+    arrange(park)
+    page = run_cli("jobs", "list", "--url", engine_url, env={"COLUMNS": "200"}).out
+    assert "waiting for an event: paid:42" in page
+    assert "waiting for an answer: refund" in page
+    assert "still pending: issued, poll 3: no answer yet" in page
+    assert "rate limited: mail: 6 of 6 starts" in page
+
+
+def test_b14_the_page_of_a_job_is_headed_by_what_it_waits_for(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def park(store: Store) -> JobId:
+        claim = await start(store)
+        await apply(store, parked_for(claim, "paid:42"))
+        return claim.job_id
+
+    assert "WAITING  waiting for an event: paid:42" in cli("jobs", "show", arrange(park)).out
+
+
+def parked_for(claim: Claim, event: str) -> Transition:
+    return parked(claim, Reason.AWAITING_EVENT, None, Awaits(event=event), None)

@@ -71,7 +71,10 @@ class NewFamily(Struct, frozen=True, kw_only=True):
 
 
 class Child(Struct, frozen=True, kw_only=True):
-    """One child as its parent sees it. `fate` is its final state; None: it is not final."""
+    """One child as its parent sees it. `fate` is its final state; None: it is not final.
+
+    `error` is what was said when it failed last, which stays when it was given a new life since.
+    """
 
     number: int
     job_id: JobId
@@ -79,6 +82,7 @@ class Child(Struct, frozen=True, kw_only=True):
     fate: JobState | None
     result: str | None = None
     error: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class FamilyView(Struct, frozen=True, kw_only=True):
@@ -100,10 +104,14 @@ class FamilyView(Struct, frozen=True, kw_only=True):
 
 
 class Awaits(Struct, frozen=True, gc=False):
-    """What a parked job waits for besides the time: an event, or the children of one key."""
+    """One thing that a parked job waits for besides the time: an event, or the children of one key."""
 
     event: str | None = None
     family: str | None = None
+
+    def __str__(self) -> str:
+        """As it is stored, and shown."""
+        return f"family:{self.family}" if self.event is None else f"event:{self.event}"
 
 
 class Emission(Struct, frozen=True):

@@ -163,3 +163,4 @@ class JobView(Struct, frozen=True, kw_only=True):
     parent: JobId | None = None
     awaits: str | None = None  # of a waiting one: event:NAME or family:KEY
     fair_key: str | None = None
+    also_awaits: tuple[str, ...] = ()  # what it waits for at the same time

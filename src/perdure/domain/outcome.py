@@ -10,6 +10,8 @@ from datetime import timedelta
 
 from msgspec import Struct
 
+from perdure.domain.flow import Awaits
+
 
 class Failure(Struct, frozen=True):
     """An error as it is kept: its type, what it said, and where it happened."""
@@ -68,7 +70,8 @@ class Snoozed(Struct, frozen=True):
 class Parked(Struct, frozen=True):
     """The handler waits for something and needs no worker meanwhile: the time, an event, or its children.
 
-    `reason` is the word of `Reason` for it; `after` None: there is no time at which it comes back by itself.
+    `reason` is the word of `Reason` for it; `after` None: there is no time at which it comes back by itself. What it
+    waits for at the same time is in `also`: whichever comes first wakes it.
     """
 
     reason: str
@@ -76,6 +79,13 @@ class Parked(Struct, frozen=True):
     event: str | None = None
     family: str | None = None
     note: str | None = None
+    also: tuple[Awaits, ...] = ()
+
+    @property
+    def awaits(self) -> tuple[Awaits, ...]:
+        """All that it waits for besides the time."""
+        own = (Awaits(self.event, self.family),) if self.event or self.family else ()
+        return own + self.also
 
 
 class Gated(Struct, frozen=True):

@@ -35,7 +35,15 @@ class Transition(Struct, frozen=True, gc=False):
     warnings: tuple[str, ...] = ()
     note: str | None = None
     awaits: Awaits | None = None  # what a waiting job waits for besides the time
+    also: tuple[Awaits, ...] = ()  # and at the same time
     is_parent: bool = False  # the attempt has spawned children
+
+    @property
+    def all_awaits(self) -> tuple[Awaits, ...]:
+        """Everything of which the first to come wakes the job, if it waits."""
+        if self.awaits is None or self.to is not JobState.WAITING:
+            return ()
+        return (self.awaits, *self.also)
 
 
 def succeeded(claim: Claim, result: str | None, warnings: tuple[str, ...]) -> Transition:
@@ -89,16 +97,23 @@ def paused(claim: Claim, reason: Reason, wait: timedelta | None, note: str | Non
     return Transition(claim, JobState.PAUSED, reason, claim.failures, claim.crashes, wait=wait, note=note)
 
 
-def parked(claim: Claim, reason: Reason, wait: timedelta | None, awaits: Awaits | None, note: str | None) -> Transition:
-    """The job waits, at no cost: until `wait` is over or what it `awaits` is there, which may be at once."""
+def parked(
+    claim: Claim,
+    reason: Reason,
+    wait: timedelta | None,
+    awaits: Awaits | None,
+    note: str | None,
+    also: tuple[Awaits, ...] = (),
+) -> Transition:
+    """The job waits, at no cost: until `wait` is over or one of the things it awaits is there, which may be at once."""
     return Transition(
-        claim, JobState.WAITING, reason, claim.failures, claim.crashes, wait=wait, note=note, awaits=awaits
+        claim, JobState.WAITING, reason, claim.failures, claim.crashes, wait=wait, note=note, awaits=awaits, also=also
     )
 
 
 def arrived(move: Transition, reason: Reason) -> Transition:
     """The same move of a job that is ready at once, because what it would wait for is there already."""
-    return replace(move, to=JobState.READY, reason=reason, wait=None, awaits=None)
+    return replace(move, to=JobState.READY, reason=reason, wait=None, awaits=None, also=())
 
 
 def released(claim: Claim) -> Transition:

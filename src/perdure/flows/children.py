@@ -6,7 +6,8 @@ gather gives the results. What was seen then is kept, so that a later attempt se
 
 Children that failed make the gather raise ChildrenFailed, which is a failure of the parent like any other. When the
 parent is tried again, finished children are not run again: the gather looks at them as they stand by then. So whoever
-wants another outcome requeues the children that are dead, and then the parent.
+wants another outcome requeues the children that are dead, and then the parent if it is dead, too. A child that failed
+and is given a new life is waited for like any other, and how that life ends counts; a success counts for good.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from perdure.errors import ArgumentError, ChildrenFailed, ChildrenTimeout, Faile
 from perdure.events import FamilySettled
 from perdure.flows.family import ChildResult, Failures, Family, Order
 from perdure.flows.journal import Journal
-from perdure.flows.revival import LOOK_EVERY, as_they_stand
 from perdure.flows.spawning import FamilyStep
 from perdure.kinds.encoding import encode
 
@@ -77,11 +77,10 @@ async def settled(step: FamilyStep) -> list[Child]:
     if is_waiting:
         await step.stay()
     if done:
-        return await _as_kept(step, children)
-    if _is_short(step.order, children):
-        counted, children = children, await as_they_stand(step.journal, children)
-        if _is_short(step.order, children) and _is_any_revived(counted, children):
-            await step.look_again(LOOK_EVERY)
+        return _as_kept(step, children)
+    view = _counted(view, children)
+    if not (view.is_settled or step.is_late):  # one of them was given a new life just now
+        await step.stay()
     await step.journal.tell(_settlement(step, view, children))
     if _is_short(step.order, children):
         raise _failure(step, view, children)
@@ -96,8 +95,11 @@ def _is_short(order: Order, children: list[Child]) -> bool:
     return sum(child.fate is JobState.SUCCEEDED for child in children) < (order.quorum or len(children))
 
 
-def _is_any_revived(counted: list[Child], now: list[Child]) -> bool:
-    return any(new.fate is None and old.fate is not None for old, new in zip(counted, now, strict=True))
+def _counted(view: FamilyView, children: list[Child]) -> FamilyView:
+    """The family as these children make it."""
+    fates = [child.fate for child in children]
+    succeeded, unfinished = fates.count(JobState.SUCCEEDED), fates.count(None)
+    return replace(view, succeeded=succeeded, failed=len(fates) - succeeded - unfinished)
 
 
 def _failure(step: FamilyStep, view: FamilyView, children: list[Child]) -> ChildrenFailed:
@@ -134,21 +136,19 @@ def _kept(children: list[Child]) -> str | None:
     return None if letters == "s" * len(children) else encode(letters)
 
 
-async def _as_kept(step: FamilyStep, children: list[Child]) -> list[Child]:
+def _as_kept(step: FamilyStep, children: list[Child]) -> list[Child]:
     """The children as they were seen first, whatever has become of them since."""
     if step.record.result is None:
         fates: list[JobState | None] = [JobState.SUCCEEDED] * len(children)
     else:
         fates = [_FATES[letter] for letter in msgspec.json.decode(step.record.result, type=str)]
-    counted = [child.fate for child in children]
-    if any(fate is JobState.SUCCEEDED and fate is not own for own, fate in zip(counted, fates, strict=True)):
-        children = await as_they_stand(step.journal, children)  # one that had a second life keeps its result there
     return [replace(child, fate=fate) for child, fate in zip(children, fates, strict=True)]
 
 
 def _collected(child: Child, order: Order) -> ChildResult[Any]:
     if child.fate is JobState.SUCCEEDED:
-        return ChildResult(ok=True, job_id=child.job_id, state=child.fate, value=order.read(child))
+        value = order.read(child)
+        return ChildResult(ok=True, job_id=child.job_id, state=child.fate, value=value, warnings=child.warnings)
     return ChildResult(ok=False, job_id=child.job_id, state=child.fate, error=child.error)
 
 

@@ -34,13 +34,17 @@ class Family(Struct, Generic[R_co], frozen=True):
 
 
 class ChildResult(Struct, Generic[R_co], frozen=True, kw_only=True):
-    """What became of one child. `state` None: it was not final when its parent looked."""
+    """What became of one child. `state` None: it was not final when its parent looked.
+
+    One that is done with warnings is `ok`, and has them in `warnings`.
+    """
 
     ok: bool
     job_id: JobId
     state: JobState | None = None
     value: R_co | None = None
     error: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Order(Struct, frozen=True, kw_only=True):

@@ -15,8 +15,11 @@ from msgspec.structs import replace
 
 from perdure.domain.outcome import Parked
 
+MOST_AWAITED: Final = 100
+"""A job that waits for so many things at once is woken by the first of them that comes."""
+
 LOOK_ROUND: Final = timedelta(seconds=30)
-"""A job that waits for several things at once is woken by the first of them, and looks for the others this often."""
+"""One that waits for more looks for the others this often."""
 
 
 class Park(BaseException):
@@ -28,15 +31,16 @@ class Park(BaseException):
 
 
 def merged(wishes: Iterable[Parked]) -> Parked:
-    """One park for all of these: until the first of their times, or until what the first of them waits for is there."""
+    """One park for all of these: until the first of their times, or until one of the things they wait for is there."""
     first, *others = wishes
     if not others:
         return first
-    awaiting = [wish for wish in (first, *others) if wish.event or wish.family]
     times = [wish.after for wish in (first, *others) if wish.after is not None]
-    if len(awaiting) > 1:
+    awaited = tuple(dict.fromkeys(thing for wish in (first, *others) for thing in wish.awaits))
+    if len(awaited) > MOST_AWAITED:
         times.append(LOOK_ROUND)
-    return replace(awaiting[0] if awaiting else first, after=min(times, default=None))
+    shown = next((wish for wish in (first, *others) if wish.awaits), first)
+    return replace(shown, after=min(times, default=None), also=awaited[1:MOST_AWAITED])
 
 
 def parked_in(error: BaseException) -> Parked | None:

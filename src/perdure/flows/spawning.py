@@ -9,7 +9,6 @@ such decision is told as an event.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import Final, NoReturn
 
@@ -60,6 +59,9 @@ class FamilyStep:
             await self.journal.save(self.record)
             if self._given is None:
                 return None
+        elif found.state is StepState.BEGUN and found.due_at and found.begun_at < self.journal.claim.since:
+            self.record = replace(found, due_at=self._new_record().due_at, begun_at=self.journal.now)
+            await self.journal.save(self.record)  # a new life of the parent has its time anew
         family = self.family
         view = await self.journal.ask("read family", lambda store: store.family(self._parent, family))
         if view is None:
@@ -97,10 +99,6 @@ class FamilyStep:
         due_at = self.record.due_at
         after = None if due_at is None else due_at - self.journal.now
         await self.journal.park(Parked(Reason.AWAITING_CHILDREN.value, after, family=self.family))
-
-    async def look_again(self, after: timedelta) -> NoReturn:
-        """Leave the handler for so long: nobody will wake it."""
-        await self.journal.park(Parked(Reason.AWAITING_CHILDREN.value, after))
 
     @property
     def is_late(self) -> bool:

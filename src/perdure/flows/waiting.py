@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from perdure.domain.approval import approval_asked
 from perdure.domain.duration import format_duration
 from perdure.domain.flow import StepKind, StepRecord, StepState
 from perdure.domain.outcome import Parked
@@ -48,7 +49,8 @@ async def wait_for(journal: Journal, key: str, event: str, within: timedelta | N
             record = await _awaited(journal, key, event, within, record)
         if record.state is StepState.BEGUN:
             waited = record.begun_at if record.due_at is None else record.due_at
-            raise EventTimeout(event, format_duration(waited - record.begun_at))
+            question = approval_asked(journal.claim.job_id, event)
+            raise EventTimeout(event, format_duration(waited - record.begun_at), question)
         return read(key, record.result, wanted)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,17 +18,15 @@ from perdure.storage.records import JobFilter, Page
 
 _PAGE: Final = 500
 _WAITING: Final = frozenset({JobState.WAITING})
-_SOON: Final = timedelta(minutes=1)
 
 
 async def who_asks(store: Store, which: JobFilter) -> list[Asking]:
     """What the jobs that match ask, the newest job first. Looks through all that wait, page by page."""
     aim, found = replace(which, states=_WAITING), list[Asking]()
-    now = await store.now()
     before: JobId | None = None
     while True:
         batch = await store.jobs(aim, Page(_PAGE, before))
-        steps = await waits_of(store, [job.id for job in batch if _waits_for_more(job, now)])
+        steps = await waits_of(store, [job.id for job in batch if job.also_awaits])
         for job in batch:
             found += await _questions(store, job, steps.get(job.id, []))
         if len(batch) < _PAGE:
@@ -59,11 +56,6 @@ async def waits_of(store: Store, ids: Sequence[JobId]) -> dict[JobId, list[StepR
     """What these jobs wait for, from events to children, in the order in which they began to."""
     kept = await store.steps(ids) if ids else {}
     return {job_id: [step for step in steps if _is_wait(step)] for job_id, steps in kept.items()}
-
-
-def _waits_for_more(job: JobView, now: datetime) -> bool:
-    """Whether it may wait for several things: then it looks for the others every half a minute."""
-    return job.awaits is not None and job.due_at is not None and job.due_at < now + _SOON
 
 
 def _is_wait(step: StepRecord) -> bool:

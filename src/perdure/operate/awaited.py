@@ -1,7 +1,6 @@
 """What a waiting job waits for besides the time: events, answers, children; and several of them at once.
 
-A job that waits for several things is parked for one of them, and looks for the others every half a minute. Its steps
-know them all, and until when each is waited for.
+A job that waits for several things is woken by the first that comes. Its steps know until when each is waited for.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
 _EVENT: Final = "event:"
+_FAMILY: Final = "family:"
 _CHILDREN_NAMED: Final = 5
 _CHILDREN_SEEN: Final = 500
 _FAILED: Final = (JobState.DEAD, JobState.CANCELLED)
@@ -47,7 +47,7 @@ async def awaits_event(store: Store, job: JobView) -> Why:
 
 async def awaits_children(store: Store, job: JobView) -> Why:
     """A job that waits for the children of one key."""
-    key = (job.awaits or "").removeprefix("family:")
+    key = (job.awaits or "").removeprefix(_FAMILY)
     family = await store.family(job.id, key)
     if family is None:
         return Why(job=job, answer="It waits for children that are gone.", until=job.due_at)
@@ -73,6 +73,8 @@ async def _waits(store: Store, job: JobView, is_own: Callable[[StepRecord], bool
     steps = (await waits_of(store, [job.id])).get(job.id, [])
     own = [step for step in steps if is_own(step)]
     others = [_also(step) for step in steps if step not in own and step.kind is StepKind.EVENT]
+    families = [thing.removeprefix(_FAMILY) for thing in job.also_awaits if thing.startswith(_FAMILY)]
+    others += [f"It also waits for its children {key!r}." for key in families]
     return (own[0].due_at if own else job.due_at), others
 
 

@@ -74,7 +74,7 @@ class Desk:
         return await self._store.now()
 
     async def job(self, job_id: str, *, lines: int = LINES_KEPT) -> JobDetail:
-        """One job with its attempts, families, steps, progress and newest log lines; raises NotFoundError."""
+        """One job with its attempts, families, steps, progress, newest log lines and costs; raises NotFoundError."""
         if not 0 <= lines <= MOST_LINES:
             raise ArgumentError("lines", f"must be from 0 to {MOST_LINES:,}, got {lines}")
         known = as_job_id(job_id)
@@ -85,7 +85,8 @@ class Desk:
         steps = (await self._store.steps([known])).get(known, [])
         progress = await self._store.progress(known)
         logged = await self._store.lines(known, lines) if lines else ()
-        return JobDetail(job, tuple(attempts), tuple(families), tuple(steps), progress, tuple(logged))
+        costs = await self._store.costs(known)
+        return JobDetail(job, tuple(attempts), tuple(families), tuple(steps), progress, tuple(logged), tuple(costs))
 
     async def why(self, job_id: str) -> Why:
         """Why a job is not running, and what to do about it; raises NotFoundError."""
@@ -125,6 +126,10 @@ class Desk:
 
         Raises NotFoundError, and ConflictError if the job has ended or was answered already.
         """
+        if not isinstance(approved, bool):  # kept for good, it would be the end of the job
+            raise ArgumentError("approved", f"must be True or False, got {approved!r}")
+        if note is not None and not isinstance(note, str):
+            raise ArgumentError("note", f"must be text or None, got {note!r}")
         known = as_job_id(job_id)
         job = await self._store.job(known)
         if job is None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from perdure.domain.flow import FamilyView, Progress, StepRecord
+from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.line import LogLine
@@ -20,7 +21,7 @@ class JobDetail(Struct, frozen=True):
 
     `families` are the children that it has spawned, as far as they are; `steps` what it has done or waits for, in the
     order in which that was begun; `progress` how far it was when it last said so; `lines` what it has
-    logged, the newest lines of it, oldest first.
+    logged, the newest lines of it, oldest first; `costs` what it has spent from each budget in the last month.
     """
 
     job: JobView
@@ -29,6 +30,7 @@ class JobDetail(Struct, frozen=True):
     steps: tuple[StepRecord, ...] = ()
     progress: Progress | None = None
     lines: tuple[LogLine, ...] = ()
+    costs: tuple[Cost, ...] = ()
 
 
 class Why(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,6 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.duration import format_duration
-from perdure.domain.flow import Awaits
 from perdure.domain.job import Claim
 from perdure.domain.outcome import (
     BadArguments,
@@ -96,9 +95,9 @@ def decide(  # noqa: C901, PLR0911, PLR0912 - one case for each outcome, and no 
         case Snoozed():
             return waiting(claim, Reason.SNOOZED, max(outcome.after, _NOTHING))
         case Parked():
-            awaits = Awaits(outcome.event, outcome.family) if outcome.event or outcome.family else None
+            first, others = (outcome.awaits[0], outcome.awaits[1:]) if outcome.awaits else (None, ())
             wait = None if outcome.after is None else max(outcome.after, _NOTHING)
-            return parked(claim, Reason(outcome.reason), wait, awaits, outcome.note)
+            return parked(claim, Reason(outcome.reason), wait, first, outcome.note, others)
         case Gated():
             return paused(claim, Reason(outcome.reason), outcome.after, outcome.note)
         case Released():

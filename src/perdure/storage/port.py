@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
 from perdure.domain.transition import Transition
@@ -80,10 +81,11 @@ class ClaimStore(Protocol):
         at again by `promote`. A job that somebody wants called off and that would come back is CANCELLED instead, with
         the reason that was given for it.
 
-        A WAITING transition that awaits an event or a family makes the job READY at once if that is there already
-        (EVENT_CAME, CHILDREN_SETTLED); whoever brings it later wakes the job. A child's end is counted in its family,
-        once, and wakes the parent that waits for it if the family is settled by it. A parent's end cancels children
-        that are not final, down to their own, where the family says so: "parent job completed" (or died, cancelled).
+        A WAITING transition that awaits events or families makes the job READY at once if one of them is there already
+        (EVENT_CAME, CHILDREN_SETTLED); whoever brings one later wakes the job, once. A child's end is counted in its
+        family, once, and wakes the parent that waits for it if the family is settled by it. A parent's end cancels
+        children that are not final, down to their own, where the family says so: "parent job completed" (or died,
+        cancelled).
         """
 
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
@@ -207,6 +209,9 @@ class InsightStore(Protocol):
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """The attempts of a job that did not succeed, oldest first, over all its lives."""
 
+    async def costs(self, job_id: JobId) -> list[Cost]:
+        """What a job has spent from each budget, as long as that counts for one."""
+
     async def key_holder(self, key: str) -> JobId | None:
         """The job that holds a unique key now; None: it is free."""
 
@@ -220,7 +225,9 @@ class CommandStore(Protocol):
     async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Give finished jobs that match a new life, in one step: counts 0, no error, ready now (A7).
 
-        A job whose unique key another one holds is left alone, as are jobs that are not final.
+        A job whose unique key another one holds is left alone, as are jobs that are not final. A child that its family
+        counts as failed is not counted any more: the family is settled when its new life has ended. One that it counts
+        as succeeded stays so.
         """
 
     async def cancel(self, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
@@ -230,10 +237,16 @@ class CommandStore(Protocol):
         """
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """Make parked jobs that match ready at once."""
+        """Make parked jobs that match ready at once: what they wait for by the clock is over.
+
+        Such are sleeps, polls and the waits between tries of a step; limits of waits for events and children stay.
+        """
 
     async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
-        """Give parked jobs that match, and that would come back by themselves, another time to do so."""
+        """Give parked jobs that match, and that would come back by themselves, another time to do so.
+
+        What they wait for by the clock, as with `run_now`, is waited for until then at most.
+        """
 
     async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
         """Ask living workers to claim nothing more, or to claim again; those that are alive come back."""

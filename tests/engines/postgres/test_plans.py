@@ -20,7 +20,9 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.store import PostgresStore
 from perdure.storage.records import JobFilter
 
-KEPT_OF_A_JOB = {"attempt_pkey", "step_pkey", "progress_pkey", "line_pkey", "family_pkey", "child_pkey"}
+KEPT_OF_A_JOB = {
+    *("attempt_pkey", "step_pkey", "progress_pkey", "line_pkey", "family_pkey", "child_pkey", "waiter_job_id_idx"),
+}
 LINE = {"ready_pkey", "ready_queue_priority_fair_key_seq_idx"}  # where those with a fair key stand
 HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "insert_one"): {"job_pkey"},
@@ -39,6 +41,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("acknowledgements", "acknowledge_plain"): {"lease_pkey", "worker_pkey"},
     ("acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
     ("acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey", "job_pkey", *LINE},
+    ("acknowledgements", "wait_for_more"): {"parked_pkey", "waiter_pkey"},
     ("acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
     ("workers", "beat"): {"worker_pkey"},
     ("workers", "cancel_requests"): {"lease_worker_id_idx", "revoked_pkey"},
@@ -50,6 +53,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("upkeep", "forget_holds"): {"unique_hold_expires_at_idx", "unique_hold_pkey"},
     ("upkeep", "forget_fires"): {"fire_nominal_at_idx"},
     ("insight", "attempts"): {"attempt_pkey"},
+    ("insight", "costs"): {"spend_job_id_name_idx"},
     ("insight", "counts"): {"ready_pkey", "parked_state_queue_idx", "finished_state_queue_finished_at_idx"},
     ("commands", "requeue"): {"finished_pkey", "job_pkey", "unique_hold_pkey", *LINE},
     ("commands", "cancel"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "job_pkey", "unique_hold_pkey"},
@@ -101,6 +105,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("gates", "begin"): {"gate_begun_pkey"},
     ("gates", "stale_starts"): {"gate_begun_pkey"},
     ("gates", "stale_line"): {"gate_wait_pkey", "job_pkey", "finished_pkey"},
+    ("gates", "stale_places"): {"gate_place_pkey", "job_pkey", "finished_pkey"},
     ("breakers", "breakers_named"): {"breaker_pkey"},
     ("breakers", "keep"): {"breaker_pkey"},
     ("waking", "held"): {"parked_reason_job_id_idx"},
@@ -113,7 +118,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("lines", "lines"): {"line_pkey"},
     ("events", "known"): {"event_pkey"},
     ("events", "emit"): {"event_pkey"},
-    ("events", "sleepers"): {"parked_awaits_idx"},
+    ("events", "sleepers"): {"parked_awaits_idx", "waiter_pkey"},
     ("families", "hold"): {"lease_pkey"},
     ("families", "make"): {"job_pkey"},
     ("families", "family"): {"family_pkey"},
@@ -132,6 +137,8 @@ HOT: dict[tuple[str, str], set[str]] = {
         "unique_hold_pkey",
     },
     ("settling", "settle"): {"child_job_id_idx", "finished_pkey", "attempt_pkey", "family_pkey"},
+    ("settling", "lock_revived"): {"child_job_id_idx", "family_pkey"},
+    ("settling", "revive"): {"child_job_id_idx", "family_pkey"},
     ("settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
 }
 SMALL = {"worker", "lease", "ready_seq"}  # a fleet's workers, what they hold when they are counted, and one number

@@ -31,7 +31,7 @@ HOT: Final = {
     "calling_off.sql": (
         "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
     ),
-    "kinship.sql": "settle_children count_ends waiting_parents active_children",
+    "kinship.sql": "settle_children revive_children count_ends waiting_parents active_children",
     "families.sql": ("is_held family families several children add_family add_children note_parent note_is_parent"),
     "steps.sql": "steps save lost",
     "events.sql": "add_event event known waiting add_waiters drop_waiters",
@@ -41,14 +41,14 @@ HOT: Final = {
         "lost gates keep_gates begin near_places last_places own_places holds breakers_named "
         "leave_places reserve hold drop_holds lives keys_with_line holders stand_in_line leave_line "
         "first_in_line next_in_line estimate is_held settle_estimate add_spend spent keep_breakers forget_places "
-        "forget_gates stale_holds stale_line"
+        "forget_gates stale_holds stale_line stale_places"
     ),
     "loans.sql": "lend take_off leave forget_empty cut_slots recall",
     "spends.sql": "totals estimates oldest",
     "schedules.sql": "change note_declared pause resume forget forget_fires fires",
     "firing.sql": "advance known recorded unfinished note_jobs record",
     "leaders.sql": "leader lead step_down",
-    "insight.sql": "attempts",
+    "insight.sql": "attempts costs",
     "signals.sql": "anything",
 }
 HOT_STATEMENTS: Final = [(file, name) for file, names in HOT.items() for name in names.split()]

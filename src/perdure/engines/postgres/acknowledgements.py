@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec import json
 from msgspec.structs import replace
@@ -26,9 +26,11 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.events import PostgresEvents
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.settling import PostgresSettling, awaits_event, awaits_family
+from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Asks, Params
 from perdure.storage.records import Acknowledged
+
+_MOST_EVENTS: Final = 1_000
 
 
 class PostgresAcknowledgements:
@@ -48,7 +50,10 @@ class PostgresAcknowledgements:
         if not transitions:
             return Acknowledged(0)
         if _concern_flows(transitions):
-            return await self._pool.transaction(partial(self._write_flows, transitions))
+            parts = [
+                await self._pool.transaction(partial(self._write_flows, part)) for part in _with_few_events(transitions)
+            ]
+            return _joined(parts)
         if _are_simply_done(transitions):
             return await self._pool.run(partial(self._write_done, transitions))
         rounds = _without_repeats(transitions)
@@ -66,12 +71,11 @@ class PostgresAcknowledgements:
 
     async def _write_flows(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         """Lock what others may touch at the same moment, write the moves, and do what follows from them."""
-        events = {move.awaits.event for move in moves if move.awaits and move.awaits.event is not None}
+        things = [(move.claim.job_id, thing) for move in moves for thing in move.all_awaits]
+        events = {thing.event for _, thing in things if thing.event is not None}
         came = await self._events.came(wire, events)
         related = [move for move in moves if _is_related(move)]
-        families = {
-            (move.claim.job_id, move.awaits.family) for move in moves if move.awaits and move.awaits.family is not None
-        }
+        families = {(job_id, thing.family) for job_id, thing in things if thing.family is not None}
         settled = await self._settling.lock(wire, [(move.claim.job_id, move.to in FINAL) for move in related], families)
         moves = [_at_once(move, came, settled) for move in moves]
         if _are_simply_done(moves):
@@ -79,9 +83,21 @@ class PostgresAcknowledgements:
         else:
             answer = await self._write_rounds(_without_repeats(moves), wire)
         stale = {(claim.job_id, claim.token) for claim in answer.stale}
+        if any(move.also for move in moves):
+            await self._wait_for_more(
+                [move for move in moves if (move.claim.job_id, move.claim.token) not in stale], wire
+            )
         held = [move.claim for move in related if (move.claim.job_id, move.claim.token) not in stale]
         await self._settling.settle(wire, [claim.job_id for claim in held])
         return answer
+
+    async def _wait_for_more(self, moves: Sequence[Transition], wire: Asks) -> None:
+        waits = [move for move in moves if move.also and move.to is JobState.WAITING]
+        params: Params = {
+            "ids": text_array([move.claim.job_id for move in waits]),
+            "also": text_array([_texts([str(thing) for thing in move.also]) for move in waits]),
+        }
+        await wire.fetch(self._statements["wait_for_more"], params)
 
     async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         moves = _in_order(moves)
@@ -89,7 +105,7 @@ class PostgresAcknowledgements:
             "ids": text_array([move.claim.job_id for move in moves]),
             "tokens": number_array([move.claim.token for move in moves]),
             "results": storable_array([move.result for move in moves]),
-            "warnings": storable_array([_warnings(move) for move in moves]),
+            "warnings": storable_array([_texts(move.warnings) for move in moves]),
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
@@ -98,10 +114,7 @@ class PostgresAcknowledgements:
         return _read(moves, await wire.fetch(statement, params))
 
     async def _write_rounds(self, rounds: Sequence[Sequence[Transition]], wire: Asks) -> Acknowledged:
-        answers = [await self._write(moves, wire) for moves in rounds]
-        return Acknowledged(
-            sum(answer.applied for answer in answers), tuple(claim for answer in answers for claim in answer.stale)
-        )
+        return _joined([await self._write(moves, wire) for moves in rounds])
 
     async def _write(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         moves = _in_order(moves)
@@ -120,13 +133,13 @@ class PostgresAcknowledgements:
             "messages": storable_array([failure.message if failure else None for failure in failures]),
             "tracebacks": storable_array([failure.traceback if failure else None for failure in failures]),
             "results": storable_array([move.result for move in moves]),
-            "warnings": storable_array([_warnings(move) for move in moves]),
+            "warnings": storable_array([_texts(move.warnings) for move in moves]),
             "notes": storable_array([move.note for move in moves]),
             "keys": text_array([key for key, _, _ in keys]),
             "key_uses": text_array([use for _, use, _ in keys]),
             "cancel_key_uses": text_array([_use_when_cancelled(move) for move in moves]),
             "kept_fors": text_array([kept_for for _, _, kept_for in keys]),
-            "awaits": storable_array([_awaits(move) for move in moves]),
+            "awaits": storable_array([None if move.awaits is None else str(move.awaits) for move in moves]),
             "knows_again": text_array([_flag(move.claim.unknown_since is not None) for move in moves]),
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
@@ -186,24 +199,37 @@ def _concern_flows(moves: Sequence[Transition]) -> bool:
     )
 
 
+def _with_few_events(moves: Sequence[Transition]) -> list[Sequence[Transition]]:
+    """Split a batch that waits for very many events: each is locked, and a server has room for some thousands."""
+    if sum(len(move.all_awaits) for move in moves) <= _MOST_EVENTS:
+        return [moves]
+    parts: list[Sequence[Transition]] = []
+    part: list[Transition] = []
+    events = 0
+    for move in moves:
+        if part and events + len(move.all_awaits) > _MOST_EVENTS:
+            parts.append(part)
+            part, events = [], 0
+        part.append(move)
+        events += len(move.all_awaits)
+    return [*parts, part]
+
+
+def _joined(answers: Sequence[Acknowledged]) -> Acknowledged:
+    if len(answers) == 1:
+        return answers[0]
+    applied = sum(answer.applied for answer in answers)
+    return Acknowledged(applied, tuple(claim for answer in answers for claim in answer.stale))
+
+
 def _at_once(move: Transition, came: Collection[str], settled: Collection[tuple[str, str]]) -> Transition:
     """The same move, of a job that is ready if what it would wait for is there already."""
-    awaits = move.awaits
-    if awaits is None or move.to is not JobState.WAITING:
-        return move
-    if awaits.event in came:
+    awaited = move.all_awaits
+    if any(thing.event in came for thing in awaited):
         return replace(move, to=JobState.READY, reason=Reason.EVENT_CAME, wait=None, note=None)
-    if awaits.family is not None and (move.claim.job_id, awaits.family) in settled:
+    if any((move.claim.job_id, thing.family) in settled for thing in awaited):
         return replace(move, to=JobState.READY, reason=Reason.CHILDREN_SETTLED, wait=None, note=None)
     return move
-
-
-def _awaits(move: Transition) -> str | None:
-    if move.awaits is None:
-        return None
-    if move.awaits.event is not None:
-        return awaits_event(move.awaits.event)
-    return None if move.awaits.family is None else awaits_family(move.awaits.family)
 
 
 def _without_repeats(moves: Sequence[Transition]) -> list[list[Transition]]:
@@ -231,5 +257,5 @@ def _read(moves: Sequence[Transition], rows: Sequence[tuple[Any, ...]]) -> Ackno
     return Acknowledged(applied, tuple(move.claim for move in moves if move.claim.job_id not in held))
 
 
-def _warnings(move: Transition) -> str | None:
-    return json.encode([storable(text) for text in move.warnings]).decode() if move.warnings else None
+def _texts(texts: Sequence[str]) -> str | None:
+    return json.encode([storable(text) for text in texts]).decode() if texts else None

@@ -106,6 +106,7 @@ class PostgresCommands:
         ends = name in {"cancel", "delete"}
         if ends:
             await self._settling.lock(wire, [(job_id, True) for job_id in ids])
+        revives = name == "requeue" and await self._settling.lock_revived(wire, ids)
         moved: list[JobId] = []
         for _ in range(_TRIES if ends else 1):
             rows = await wire.fetch(self._statements[name], {**params, "ids": text_array(ids)})
@@ -113,7 +114,9 @@ class PostgresCommands:
             ids = sorted(set(ids).difference(moved))
             if not ids:
                 break
-        if name == "cancel":
+        if revives and moved:
+            await self._settling.revive(wire, moved)
+        elif name == "cancel":
             await self._settling.settle(wire, moved)
         elif name == "delete" and moved:
             await self._settling.bereave(wire, moved)

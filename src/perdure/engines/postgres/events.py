@@ -11,13 +11,13 @@ from functools import partial
 from hashlib import blake2b
 
 from perdure.clock import Clock
-from perdure.domain.flow import Emission
+from perdure.domain.flow import Awaits, Emission
 from perdure.domain.states import Reason
 from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import storable_text
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.settling import PostgresSettling, awaits_event
+from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Asks, Params, Wire
 
 
@@ -54,7 +54,7 @@ class PostgresEvents:
             "name": storable_text("event", event),
             "payload": None if payload is None else storable_text("payload", payload),
             "actor": actor,
-            "awaits": awaits_event(event),
+            "awaits": str(Awaits(event=event)),
             "now": self._clock.now() if self._clock else None,
         }
         await wire.fetch(self._statements["lock_events"], {"locks": number_array([self._lock_of(event)])})
@@ -62,7 +62,7 @@ class PostgresEvents:
         sleepers = await wire.fetch(self._statements["sleepers"], params)
         woken = 0
         if sleepers:
-            pairs = [(job_id, awaits_event(event)) for (job_id,) in sleepers]
+            pairs = [(job_id, str(Awaits(event=event))) for (job_id,) in sleepers]
             woken = await self._settling.wake(wire, pairs, Reason.EVENT_CAME)
         return Emission(event, kept, at, is_first, woken)
 

@@ -17,7 +17,7 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import storable_text
 from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.rows import Row
+from perdure.engines.postgres.rows import Row, texts_of
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import ConflictError
 
@@ -83,7 +83,7 @@ def _family_of(row: Row) -> FamilyView:
 
 
 def _child_of(row: Row) -> Child:
-    number, job_id, kind, fate, result, error = row
+    number, job_id, kind, fate, result, error, warnings = row
     return Child(
         number=number,
         job_id=JobId(job_id),
@@ -91,4 +91,5 @@ def _child_of(row: Row) -> Child:
         fate=None if fate is None else JobState(fate),
         result=result,
         error=error,
+        warnings=texts_of(warnings),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from perdure.clock import Clock
+from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.states import JobState
@@ -52,6 +53,10 @@ class PostgresInsight:
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """The attempts of a job that did not succeed, oldest first, over all its lives."""
         return [attempt_of(row) for row in await self._pool.rows(self._statements["attempts"], {"id": job_id})]
+
+    async def costs(self, job_id: JobId) -> list[Cost]:
+        """What a job has spent from each budget."""
+        return [Cost(*row) for row in await self._pool.rows(self._statements["costs"], {"id": job_id})]
 
     async def key_holder(self, key: str) -> JobId | None:
         """The job that holds a unique key now."""

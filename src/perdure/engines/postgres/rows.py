@@ -18,7 +18,7 @@ from perdure.engines.definitions import read_definition
 
 Row = tuple[Any, ...]
 
-_WARNINGS: Final = json.Decoder(tuple[str, ...])
+_TEXTS: Final = json.Decoder(tuple[str, ...])
 _claim: Final[Callable[..., Claim]] = Claim  # its fields come from a row, in order
 
 
@@ -68,12 +68,18 @@ def worker_of(row: Row) -> WorkerView:
     )
 
 
+def texts_of(stored: str | None) -> tuple[str, ...]:
+    """A list of texts from its column."""
+    return _TEXTS.decode(stored) if stored else ()
+
+
 def view_of(row: Row) -> JobView:
     """A job as it is shown; the columns stand in the order of the struct."""
     fields = dict(zip(JobView.__struct_fields__, row, strict=True))
     fields["state"] = JobState(fields["state"])
     fields["tags"] = tuple(fields["tags"] or ())
-    fields["warnings"] = _WARNINGS.decode(fields["warnings"]) if fields["warnings"] else ()
+    fields["warnings"] = texts_of(fields["warnings"])
+    fields["also_awaits"] = tuple(fields["also_awaits"] or ())
     return JobView(**fields)
 
 

@@ -1,10 +1,10 @@
-"""What flows owe for the end of jobs: children called off, families counted, parents woken.
+"""What flows owe for the end of jobs: children called off, families counted, parents woken; and for a new life.
 
-Whoever ends a job runs this in the same transaction. Rows are locked in one order everywhere, so that nobody waits for
-another in a circle: events (see `events`), then families by their keys, then leases by job id. So the families are
-locked before anything is written: a child that ends and a parent that goes to sleep then see each other, whoever comes
-first. Only a job that is to be called off in just that moment, or a family that is made in it, can be met out of order;
-should that ever end in a deadlock, the transaction is tried again.
+Whoever ends a job, or gives it a new life, runs this in the same transaction. Rows are locked in one order everywhere,
+so that nobody waits for another in a circle: events (see `events`), then families by their keys, then leases by job id.
+So the families are locked before anything is written: a child that ends and a parent that goes to sleep then see each
+other, whoever comes first. Only a job that is to be called off in just that moment, or a family that is made in it, can
+be met out of order; should that ever end in a deadlock, the transaction is tried again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from perdure.clock import Clock
+from perdure.domain.flow import Awaits
 from perdure.domain.ids import JobId
 from perdure.domain.states import JobState, Reason
 from perdure.engines.postgres.arrays import text_array
@@ -65,6 +66,14 @@ class PostgresSettling:
             cancelled += await self._call_off(wire, ended, why)
         await self._count(wire, [*job_ids, *cancelled])
 
+    async def lock_revived(self, wire: Asks, job_ids: Sequence[JobId]) -> bool:
+        """Lock the families that wait again if these finished jobs get a new life; whether there are any."""
+        return bool(await wire.fetch(self._statements["lock_revived"], {"ids": text_array(job_ids)}))
+
+    async def revive(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
+        """Let families wait again for children that had failed, and get a new life; they must be locked."""
+        await wire.fetch(self._statements["revive"], {"ids": text_array(job_ids)})
+
     async def bereave(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
         """Do what follows from the deletion of these jobs, which stand nowhere any more."""
         cancelled = await self._call_off(wire, job_ids, _PARENT_DELETED, regardless=True)
@@ -72,7 +81,7 @@ class PostgresSettling:
         await self._count(wire, cancelled)
 
     async def wake(self, wire: Asks, sleepers: Iterable[tuple[JobId, str]], reason: Reason) -> int:
-        """Make jobs ready that still wait for just this; how many are."""
+        """Make jobs ready that still wait for this, or for this among others; how many are."""
         pairs = sorted(sleepers)
         params: Params = {
             "ids": text_array([job_id for job_id, _ in pairs]),
@@ -112,15 +121,5 @@ class PostgresSettling:
             return
         settled = await wire.fetch(self._statements["settle"], {"ids": text_array(sorted(job_ids)), "gone": gone})
         if settled:
-            sleepers = [(parent, awaits_family(key)) for parent, key in settled]
+            sleepers = [(parent, str(Awaits(family=key))) for parent, key in settled]
             await self.wake(wire, sleepers, Reason.CHILDREN_SETTLED)
-
-
-def awaits_family(key: str) -> str:
-    """What a parked job awaits, as it is stored."""
-    return f"family:{key}"
-
-
-def awaits_event(name: str) -> str:
-    """What a parked job awaits, as it is stored."""
-    return f"event:{name}"

@@ -13,6 +13,7 @@ from typing import Never
 
 from perdure.clock import Clock
 from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
+from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
 from perdure.domain.leadership import Lead, LeaderView
@@ -237,6 +238,10 @@ class PostgresStore:
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """See InsightStore."""
         return await self._insight.attempts(job_id)
+
+    async def costs(self, job_id: JobId) -> list[Cost]:
+        """See InsightStore."""
+        return await self._insight.costs(job_id)
 
     async def key_holder(self, key: str) -> JobId | None:
         """See InsightStore."""

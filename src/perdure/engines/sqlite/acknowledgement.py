@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from perdure.domain.flow import Awaits
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState, Reason
@@ -21,7 +20,7 @@ from perdure.engines.sqlite.fairness import FairTurns
 from perdure.engines.sqlite.families import FamilyPart
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.kinship import Kinship
-from perdure.engines.sqlite.rows import clean, from_document, to_document
+from perdure.engines.sqlite.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import Acknowledged
 
@@ -106,18 +105,17 @@ class AcknowledgementPart:
         self, transaction: Transaction, transitions: Sequence[Transition], waits: list[Transition]
     ) -> Sequence[Transition]:
         """A job that would wait for what is there already is ready instead."""
-        events = {move.awaits.event for move in waits if move.awaits and move.awaits.event is not None}
-        families = {
-            (move.claim.job_id, move.awaits.family) for move in waits if move.awaits and move.awaits.family is not None
-        }
+        things = [(move.claim.job_id, thing) for move in waits for thing in move.all_awaits]
+        events = {thing.event for _, thing in things if thing.event is not None}
+        families = {(job_id, thing.family) for job_id, thing in things if thing.family is not None}
         came = self._events.known(transaction, sorted(events)) if events else set()
         settled = self._families.settled(transaction, sorted(families)) if families else set()
         moves = []
         for move in transitions:
-            awaits = move.awaits if move.to is JobState.WAITING else None
-            if awaits is not None and awaits.event in came:
+            awaited = move.all_awaits
+            if any(thing.event in came for thing in awaited):
                 moves.append(arrived(move, Reason.EVENT_CAME))
-            elif awaits is not None and (move.claim.job_id, awaits.family) in settled:
+            elif any((move.claim.job_id, thing.family) in settled for thing in awaited):
                 moves.append(arrived(move, Reason.CHILDREN_SETTLED))
             else:
                 moves.append(move)
@@ -185,8 +183,7 @@ class Moves:
         if transition.result is None and not transition.warnings:
             self.succeed_plainly[claim.job_id] = claim.token
         else:
-            warnings = to_document([clean(text) for text in transition.warnings]) if transition.warnings else None
-            self.succeed.append((claim.job_id, claim.token, transition.result, warnings))
+            self.succeed.append((claim.job_id, claim.token, transition.result, warnings_text(transition)))
 
     def add(self, transition: Transition, move: Transition) -> None:
         """Note where a job goes by `move`; its counts and its failure are those of `transition`."""
@@ -206,7 +203,8 @@ class Moves:
             self.line_up.append(row)
         else:
             next_at = None if move.wait is None else after(self._now, move.wait)
-            self.park.append((*row, next_at, _awaits_text(move.awaits)))
+            also = to_document([str(thing) for thing in move.also]) if move.also else None
+            self.park.append((*row, next_at, None if move.awaits is None else str(move.awaits), also))
         if failure := transition.failure:
             self.attempts.append(
                 (
@@ -218,14 +216,6 @@ class Moves:
 
 def _has_kin(move: Transition) -> bool:
     return move.claim.parent is not None or move.claim.is_parent or move.is_parent
-
-
-def _awaits_text(awaits: Awaits | None) -> str | None:
-    if awaits is None:
-        return None
-    if awaits.event is not None:
-        return f"event:{awaits.event}"
-    return None if awaits.family is None else f"family:{awaits.family}"
 
 
 def _clean(text: str | None) -> str | None:

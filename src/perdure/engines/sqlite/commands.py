@@ -41,9 +41,12 @@ class CommandPart:
         selections = self._selector.select(which, FINAL, {"key_free_at": self._database.now()})
 
         def act(transaction: Transaction) -> list[JobId]:
-            ids = self._allowed(transaction, self._choose(transaction, selections, limit))
+            chosen = self._choose(transaction, selections, limit)
+            ids = self._allowed(transaction, chosen)
             if ids:
-                document = to_document(ids)
+                document, again = to_document(ids), set(ids)
+                if children := [job.job_id for job in chosen if job.parent is not None and job.job_id in again]:
+                    self._kinship.revive(transaction, children)
                 self._upkeep.give_turns(transaction, ids)
                 transaction.change(self._sql["ready_from_finished"], {"ids": document, "now": transaction.now})
                 transaction.change(self._sql["leave_finished"], {"ids": document})
@@ -79,13 +82,14 @@ class CommandPart:
         return ids + asked
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """Make parked jobs ready, unless another holds their unique key."""
+        """Make parked jobs ready, unless another holds their unique key; what they wait for by the clock is over."""
         selections = self._selector.select(which, PARKED, {"key_free_at": self._database.now()})
 
         def act(transaction: Transaction) -> list[JobId]:
             ids = self._allowed(transaction, self._choose(transaction, selections, limit))
             if ids:
                 self._upkeep.make_ready(transaction, ids, Reason.RUN_NOW)
+                transaction.change(self._sql["hurry_steps"], {"ids": to_document(ids), "due_at": transaction.now})
                 self._audit.about_jobs(transaction, ids, actor, "run_now")
             return ids
 
@@ -103,6 +107,7 @@ class CommandPart:
                 later = {"ids": to_document(ids), "due_at": to_micros(due_at)}
                 transaction.change(self._sql["note_run_at"], later)
                 transaction.change(self._sql["reschedule"], later)
+                transaction.change(self._sql["hurry_steps"], later)
                 self._audit.about_jobs(transaction, ids, actor, "reschedule", to=due_at.isoformat())
             return ids
 

@@ -12,7 +12,7 @@ from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
 from perdure.engines.sqlite.intake import IntakePart
 from perdure.engines.sqlite.kinship import family_of
-from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.rows import from_document, texts, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ConflictError
 
@@ -79,7 +79,15 @@ class FamilyPart:
         return True
 
 
-def _child(number: int, job_id: JobId, kind: str, fate: str | None, result: str | None, error: str | None) -> Child:
+def _child(
+    number: int,
+    job_id: JobId,
+    kind: str,
+    fate: str | None,
+    result: str | None,
+    error: str | None,
+    warnings: str | None,
+) -> Child:
     return Child(
         number=number,
         job_id=job_id,
@@ -87,4 +95,5 @@ def _child(number: int, job_id: JobId, kind: str, fate: str | None, result: str 
         fate=None if fate is None else JobState(fate),
         result=result,
         error=error,
+        warnings=texts(warnings),
     )

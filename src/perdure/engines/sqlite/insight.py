@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.states import JobState
@@ -52,6 +53,14 @@ class InsightPart:
         def look(transaction: Transaction) -> list[Attempt]:
             ((document,),) = transaction.run(self._sql["attempts"], {"job_id": job_id})
             return [attempt_of(row) for row in from_document(document)]
+
+        return await self._database.read(look)
+
+    async def costs(self, job_id: JobId) -> list[Cost]:
+        """What a job has spent from each budget."""
+
+        def look(transaction: Transaction) -> list[Cost]:
+            return [Cost(*row) for row in transaction.run(self._sql["costs"], {"job_id": job_id})]
 
         return await self._database.read(look)
 

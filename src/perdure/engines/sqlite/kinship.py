@@ -1,13 +1,14 @@
 """What the end of a job means for its parent and for its children (C5 to C8).
 
 A child's end is written into its row of the family and counted there, once. If the family is settled by it, the parent
-that waits for just this family is made ready. A parent's end cancels the children that are not final, and theirs.
-All of it happens in the transaction in which the job ends, and jobs without kin never come here.
+that waits for this family is made ready. A parent's end cancels the children that are not final, and theirs. A child
+that had failed and gets a new life is taken out of the count, and is waited for again.
+All of it happens in the transaction in which the job moves, and jobs without kin never come here.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -17,7 +18,7 @@ from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.sqlite.calling_off import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
 from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.rows import clean, from_document, to_document
+from perdure.engines.sqlite.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
 
@@ -29,7 +30,7 @@ _PARENT_ENDED: Final = {
 }
 _LONGEST_ERROR: Final = 500
 
-End = tuple[JobId, JobState, str | None, str | None]  # with result and error
+End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
 
 
 class Kinship:
@@ -43,7 +44,7 @@ class Kinship:
     def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition]) -> None:
         """Settle what became of claims whose jobs have kin, once they are final."""
         ends = [
-            (move.claim.job_id, move.to, move.result, _error_of(move))
+            (move.claim.job_id, move.to, move.result, _error_of(move), warnings_text(move))
             for move in ended
             if move.claim.parent is not None
         ]
@@ -63,6 +64,13 @@ class Kinship:
         ends = _cancelled([job for job in jobs if job.parent is not None], why)
         parents = {job.job_id: PARENT_DELETED for job in jobs if job.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, parents, all_families=True))
+
+    def revive(self, transaction: Transaction, children: Sequence[JobId]) -> None:
+        """Let families wait again for children that had failed, and get a new life."""
+        revived = Counter(transaction.run(self._sql["revive_children"], {"ids": to_document(children)}))
+        if revived:
+            rows = to_document([(*family, 0, -count) for family, count in revived.items()])
+            transaction.run(self._sql["count_ends"], {"rows": rows})
 
     def _cancel_children(
         self, transaction: Transaction, parents: Mapping[JobId, str], *, all_families: bool = False
@@ -103,11 +111,12 @@ class Kinship:
         ]
         if settled:
             ((document,),) = transaction.run(self._sql["waiting_parents"], {"rows": to_document(settled)})
-            self._upkeep.wake(transaction, from_document(document), Reason.CHILDREN_SETTLED)
+            sleepers = {row[0]: row for row in from_document(document)}  # one may wait for two of them
+            self._upkeep.wake(transaction, list(sleepers.values()), Reason.CHILDREN_SETTLED)
 
 
 def _cancelled(jobs: Iterable[Chosen], why: str | None) -> list[End]:
-    return [(job.job_id, JobState.CANCELLED, None, why) for job in jobs]
+    return [(job.job_id, JobState.CANCELLED, None, why, None) for job in jobs]
 
 
 def family_of(key: str, total: int, succeeded: int, failed: int, quorum: int | None, on_end: str) -> FamilyView:

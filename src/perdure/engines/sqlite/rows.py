@@ -10,6 +10,7 @@ import msgspec
 
 from perdure.domain.job import Attempt, Claim, JobView, UniqueKey
 from perdure.domain.states import JobState
+from perdure.domain.transition import Transition
 from perdure.engines.instants import from_micros, maybe_moment
 
 _encoder: Final = msgspec.json.Encoder()
@@ -19,7 +20,7 @@ _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 _VIEW: Final = (
     *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
     *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
-    *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits", "fair_key"),
+    *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits", "fair_key", "also_awaits"),
 )
 _MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
 
@@ -40,6 +41,11 @@ def from_document(document: bytes) -> list[Any]:
 def clean(text: str) -> str:
     """Text that can be stored, whatever it was: half characters and NUL become the sign for the unreadable."""
     return text.encode("utf-8", "replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def warnings_text(move: Transition) -> str | None:
+    """The warnings of a job that is done, for their column."""
+    return to_document([clean(text) for text in move.warnings]) if move.warnings else None
 
 
 def texts(stored: str | None) -> tuple[str, ...]:
@@ -98,6 +104,7 @@ def view_of(row: list[Any]) -> JobView:
         seen[column] = maybe_moment(seen[column])
     seen["tags"] = texts(seen["tags"])
     seen["warnings"] = texts(seen["warnings"])
+    seen["also_awaits"] = texts(seen["also_awaits"])
     seen["state"] = JobState(seen["state"])
     return JobView(**seen)
 

@@ -79,6 +79,7 @@ class SqliteStore:
         self.job = insight.job
         self.jobs = insight.jobs
         self.attempts = insight.attempts
+        self.costs = insight.costs
         self.key_holder = insight.key_holder
         self.counts = insight.counts
 

@@ -10,12 +10,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from perdure.domain.flow import FamilyView, OnEnd, Progress, StepKind, StepRecord, StepState
+from perdure.domain.gate import Cost
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.line import LogLine
 from perdure.domain.states import JobState
 from perdure.operate.records import JobDetail
 from perdure.surfaces.cli.hostile import one_line
-from perdure.surfaces.cli.job_table import attempts_of, job_document
+from perdure.surfaces.cli.job_table import attempts_of, job_document, reason_of
 from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, unpacked
 from perdure.surfaces.cli.pieces import block, document, facts, indented, section
 from perdure.surfaces.cli.times import absolute, both, relative, took
@@ -35,7 +36,7 @@ def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool
         return
     out = console()
     out.print(_headline(detail.job))
-    out.print(facts([*_fact_list(detail.job, now), *_progress(detail.progress, now)]))
+    out.print(facts([*_fact_list(detail.job, now), *_progress(detail.progress, now), *_costs(detail.costs)]))
     job = detail.job
     documents = (("Arguments", job.args), ("Meta", job.meta), ("Checkpoint", job.cursor), ("Result", job.result))
     for title, text in documents:
@@ -65,6 +66,12 @@ def _progress(progress: Progress | None, now: datetime) -> Iterator[tuple[str, T
         yield "progress", Text(f"{progress.current:g}{total}{note}  ({relative(progress.at, now)})")
 
 
+def _costs(costs: Sequence[Cost]) -> Iterator[tuple[str, Text]]:
+    for cost in costs:
+        estimated = "" if cost.estimated is None else f", and an estimate of {cost.estimated:g}"
+        yield "cost", Text(f"{cost.spent:g} of {one_line(cost.budget)}{estimated}")
+
+
 def _steps(steps: Sequence[StepRecord], now: datetime) -> Iterator[Text]:
     """The steps, or the last of very many: those tell where the job is."""
     if len(steps) > _MOST_STEPS:
@@ -91,7 +98,9 @@ def _line(line: LogLine) -> Text:
 
 def _headline(job: JobView) -> Text:
     style = STATE_STYLE.get(job.state, "")
-    return Text.assemble((one_line(job.kind), "bold"), "  ", (job.state.upper(), style), f"  {one_line(job.reason)}")
+    return Text.assemble(
+        (one_line(job.kind), "bold"), "  ", (job.state.upper(), style), f"  {one_line(reason_of(job))}"
+    )
 
 
 def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:

@@ -124,6 +124,19 @@ WITH input AS MATERIALIZED (
 SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(id::text) FROM fate) END, c.number
 FROM (SELECT count(*) AS number FROM fate) c;
 
+-- name: wait_for_more
+-- What jobs that have just parked wait for besides, and the way from events to them. One that has to wait for its key
+-- waits for nothing else.
+WITH more AS (
+    UPDATE {parked} p SET also_awaits = ARRAY(SELECT jsonb_array_elements_text(i.also::jsonb))
+    FROM unnest(%(ids)s::uuid[], %(also)s::text[]) AS i (id, also)
+    WHERE p.job_id = i.id AND p.state <> 'paused' RETURNING p.job_id, p.also_awaits
+)
+INSERT INTO {waiter} (event, job_id)
+SELECT substr(a.thing, 7), m.job_id FROM more m CROSS JOIN LATERAL unnest(m.also_awaits) AS a (thing)
+WHERE starts_with(a.thing, 'event:') ORDER BY 1
+ON CONFLICT (event, job_id) DO NOTHING;
+
 -- name: checkpoint
 -- The leases are locked against whoever would take them away: a claim that was lost, or is being lost, writes nothing.
 WITH mine AS MATERIALIZED (

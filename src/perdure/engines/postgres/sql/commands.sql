@@ -64,7 +64,8 @@ WITH unready AS (
 SELECT job_id::text FROM touched ORDER BY job_id;
 
 -- name: run_now
--- Parked jobs become ready; one that must hold its key and cannot get it is left alone.
+-- Parked jobs become ready; one that must hold its key and cannot get it is left alone. What they wait for by the clock
+-- is over; limits of waits for events and children stay.
 WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -85,6 +86,10 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+), hurried AS (
+    UPDATE {step} SET due_at = coalesce(%(now)s::timestamptz, now())
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky)) AND state = 'begun' AND kind IN ('call', 'sleep', 'poll')
+      AND due_at > coalesce(%(now)s::timestamptz, now())
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
            'run now' AS reason, fair_key, job_id AS place
@@ -97,7 +102,8 @@ WITH chosen AS MATERIALIZED (
 SELECT job_id::text FROM lucky ORDER BY job_id;
 
 -- name: reschedule
--- A job that has never run becomes due, for all that counts from there, when it is to run now.
+-- A job that has never run becomes due, for all that counts from there, when it is to run now. What one waits for by the
+-- clock is waited for until then at most.
 WITH chosen AS MATERIALIZED (
     SELECT job_id, state, due_at FROM {parked}
     WHERE job_id = ANY (%(ids)s::uuid[]) AND due_at IS NOT NULL ORDER BY job_id FOR UPDATE
@@ -106,6 +112,10 @@ WITH chosen AS MATERIALIZED (
     SET due_at = %(due_at)s::timestamptz,
         since = CASE WHEN p.state = 'scheduled' THEN %(due_at)s::timestamptz ELSE p.since END
     FROM chosen c WHERE p.job_id = c.job_id
+), hurried AS (
+    UPDATE {step} SET due_at = %(due_at)s::timestamptz
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM chosen)) AND state = 'begun' AND kind IN ('call', 'sleep', 'poll')
+      AND due_at > %(due_at)s::timestamptz
 ), recorded AS (
     UPDATE {job} j SET run_at = %(due_at)s::timestamptz FROM chosen c WHERE j.id = c.job_id AND c.state = 'scheduled'
 ), noted AS (
@@ -169,6 +179,8 @@ WITH records AS (
     DELETE FROM {progress} WHERE job_id = ANY (%(ids)s::uuid[])
 ), lines AS (
     DELETE FROM {line} WHERE job_id = ANY (%(ids)s::uuid[])
+), waits AS (
+    DELETE FROM {waiter} WHERE job_id = ANY (%(ids)s::uuid[])
 ), families AS (
     DELETE FROM {family} WHERE parent_id = ANY (%(ids)s::uuid[])
 ), children AS (
@@ -190,6 +202,8 @@ WITH gone AS (
     DELETE FROM {progress} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), lines AS (
     DELETE FROM {line} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), waits AS (
+    DELETE FROM {waiter} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), families AS (
     DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), children AS (

@@ -18,7 +18,13 @@ UNION ALL
 SELECT e.payload, e.at, false FROM {event} e WHERE e.name = %(name)s::text;
 
 -- name: sleepers
-SELECT job_id::text FROM {parked} WHERE awaits = %(awaits)s::text AND state = 'waiting';
+-- Those that wait for the event, alone or among others. Whether they still do is asked when they are woken.
+WITH others AS (
+    DELETE FROM {waiter} WHERE event = %(name)s::text RETURNING job_id
+)
+SELECT job_id::text FROM {parked} WHERE awaits = %(awaits)s::text AND state = 'waiting'
+UNION ALL
+SELECT job_id::text FROM others;
 
 -- name: emitted
 SELECT payload, at FROM {event} WHERE name = %(name)s::text;

@@ -23,6 +23,6 @@ WHERE parent_id = %(id)s::uuid AND key = %(key)s::text;
 SELECT key, total, succeeded, failed, quorum, on_end FROM {family} WHERE parent_id = %(id)s::uuid ORDER BY turn;
 
 -- name: children
-SELECT number, job_id::text, kind, fate, result, error FROM {child}
+SELECT number, job_id::text, kind, fate, result, error, warnings FROM {child}
 WHERE parent_id = %(id)s::uuid AND family = %(key)s::text AND number >= %(first)s::int
 ORDER BY number LIMIT %(limit)s::int;

@@ -5,6 +5,10 @@ SELECT coalesce(%(now)s::timestamptz, clock_timestamp());
 SELECT job_id::text, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at
 FROM {attempt} WHERE job_id = %(id)s::uuid ORDER BY token;
 
+-- name: costs
+SELECT name, coalesce(sum(amount) FILTER (WHERE NOT is_estimate), 0), sum(amount) FILTER (WHERE is_estimate)
+FROM {spend} WHERE job_id = %(id)s::uuid GROUP BY name ORDER BY name;
+
 -- name: key_holder
 SELECT job_id::text FROM {unique_hold}
 WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
@@ -16,7 +20,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
+       NULL::text[] AS also_awaits
 FROM {ready} p
 
 -- name: view_lease
@@ -25,7 +30,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts,
        coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
+       NULL::text[] AS also_awaits
 FROM {lease} p
 
 -- name: view_parked
@@ -33,7 +39,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, p.due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits
 FROM {parked} p
 
 -- name: view_finished
@@ -41,7 +47,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.started_at,
        p.finished_at, p.failures, p.crashes, j.max_attempts, p.worker,
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
+       NULL::text[] AS also_awaits
 FROM {finished} p
 
 -- name: with_record

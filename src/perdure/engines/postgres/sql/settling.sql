@@ -97,22 +97,23 @@ FROM record r;
 
 -- name: settle
 -- Count the children among these jobs that have ended, each once, and keep what they brought; `gone` is said of those
--- whose record is gone. Answers the families in which the parent has nothing more to wait for.
+-- whose record is gone. What was said of an earlier end stays: the parent may have seen that one. Answers the families in which the parent has nothing more to wait for.
 WITH ended AS MATERIALIZED (
-    SELECT c.job_id, coalesce(f.state, 'cancelled') AS fate, f.result,
+    SELECT c.job_id, coalesce(f.state, 'cancelled') AS fate, f.result, f.warnings,
            CASE f.state WHEN 'succeeded' THEN NULL
                         WHEN 'dead' THEN coalesce(e.said, f.note, f.reason)
                         ELSE coalesce(f.note, %(gone)s::text, f.reason) END AS error
     FROM unnest(%(ids)s::uuid[]) AS i (id)
     CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE job_id = i.id AND fate IS NULL OFFSET 0) c
-    LEFT JOIN LATERAL (SELECT state, reason, note, result FROM {finished} WHERE job_id = i.id OFFSET 0) f ON true
+    LEFT JOIN LATERAL (SELECT state, reason, note, result, warnings FROM {finished} WHERE job_id = i.id OFFSET 0) f ON true
     LEFT JOIN LATERAL (
         SELECT left(a.error_type || ': ' || a.message, 500) AS said
         FROM {attempt} a WHERE a.job_id = i.id ORDER BY a.token DESC LIMIT 1
     ) e ON f.state = 'dead'
     WHERE f.state IS NOT NULL OR %(gone)s::text IS NOT NULL
 ), told AS (
-    UPDATE {child} c SET fate = e.fate, result = e.result, error = e.error
+    UPDATE {child} c
+    SET fate = e.fate, result = e.result, error = coalesce(e.error, c.error), warnings = e.warnings
     FROM ended e WHERE c.job_id = e.job_id AND c.fate IS NULL
     RETURNING c.parent_id, c.family, c.fate
 ), counted AS (
@@ -128,6 +129,30 @@ WITH ended AS MATERIALIZED (
 SELECT f.parent_id::text, f.key FROM counted f
 WHERE f.succeeded + f.failed >= f.total OR f.succeeded >= f.quorum OR f.total - f.failed < f.quorum;
 
+-- name: lock_revived
+-- The families of children that have failed and may get a new life, locked in the order of their keys.
+SELECT f.key
+FROM (
+    SELECT DISTINCT c.parent_id, c.family
+    FROM unnest(%(ids)s::uuid[]) AS i (id)
+    CROSS JOIN LATERAL (
+        SELECT parent_id, family FROM {child} WHERE job_id = i.id AND fate IN ('dead', 'cancelled') OFFSET 0
+    ) c
+    ORDER BY c.parent_id, c.family OFFSET 0
+) o
+JOIN {family} f ON f.parent_id = o.parent_id AND f.key = o.family
+FOR UPDATE OF f;
+
+-- name: revive
+-- Children that had failed and get a new life are not final any more. A success counts for good.
+WITH revived AS (
+    UPDATE {child} SET fate = NULL
+    WHERE job_id = ANY (%(ids)s::uuid[]) AND fate IN ('dead', 'cancelled') RETURNING parent_id, family
+)
+UPDATE {family} f SET failed = f.failed - r.number
+FROM (SELECT parent_id, family, count(*) AS number FROM revived GROUP BY parent_id, family) r
+WHERE f.parent_id = r.parent_id AND f.key = r.family;
+
 -- name: wake
 -- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
 -- hold its key and cannot get it waits for it, paused. Workers are told when the transaction commits.
@@ -135,10 +160,14 @@ WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
-    FROM unnest(%(ids)s::uuid[], %(awaits)s::text[]) AS i (id, awaits)
-    JOIN {parked} p ON p.job_id = i.id AND p.awaits = i.awaits
-    CROSS JOIN LATERAL (SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = i.id OFFSET 0) j
-    WHERE p.state = 'waiting' FOR UPDATE OF p
+    FROM (SELECT DISTINCT id FROM unnest(%(ids)s::uuid[]) AS i (id)) d
+    JOIN {parked} p ON p.job_id = d.id
+    CROSS JOIN LATERAL (SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = d.id OFFSET 0) j
+    WHERE p.state = 'waiting' AND EXISTS (
+        SELECT FROM unnest(%(ids)s::uuid[], %(awaits)s::text[]) AS i (id, awaits)
+        WHERE i.id = p.job_id AND (i.awaits = p.awaits OR i.awaits = ANY (p.also_awaits))
+    )
+    FOR UPDATE OF p
 ), freed AS (
     DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
 ), held AS (
@@ -152,7 +181,7 @@ WITH chosen AS MATERIALIZED (
 ), lucky AS MATERIALIZED (
     SELECT c.* FROM chosen c WHERE NOT c.wanted OR c.job_id IN (SELECT job_id FROM held)
 ), postponed AS (
-    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL,
+    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
     WHERE job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c WHERE c.job_id NOT IN (SELECT job_id FROM lucky)))
 ), gone AS (

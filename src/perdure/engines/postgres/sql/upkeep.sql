@@ -24,7 +24,7 @@ WITH due AS MATERIALIZED (
 ), unlucky AS MATERIALIZED (
     SELECT job_id FROM known WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
 ), postponed AS (
-    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL,
+    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM unlucky))
 ), entering AS MATERIALIZED (
@@ -102,6 +102,8 @@ WITH RECURSIVE kept (state, until) AS MATERIALIZED (
     DELETE FROM {progress} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), lines AS (
     DELETE FROM {line} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
+), waits AS (
+    DELETE FROM {waiter} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), families AS (
     DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), children AS (

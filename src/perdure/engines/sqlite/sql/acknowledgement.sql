@@ -32,10 +32,10 @@ FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
 -- name: park
-INSERT INTO {parked} (job_id, queue, state, reason, note, failures, crashes, due_at, since, parked_at, awaits)
+INSERT INTO {parked} (job_id, queue, state, reason, note, failures, crashes, due_at, since, parked_at, awaits, also_awaits)
 SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
-    row.value ->> 5, row.value ->> 6, row.value ->> 7, lease.since, :now, row.value ->> 8
+    row.value ->> 5, row.value ->> 6, row.value ->> 7, lease.since, :now, row.value ->> 8, row.value ->> 9
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 

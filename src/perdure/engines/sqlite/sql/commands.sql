@@ -23,6 +23,12 @@ UPDATE {lease} SET cancel_at = :now, cancel_why = :why WHERE job_id IN (SELECT v
 UPDATE {parked} SET due_at = :due_at, since = CASE WHEN state = 'scheduled' THEN :due_at ELSE since END
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
+-- name: hurry_steps
+-- What is waited for by the clock is waited for until then at most; limits of waits for events and children stay.
+UPDATE {step} SET due_at = :due_at
+WHERE job_id IN (SELECT value FROM json_each(:ids))
+  AND state = 'begun' AND kind IN ('call', 'sleep', 'poll') AND due_at > :due_at;
+
 -- name: note_run_at
 UPDATE {job} SET run_at = :due_at
 WHERE id IN (

@@ -17,7 +17,12 @@ SELECT
 FROM {waiter} AS waiter
 CROSS JOIN {parked} AS parked ON parked.job_id = waiter.job_id
 CROSS JOIN {job} AS job ON job.id = parked.job_id
-WHERE waiter.event = :event AND parked.state = 'waiting' AND parked.awaits = 'event:' || :event;
+WHERE
+    waiter.event = :event AND parked.state = 'waiting'
+    AND (
+        parked.awaits = 'event:' || :event
+        OR 'event:' || :event IN (SELECT value FROM json_each(parked.also_awaits))
+    );
 
 -- name: add_waiters
 -- Those that have parked; one that was called off or denied its key waits for no event.
@@ -25,6 +30,12 @@ INSERT INTO {waiter} (event, job_id)
 SELECT substr(parked.awaits, 7), parked.job_id
 FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value
 WHERE parked.awaits GLOB 'event:*'
+UNION ALL
+SELECT substr(json_each.value, 7), parked.job_id
+FROM json_each(:ids) AS row
+CROSS JOIN {parked} AS parked ON parked.job_id = row.value
+CROSS JOIN json_each(parked.also_awaits)
+WHERE json_each.value GLOB 'event:*'
 ON CONFLICT DO NOTHING;
 
 -- name: drop_waiters

@@ -16,9 +16,9 @@ CROSS JOIN {family} AS family ON family.parent_id = row.value ->> 0 AND family.k
 
 -- name: children
 SELECT
-    CAST(json_group_array(json_array(number, job_id, kind, fate, result, error)) AS BLOB)
+    CAST(json_group_array(json_array(number, job_id, kind, fate, result, error, warnings)) AS BLOB)
 FROM (
-    SELECT number, job_id, kind, fate, result, error FROM {child}
+    SELECT number, job_id, kind, fate, result, error, warnings FROM {child}
     WHERE parent_id = :parent_id AND family = :key AND number >= :first
     ORDER BY number
     LIMIT :limit

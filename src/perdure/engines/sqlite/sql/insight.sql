@@ -2,7 +2,7 @@
 SELECT CAST(json_group_array(json_array(
     id, kind, queue, priority, state, reason, args, tags, meta, created_at, due_at, since, started_at, finished_at,
     failures, crashes, max_attempts, worker, cancel_at, result, warnings, unique_key, last_error, cursor,
-    parent_id, awaits, fair_key
+    parent_id, awaits, fair_key, also_awaits
 )) AS BLOB)
 FROM
 
@@ -16,7 +16,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits
 
 -- name: lease
 SELECT
@@ -28,7 +28,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits
 
 -- name: parked
 SELECT
@@ -40,7 +40,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, place.awaits, job.fair_key
+    job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits
 
 -- name: finished
 -- A job may die without a failure of its own: nobody had a handler for it. Its error is told all the same.
@@ -53,13 +53,17 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits
 
 -- name: attempts
 SELECT CAST(json_group_array(json_array(
     job_id, token, number, reason, worker, started_at, finished_at, error_type, message, traceback, next_at
 )) AS BLOB)
 FROM (SELECT * FROM {attempt} WHERE job_id = :job_id ORDER BY token);
+
+-- name: costs
+SELECT name, TOTAL(amount) FILTER (WHERE NOT is_estimate), SUM(amount) FILTER (WHERE is_estimate)
+FROM {spend} WHERE job_id = :job_id GROUP BY name ORDER BY name;
 
 -- name: key_holder
 SELECT job_id FROM {unique_hold} WHERE key = :key AND (expires_at IS NULL OR expires_at > :now);

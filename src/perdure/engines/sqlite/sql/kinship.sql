@@ -1,9 +1,18 @@
 -- name: settle_children
--- An end is counted once: a child that was given a new life ends a second time for itself only.
-UPDATE {child} SET fate = row.value ->> 1, result = row.value ->> 2, error = row.value ->> 3
+-- An end is counted once. What was said of an earlier end stays: the parent may have seen that one.
+UPDATE {child} SET
+    fate = row.value ->> 1, result = row.value ->> 2, error = COALESCE(row.value ->> 3, {child}.error),
+    warnings = row.value ->> 4
 FROM json_each(:rows) AS row
 WHERE {child}.job_id = row.value ->> 0 AND {child}.fate IS NULL
 RETURNING parent_id, family, fate;
+
+-- name: revive_children
+-- Of those that get a new life, the ones that had failed: they are not final any more. A success counts for good.
+UPDATE {child} SET fate = NULL
+FROM json_each(:ids) AS row
+WHERE {child}.job_id = row.value AND {child}.fate IN ('dead', 'cancelled')
+RETURNING parent_id, family;
 
 -- name: count_ends
 UPDATE {family} SET succeeded = {family}.succeeded + (row.value ->> 2), failed = {family}.failed + (row.value ->> 3)
@@ -12,7 +21,7 @@ WHERE {family}.parent_id = row.value ->> 0 AND {family}.key = row.value ->> 1
 RETURNING parent_id, key, total, succeeded, failed, quorum, on_end;
 
 -- name: waiting_parents
--- Only those that wait for just this family; what they need to be made ready.
+-- Only those that wait for one of these families, once for each; what they need to be made ready.
 SELECT
     CAST(json_group_array(json_array(
         parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
@@ -20,7 +29,12 @@ SELECT
 FROM json_each(:rows) AS row
 CROSS JOIN {parked} AS parked ON parked.job_id = row.value ->> 0
 CROSS JOIN {job} AS job ON job.id = parked.job_id
-WHERE parked.state = 'waiting' AND parked.awaits = 'family:' || (row.value ->> 1);
+WHERE
+    parked.state = 'waiting'
+    AND (
+        parked.awaits = 'family:' || (row.value ->> 1)
+        OR 'family:' || (row.value ->> 1) IN (SELECT value FROM json_each(parked.also_awaits))
+    );
 
 -- name: active_children
 -- Of each parent in the families that are to be cancelled with it, or in all of them.

@@ -37,7 +37,7 @@ CREATE TABLE perdure_child (
     kind TEXT NOT NULL,
     fate TEXT,
     result TEXT,
-    error TEXT,
+    error TEXT, warnings TEXT,
     PRIMARY KEY (parent_id, family, number)
 ) STRICT, WITHOUT ROWID;
 
@@ -221,7 +221,7 @@ CREATE TABLE perdure_parked (
     crashes INTEGER NOT NULL,
     since INTEGER NOT NULL,
     parked_at INTEGER NOT NULL
-, awaits TEXT) STRICT, WITHOUT ROWID;
+, awaits TEXT, also_awaits TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_parked_breaker ON perdure_parked (job_id) WHERE reason = 'circuit breaker open';
 
@@ -304,6 +304,8 @@ CREATE TABLE perdure_spend (
 ) STRICT;
 
 CREATE UNIQUE INDEX perdure_spend_estimate ON perdure_spend (name, job_id) WHERE is_estimate = 1;
+
+CREATE INDEX perdure_spend_job ON perdure_spend (job_id, name);
 
 CREATE INDEX perdure_spend_name ON perdure_spend (name, at);
 

@@ -32,12 +32,13 @@ FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value
 WHERE job.fair_key IS NOT NULL;
 
 -- name: leave_waiters
+-- Of all the events that these jobs wait for.
 DELETE FROM {waiter}
 WHERE
-    (event, job_id) IN (
-        SELECT substr(parked.awaits, 7), parked.job_id
+    job_id IN (
+        SELECT parked.job_id
         FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value
-        WHERE parked.awaits GLOB 'event:*'
+        WHERE parked.awaits GLOB 'event:*' OR parked.also_awaits IS NOT NULL
     );
 
 -- name: leave_parked
@@ -45,7 +46,8 @@ DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: hold_back
 -- It comes back by itself, so it waits for nothing else.
-UPDATE {parked} SET state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL
+UPDATE {parked} SET
+    state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL, also_awaits = NULL
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: is_key_awaited
