@@ -97,7 +97,8 @@ FROM record r;
 
 -- name: settle
 -- Count the children among these jobs that have ended, each once, and keep what they brought; `gone` is said of those
--- whose record is gone. What was said of an earlier end stays: the parent may have seen that one. Answers the families in which the parent has nothing more to wait for.
+-- whose record is gone. What was said of an earlier end stays: the parent may have seen that one. Answers the families
+-- in which the parent has nothing more to wait for.
 WITH ended AS MATERIALIZED (
     SELECT c.job_id, coalesce(f.state, 'cancelled') AS fate, f.result, f.warnings,
            CASE f.state WHEN 'succeeded' THEN NULL
@@ -160,13 +161,13 @@ WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
-    FROM (SELECT DISTINCT id FROM unnest(%(ids)s::uuid[]) AS i (id)) d
+    FROM (
+        SELECT id, array_agg(awaits) AS came
+        FROM unnest(%(ids)s::uuid[], %(awaits)s::text[]) AS i (id, awaits) GROUP BY id ORDER BY id
+    ) d
     JOIN {parked} p ON p.job_id = d.id
     CROSS JOIN LATERAL (SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = d.id OFFSET 0) j
-    WHERE p.state = 'waiting' AND EXISTS (
-        SELECT FROM unnest(%(ids)s::uuid[], %(awaits)s::text[]) AS i (id, awaits)
-        WHERE i.id = p.job_id AND (i.awaits = p.awaits OR i.awaits = ANY (p.also_awaits))
-    )
+    WHERE p.state = 'waiting' AND (p.awaits = ANY (d.came) OR p.also_awaits && d.came)
     FOR UPDATE OF p
 ), freed AS (
     DELETE FROM {unique_hold} h USING chosen c WHERE NOT c.wanted AND h.key = c.hold AND h.job_id = c.job_id
