@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.support.behind import query, with_option
+from tests.support.behind import with_option
 from tests.support.crew import Crew
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, drop_schema
 
 from perdure.clock import ManualClock
 from perdure.engines.connect import store_for
@@ -56,9 +56,9 @@ def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"sqlite:///{tmp_path / 'perdure.db'}"
         return
     schema = f"t_{uuid.uuid4().hex[:16]}"
-    url = with_option(request.getfixturevalue("postgres_url"), "schema", schema)
-    yield url
-    query(url, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    server = request.getfixturevalue("postgres_url")
+    yield with_option(server, "schema", schema)
+    drop_schema(server, schema)
 
 
 @pytest.fixture

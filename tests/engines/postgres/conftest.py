@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 from tests.support.behind import with_option
+from tests.support.postgres import drop_schema
 
 from perdure.engines.postgres.store import PostgresStore
 
@@ -46,8 +47,7 @@ def schema(postgres_url: str) -> Iterator[str]:
     """The name of a schema that does not exist yet, and is gone afterwards."""
     name = f"t_{uuid.uuid4().hex[:16]}"
     yield name
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+    drop_schema(postgres_url, name)
 
 
 @pytest.fixture
