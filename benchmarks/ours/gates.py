@@ -17,8 +17,8 @@ from benchmarks.ours.addresses import address
 from perdure import App, Concurrency, Rate, WorkerSettings
 
 KEYS = 1_000
-JOBS = 30_000
-ROUNDS = 3
+JOBS = 60_000
+ROUNDS = 5
 SLOTS = 100
 STARTS = 1_000
 
