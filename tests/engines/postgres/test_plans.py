@@ -302,3 +302,11 @@ async def test_long_lists_are_looked_up_by_hash(
     asked = [line for line in plan.splitlines() if "SubPlan" in line and "Filter" in line]
     assert asked, plan
     assert all("hashed SubPlan" in line for line in asked), plan
+
+
+async def test_waking_many_jobs_goes_through_their_list_once(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    """An event may wake ten thousand: the list of what came is not searched again for each of them."""
+    plan = plan_of(postgres_url, Naming(schema).statements("settling.sql")["wake"])
+    assert plan.count("Function Scan on unnest i") + plan.count("Function Scan on i") == 1, plan
