@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SINGLE_ROWS = 4_000
-SINGLE_SECONDS = 5.0
 BULK_ROWS = 200_000
 NAME = "raw"
 POSTGRES_TABLE = """
@@ -44,15 +44,47 @@ SQLITE_TABLE = """
         id blob PRIMARY KEY, queue text NOT NULL, kind text NOT NULL, priority int NOT NULL,
         due_at text NOT NULL, payload text NOT NULL
     ) STRICT, WITHOUT ROWID"""
+SQLITE_INSERT = "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?)"
 COLUMNS = ("default", "send_alert", 0, "2030-01-01 00:00:00+00", '{"index": 0, "sent_ns": 0}')
 
 Row = tuple[bytes, str, str, int, str, str]
 
 
-def measure_postgres(server: str, repeats: int = 1) -> Outcome:
-    """Measure PostgreSQL at the URL `server`."""
+@contextmanager
+def bare_postgres(server: str) -> Iterator[psycopg.Connection]:
+    """A new database of the server with one table for job-sized rows, and a connection to it."""
     with new_database(Engine.POSTGRES, server) as url, psycopg.connect(url, autocommit=True) as connection:
         connection.execute(POSTGRES_TABLE)
+        yield connection
+
+
+@contextmanager
+def bare_sqlite(folder: str) -> Iterator[apsw.Connection]:
+    """The same as a file in a folder."""
+    with new_database(Engine.SQLITE, folder) as path:
+        connection = apsw.Connection(path)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.execute(SQLITE_TABLE)
+        yield connection
+        connection.close()
+
+
+def commit_on_postgres(connection: psycopg.Connection, rows: int) -> None:
+    """Commit so many rows, one by one."""
+    for key, *columns in _rows(rows):
+        connection.execute("INSERT INTO job VALUES (%s, %s, %s, %s, %s, %s)", (key.hex(), *columns))
+
+
+def commit_on_sqlite(connection: apsw.Connection, rows: int) -> None:
+    """Commit so many rows, one by one."""
+    for row in _rows(rows):
+        connection.execute(SQLITE_INSERT, row)
+
+
+def measure_postgres(server: str, repeats: int = 1) -> Outcome:
+    """Measure PostgreSQL at the URL `server`."""
+    with bare_postgres(server) as connection:
         version = connection.info.parameter_status("server_version") or ""
         runs = [_postgres_run(connection) for _ in range(repeats)]
     return Outcome(
@@ -66,13 +98,8 @@ def measure_postgres(server: str, repeats: int = 1) -> Outcome:
 
 def measure_sqlite(folder: Path, repeats: int = 1) -> Outcome:
     """Measure SQLite, through apsw, with a file in `folder`."""
-    with new_database(Engine.SQLITE, str(folder)) as path:
-        connection = apsw.Connection(path)
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
-        connection.execute(SQLITE_TABLE)
+    with bare_sqlite(str(folder)) as connection:
         runs = [_sqlite_run(connection) for _ in range(repeats)]
-        connection.close()
     return Outcome(
         name=NAME,
         engine=Engine.SQLITE,
@@ -83,13 +110,9 @@ def measure_sqlite(folder: Path, repeats: int = 1) -> Outcome:
 
 
 def _postgres_run(connection: psycopg.Connection) -> list[Measurement]:
-    done, begun = 0, time.monotonic()
-    for key, *columns in _rows(SINGLE_ROWS):
-        connection.execute("INSERT INTO job VALUES (%s, %s, %s, %s, %s, %s)", (key.hex(), *columns))
-        done += 1
-        if time.monotonic() > begun + SINGLE_SECONDS:
-            break
-    singles = _rate(Metric.SINGLE_COMMITS, done, begun)
+    begun = time.monotonic()
+    commit_on_postgres(connection, SINGLE_ROWS)
+    singles = _rate(Metric.SINGLE_COMMITS, SINGLE_ROWS, begun)
     rows = [(key.hex(), *columns) for key, *columns in _rows(BULK_ROWS)]
     begun = time.monotonic()
     with connection.cursor() as cursor, cursor.copy("COPY job FROM STDIN") as copy:
@@ -99,18 +122,13 @@ def _postgres_run(connection: psycopg.Connection) -> list[Measurement]:
 
 
 def _sqlite_run(connection: apsw.Connection) -> list[Measurement]:
-    insert = "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?)"
-    done, begun = 0, time.monotonic()
-    for row in _rows(SINGLE_ROWS):
-        connection.execute(insert, row)
-        done += 1
-        if time.monotonic() > begun + SINGLE_SECONDS:
-            break
-    singles = _rate(Metric.SINGLE_COMMITS, done, begun)
+    begun = time.monotonic()
+    commit_on_sqlite(connection, SINGLE_ROWS)
+    singles = _rate(Metric.SINGLE_COMMITS, SINGLE_ROWS, begun)
     rows = list(_rows(BULK_ROWS))
     begun = time.monotonic()
     with connection:
-        connection.executemany(insert, rows)
+        connection.executemany(SQLITE_INSERT, rows)
     return [singles, _rate(Metric.BULK_ROWS, BULK_ROWS, begun)]
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import raw
 from benchmarks.harness.contestant import Engine
 from benchmarks.harness.measure import Metric, Outcome
 from benchmarks.harness.postgres import postgres_server
@@ -30,6 +29,7 @@ from benchmarks.ours.opening import deviation
 from benchmarks.ours.parked import claims_beside_parked, waking
 from benchmarks.ours.promised import PROMISED, Verdict
 from benchmarks.ours.schedules import tick_cost
+from benchmarks.ours.singles import share_of_raw
 from benchmarks.ours.steps import steps_per_second
 
 MODULES = {Engine.SQLITE: "benchmarks.ours.on_sqlite", Engine.POSTGRES: "benchmarks.ours.on_postgres"}
@@ -96,15 +96,14 @@ def measure(  # noqa: C901, PLR0912 - one branch for each figure
     """Every figure of one engine."""
     figures: dict[str, float] = {}
     if "race" not in skip:
-        before = single_commits(engine, server)
         figures |= race(engine, server, repeats)
-        figures["raw single commits"] = (before + single_commits(engine, server)) / 2  # the machine's mood changes
     if "enqueue" not in skip:
+        figures["single share"] = share_of_raw(engine, server)
         figures["concurrent enqueues"] = median(lambda: promises.concurrent_enqueues(engine, server), repeats)
     if "threads" not in skip:
         figures["drain in threads"] = median(lambda: promises.thread_drain(engine, server), repeats)
     if "claims" not in skip:
-        figures["claim ratio"] = promises.claim_cost(engine, server)["ratio"]
+        figures["claim ratio"] = promises.claims_beside_history(engine, server)
     if "closing" not in skip:
         figures["closing"] = median(lambda: closing(engine, server), repeats)
     if "opening" not in skip:
@@ -126,12 +125,6 @@ def measure(  # noqa: C901, PLR0912 - one branch for each figure
             held = flow.steadiness(engine, server, held_snapshot=True)
             figures |= {f"flow with held snapshot {name}": value for name, value in held.items()}
     return figures
-
-
-def single_commits(engine: Engine, server: str) -> float:
-    """How many rows a second the bare database commits one by one just now."""
-    now = raw.measure_postgres(server, 3) if engine is Engine.POSTGRES else raw.measure_sqlite(Path(server), 3)
-    return now.value(Metric.SINGLE_COMMITS) or 0.0
 
 
 def race(engine: Engine, server: str, repeats: int) -> dict[str, float]:

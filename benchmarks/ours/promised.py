@@ -58,11 +58,10 @@ def _share(engine: Engine, part: str, whole: str) -> Callable[[Figures], float]:
 
 def _of_engine(engine: Engine, limits: Mapping[str, float]) -> list[Promise]:
     two = _share(engine, "drain, two workers", "drain, one worker")
-    single = _share(engine, "enqueue one by one", "raw single commits")
     return [
         Promise(engine, "drain of no-op jobs, one worker", _figure(engine, "drain, one worker"), limits["drain"]),
         Promise(engine, "two workers against one", two, limits["two"], unit=" ×"),
-        Promise(engine, "enqueue one by one, share of raw commits", single, 0.7, unit=" ×"),
+        Promise(engine, "enqueue one by one, share of raw commits", _figure(engine, "single share"), 0.7, unit=" ×"),
         Promise(engine, "64 concurrent enqueues", _figure(engine, "concurrent enqueues"), limits["concurrent"]),
         Promise(engine, "enqueue_many", _figure(engine, "enqueue in bulk"), 100_000),
         Promise(engine, "pick-up p50", _figure(engine, "pick-up p50"), limits["p50"], at_most=True, unit=" ms"),
