@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
 
 import apsw
 import pytest
@@ -11,7 +13,7 @@ from tests.support.jobs import a_job, claim_one, claim_some, employ, enqueue
 
 from perdure.domain import transition
 from perdure.engines.sqlite import inotify, signals
-from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.drivers import Connection, Params, Row
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import StoreUnavailable
 from perdure.storage.records import JobFilter
@@ -69,6 +71,67 @@ async def test_work_brought_by_the_apps_own_connection_is_heard(sqlite: SqliteSt
         app.execute("COMMIT")
         await heard(items)
     app.close()
+
+
+class Glimpses:
+    """A connection that sees, look by look, how many commits there are; there is always work."""
+
+    def __init__(self, *seen: int) -> None:
+        self._seen = list(seen)
+
+    def run(self, sql: str, params: Params = ()) -> list[Row]:
+        del params
+        if "data_version" not in sql:
+            return [(1,)]
+        return [(self._seen.pop(0) if len(self._seen) > 1 else self._seen[0],)]
+
+
+async def test_a_commit_that_shows_only_after_the_one_before_it_is_heard(sqlite: SqliteStore) -> None:
+    """Two are written; a look sees the first of them, while the other is still being flushed."""
+    event = asyncio.Event()
+    glimpses = cast(Connection, Glimpses(0, 1, 1, 2))
+    bell = signals.Doorbell(sqlite._database, glimpses, event)
+    with Path(sqlite._database.log).open("ab") as log:
+        log.write(b"\0")
+    for _ in range(2):
+        await asyncio.wait_for(event.wait(), SOON)
+        event.clear()
+    bell.close()
+
+
+async def test_a_write_is_looked_at_soon_although_nothing_came_of_the_one_before(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pauses have grown long by then."""
+    looks = asyncio.Event()
+    monkeypatch.setattr(signals, "_PAUSES", (0.001, 60.0))
+    bell = signals.Doorbell(sqlite._database, cast(Connection, Glimpses(0)), asyncio.Event())
+    monkeypatch.setattr(bell, "_look", looks.set)
+    for _ in range(3):
+        with Path(sqlite._database.log).open("ab") as log:
+            log.write(b"\0")
+        await asyncio.wait_for(looks.wait(), SOON)  # opening it makes one, and the write another
+        looks.clear()
+        await asyncio.wait_for(looks.wait(), SOON)
+        looks.clear()
+    bell.close()
+
+
+async def test_single_enqueues_that_follow_each_other_closely_are_all_heard(sqlite: SqliteStore) -> None:
+    """On the short way, where most of them do not ring."""
+    other = await sibling_of(sqlite)
+    for _ in range(60):
+        await other.insert([a_job()])
+    worker_id = await employ(sqlite)
+    heard_of = len(await claim_some(sqlite, worker_id, 100))
+    async with sqlite.wakeups() as items:
+        for burst in range(10):
+            for _ in range(6):
+                await other.insert([a_job()])
+            while heard_of < 60 + 6 * (burst + 1):
+                await heard(items)
+                heard_of += len(await claim_some(sqlite, worker_id, 100))
+    await other.close()
 
 
 async def test_a_request_to_cancel_is_heard(sqlite: SqliteStore, way: str) -> None:

@@ -28,6 +28,7 @@ _SLOW: Final = 0.001  # seconds on average
 _MEMORY: Final = 0.05  # the weight of the latest write in that average: one of 20 ms is enough
 _CLOSED_FOR: Final = 1.0
 _COMMITS_PER_CHECKPOINT: Final = 500
+_RING_EVERY: Final = 0.001  # seconds; who hears of the first one looks again that soon, whatever is written meanwhile
 
 
 class NotNow(Exception):  # noqa: N818 - it is an answer, not an error
@@ -55,6 +56,7 @@ class Express:
         self._flushes = True
         self._pace = 0.0  # the recent average of seconds per write
         self._commits = 0
+        self._next_ring = 0.0
 
     def write(self, work: Work[T], *, flushes: bool) -> tuple[T, bool]:
         """Do the work and commit; its result, and whether it made jobs ready. Raises NotNow if it was not done.
@@ -89,7 +91,8 @@ class Express:
         self._commits += 1
         if self._commits % _COMMITS_PER_CHECKPOINT == 0:
             self._checkpoint()
-        if transaction.rings:
+        if transaction.rings and ended >= self._next_ring:
+            self._next_ring = ended + _RING_EVERY
             log.touch(self._log)
         return result, transaction.rings
 

@@ -33,16 +33,16 @@ def watch(path: str) -> int:
     return descriptor
 
 
-def was_opened(descriptor: int) -> bool:
-    """Read away what has piled up; whether the file was opened, not only written to."""
-    opened = False
+def what_happened(descriptor: int) -> tuple[bool, bool]:
+    """Read away what has piled up; whether the file was written to, and whether it was opened."""
+    masks = 0
     while True:
         try:
             events = os.read(descriptor, _AT_ONCE)
         except BlockingIOError:
-            return opened
+            return bool(masks & _IN_MODIFY), bool(masks & _IN_OPEN)
         position = 0
         while position < len(events):
             _, mask, _, length = _EVENT.unpack_from(events, position)
-            opened = opened or bool(mask & _IN_OPEN)
+            masks |= mask
             position += _EVENT.size + length

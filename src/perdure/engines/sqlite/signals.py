@@ -5,9 +5,9 @@ commit writes to: on Linux inotify watches that file, elsewhere somebody looks e
 
 A commit becomes visible only after its last write to the log, by a change in shared memory that wakes nobody. So our
 writers open and close the log after a commit that made jobs ready, which the watchers take as "look now" (it costs a
-microsecond; setting the file's times would cost a journal entry). After a mere write, as by an app's own connection
-that enqueues in its own transaction, the watcher looks a little later, and again with growing pauses until it sees the
-commit.
+few microseconds; setting the file's times would cost a journal entry); of many that follow each other closely only some
+do. After a write the watcher looks a little later, and again with growing pauses, whatever it sees: the write may be
+that of an app's own connection which enqueues in its own transaction, and what is seen first may be an older commit.
 """
 
 from __future__ import annotations
@@ -100,10 +100,19 @@ class Doorbell:
 
     def _touched(self) -> None:
         assert self._descriptor is not None  # noqa: S101 - it is this one that has something to say
-        self._pauses = iter(_PAUSES)
-        if inotify.was_opened(self._descriptor):
+        written, opened = inotify.what_happened(self._descriptor)
+        if opened:
             self._look()
-        elif not self._timer:
+        if written:
+            self._look_often_again()
+
+    def _look_often_again(self) -> None:
+        """Begin with the shortest pause, but never put off a look that is due as soon."""
+        self._pauses = iter(_PAUSES)
+        if self._timer and self._timer.when() > self._loop.time() + _PAUSES[0]:
+            self._timer.cancel()
+            self._timer = None
+        if not self._timer:
             self._look_later()
 
     def _look_later(self) -> None:
@@ -112,22 +121,21 @@ class Doorbell:
 
     def _look_again(self) -> None:
         self._timer = None
-        if not self._look():
-            self._look_later()
+        self._look()
+        self._look_later()
 
     def _poll(self) -> None:
         self._look()
         self._timer = self._loop.call_later(_POLL_EVERY, self._poll)
 
-    def _look(self) -> bool:
-        """Whether somebody has committed since the last look; if that left something to do, set the event."""
+    def _look(self) -> None:
+        """Set the event if somebody has committed since the last look, and that left something to do."""
         try:
             version = self._connection.run(self._sql["version"])
             if version == self._version:
-                return False
+                return
             self._version = version
             if self._connection.run(self._sql["anything"])[0][0]:
                 self._event.set()
         except StoreError:
             self._event.set()  # the listener will meet the trouble itself, and tell of it
-        return True
