@@ -120,10 +120,10 @@ def measure(  # noqa: C901, PLR0912 - one branch for each figure
     if "families" not in skip:
         figures |= {f"family {name}": value for name, value in families(engine, server).items()}
     if "flow" not in skip:
-        figures |= {f"flow {name}": value for name, value in flow.steadiness(engine, server).items()}
+        figures["flow ratio"] = median(lambda: flow.steadiness(engine, server), repeats)
         if engine is Engine.POSTGRES:
-            held = flow.steadiness(engine, server, held_snapshot=True)
-            figures |= {f"flow with held snapshot {name}": value for name, value in held.items()}
+            held = median(lambda: flow.steadiness(engine, server, held_snapshot=True), repeats)
+            figures["flow with held snapshot ratio"] = held
     return figures
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
@@ -21,9 +21,9 @@ UNFINISHED = """SELECT CASE WHEN EXISTS (SELECT 1 FROM {0}lease) OR EXISTS (SELE
 class PerdureProducer:
     """Enqueue through one open app."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, noop: Job[[int, int], None]) -> None:
         self.app = app
-        self.noop: Job[[int, int], None] = declare_noop(app, None)
+        self.noop = noop
 
     async def enqueue(self, index: int, sent_ns: int) -> None:
         """Enqueue one job and return once it is durable."""
@@ -62,7 +62,11 @@ class Perdure:
     async def producer(self, url: str) -> AsyncIterator[PerdureProducer]:
         """Open a producer."""
         async with App(self.address(url)) as app:
-            yield PerdureProducer(app)
+            yield PerdureProducer(app, self.declare(app, None))
+
+    def declare(self, app: App, ledger: WorkerLedger | None) -> Job[[int, int], None]:
+        """Declare the job that does nothing but record its start."""
+        return declare(app, ledger.start if ledger is not None else lambda _index, _sent: None)
 
     async def unfinished(self, url: str) -> int:
         """Whether any job is left that is not final, 1 or 0: asked of the bare database, as of the peers'."""
@@ -72,16 +76,15 @@ class Perdure:
         """Run a worker until the process is ended."""
         del purpose
         async with App(self.address(url)) as app:
-            declare_noop(app, ledger)
+            self.declare(app, ledger)
             worker = await app.worker(WorkerSettings(concurrency=CONCURRENCY, claim_batch=BATCH))
             set_up_for_work(app.kinds)  # as `perdure worker` does
             ledger.wait_at_gate()
             await worker.run()
 
 
-def declare_noop(app: App, ledger: WorkerLedger | None) -> Job[[int, int], None]:
-    """Declare the job that does nothing but record its start."""
-    start = ledger.start if ledger is not None else lambda _index, _sent: None
+def declare(app: App, start: Callable[[int, int], None]) -> Job[[int, int], None]:
+    """Declare the job that does nothing but this."""
 
     @app.job
     async def noop(index: int, sent_ns: int) -> None:

@@ -28,17 +28,15 @@ HIGH = 60_000  # jobs in the queue
 PIECE = 10_000
 
 
-def steadiness(engine: Engine, server: str, *, held_snapshot: bool = False, seconds: int = LENGTH) -> dict[str, float]:
-    """The rates of the first and last window, and their ratio."""
+def steadiness(engine: Engine, server: str, *, held_snapshot: bool = False, seconds: int = LENGTH) -> float:
+    """What the last window brought, against the first."""
     with new_database(engine, server) as database, tempfile.NamedTemporaryFile(prefix="flow-") as progress:
         url = address(engine, database)
         asyncio.run(_prepare(url))
         hold = _held_snapshot(database) if held_snapshot else nullcontext()
         with hold, _process("produce", url, progress.name), _process("work", url, progress.name):
             counts = _counts_each_second(Path(progress.name), seconds)
-    first = (counts[WINDOW] - counts[0]) / WINDOW
-    last = (counts[-1] - counts[-1 - WINDOW]) / WINDOW
-    return {"first": first, "last": last, "ratio": last / first}
+    return (counts[-1] - counts[-1 - WINDOW]) / (counts[WINDOW] - counts[0])
 
 
 async def _prepare(url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -37,11 +38,16 @@ class Naming(Struct, frozen=True):
 
     def statements(self, file: str) -> dict[str, str]:
         """The statements of one file, each on one line: the driver keeps only short ones in its cache."""
-        loaded = load_statements(_PACKAGE, file, self._fill)
-        return {name: _SPACE.sub(" ", _COMMENT.sub("", sql)).strip().rstrip(";") for name, sql in loaded.items()}
+        return _statements(self, file)
 
-    def _fill(self, slot: str) -> str:
+    def fill(self, slot: str) -> str:
         """A name, or the part that all statements share which make jobs ready."""
         if slot == _LINE_UP:
             return load_statements(_PACKAGE, "entering.sql", self)[slot]
         return self(slot)
+
+
+@lru_cache  # the second store of a process, such as a sibling, opens at once
+def _statements(naming: Naming, file: str) -> dict[str, str]:
+    loaded = load_statements(_PACKAGE, file, naming.fill)
+    return {name: _SPACE.sub(" ", _COMMENT.sub("", sql)).strip().rstrip(";") for name, sql in loaded.items()}

@@ -31,6 +31,9 @@ def plan_insert(
 
     `beside_holder`: a job that claims its unique key only in a later state comes in although another one holds it.
     """
+    if len(jobs) == 1:
+        receipt = yield from _insert_one(sql, jobs[0], now, turns, beside_holder)
+        return [receipt]
     receipts: list[Receipt] = []
     for keyed, group in groupby(jobs, key=_is_keyed):
         run = list(group)
@@ -165,6 +168,9 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
 def check_texts(job: NewJob) -> None:
     """Refuse, by the name of its field, text that no engine can keep: a NUL, or half a character."""
     unique = None if job.unique is None else job.unique.key
+    together = f"{job.kind}{job.queue}{job.args}{job.meta}{unique}{job.fair_key}"
+    if not job.tags and together.isascii() and "\0" not in together:
+        return
     fields = (("kind", job.kind), ("queue", job.queue), ("args", job.args), ("meta", job.meta), ("unique", unique))
     for field, text in (*fields, ("fair_key", job.fair_key), *(("tags", tag) for tag in job.tags)):
         if text is not None:
