@@ -9,8 +9,8 @@ READY := $(VENV)/.ready
 demo: $(READY)  ## show jobs that succeed, fail, retry and die, on an embedded database
 	$(BIN)/python examples/demo.py
 
-test: $(READY)  ## the tests, on SQLite and PostgreSQL, in two processes
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(READY)  ## the tests, on SQLite and PostgreSQL, in three processes: many of them wait more than they work
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

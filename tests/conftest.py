@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.behind import with_option
 from tests.support.crew import Crew
+from tests.support.databases import SCHEMA, PostgresDatabase, SqliteFiles
 from tests.support.postgres import PostgresServer, drop_schema
 
 from perdure.clock import ManualClock
@@ -49,9 +50,37 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
+@pytest.fixture(scope="session")
+def sqlite_files(tmp_path_factory: pytest.TempPathFactory) -> SqliteFiles:
+    """As many migrated files as are asked for."""
+    return SqliteFiles(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_url: str) -> Iterator[PostgresDatabase]:
+    """A migrated database for one test after the other."""
+    database = PostgresDatabase(postgres_url)
+    try:
+        yield database
+    finally:
+        database.drop()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def engine_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty database: a file, or a schema that is dropped afterwards."""
+    """A database that only this test knows, with our tables and nothing in them."""
+    if request.param == "sqlite":
+        file = tmp_path / "perdure.db"
+        request.getfixturevalue("sqlite_files").put(file)
+        yield f"sqlite:///{file}"
+        return
+    with request.getfixturevalue("postgres_database").lent() as url:
+        yield with_option(url, "schema", SCHEMA)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without tables: a file that is not there yet, or the name of a schema that is gone afterwards."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'perdure.db'}"
         return

@@ -11,8 +11,8 @@ from perdure import App, JobNotSuccessful, JobState, Permanent, SchemaError
 
 
 @pytest.fixture
-def app(engine_url: str) -> Iterator[App]:
-    app = App(engine_url, migrate=False)
+def app(empty_url: str) -> Iterator[App]:
+    app = App(empty_url, migrate=False)
     yield app
     app.close_sync()
 

@@ -51,17 +51,19 @@ def migrate_to(release: int, url: str) -> None:
     tables = sorted(name for (name,) in query(url, _TABLES[_engine(url)]))
     columns = {table: [name for (name,) in query(url, _COLUMNS[_engine(url)].format(table))] for table in tables}
     every = sorted({name for names in columns.values() for name in names} | {"hold", "wanted", "worker", "added"})
-    for table in tables:
-        for name in every:
-            if name not in columns[table]:
-                query(url, f'ALTER TABLE {table} ADD COLUMN "{name}" text')
-    query(url, "CREATE TABLE {novelty} (id integer PRIMARY KEY, kind text)")
     now = "0" if _engine(url) == "sqlite" else "now()"
-    query(
-        url,
+    steps = [
+        f'ALTER TABLE {table} ADD COLUMN "{name}" text'
+        for table in tables
+        for name in every
+        if name not in columns[table]
+    ]
+    steps.append("CREATE TABLE {novelty} (id integer PRIMARY KEY, kind text)")
+    steps.append(
         "INSERT INTO {migration} (number, name, release, checksum, applied_at)"
-        f" VALUES (9999, '9999_more', {release}, 'of a file that we have never seen', {now})",
+        f" VALUES (9999, '9999_more', {release}, 'of a file that we have never seen', {now})"
     )
+    query(url, "BEGIN;" + ";".join(steps) + ";COMMIT")
 
 
 _TABLES = {

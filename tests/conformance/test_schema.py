@@ -18,8 +18,8 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
 
-async def test_migrate_tells_what_it_did_and_does_it_once(engine_url: str) -> None:
-    store = store_for(engine_url)
+async def test_migrate_tells_what_it_did_and_does_it_once(empty_url: str) -> None:
+    store = store_for(empty_url)
     await store.open()
     applied = await store.migrate()
     assert applied
@@ -29,8 +29,8 @@ async def test_migrate_tells_what_it_did_and_does_it_once(engine_url: str) -> No
     await store.close()
 
 
-async def test_an_empty_database_is_refused_until_it_is_migrated(engine_url: str) -> None:
-    store = store_for(engine_url)
+async def test_an_empty_database_is_refused_until_it_is_migrated(empty_url: str) -> None:
+    store = store_for(empty_url)
     await store.open()
     with pytest.raises(SchemaError, match="perdure migrate"):
         await store.check_schema()
@@ -67,27 +67,27 @@ async def test_a_migration_changed_after_the_fact_is_refused(store: Store, engin
         await store.migrate()
 
 
-def test_processes_that_migrate_at_once_apply_each_migration_once(engine_url: str, crew: Crew) -> None:
-    applied = crew.together(migrate_here, [(engine_url,)] * SIZE)
+def test_processes_that_migrate_at_once_apply_each_migration_once(empty_url: str, crew: Crew) -> None:
+    applied = crew.together(migrate_here, [(empty_url,)] * SIZE)
     winners = [names for names in applied if names]
     assert len(winners) == 1
-    [(recorded,)] = query(engine_url, "SELECT count(*) FROM {migration}")
+    [(recorded,)] = query(empty_url, "SELECT count(*) FROM {migration}")
     assert recorded == len(winners[0])
 
 
-async def test_two_prefixes_in_one_database_do_not_see_each_other(engine_url: str) -> None:
-    here, there = store_for(with_option(engine_url, "prefix", "a_")), store_for(with_option(engine_url, "prefix", "b_"))
+async def test_two_prefixes_in_one_database_do_not_see_each_other(empty_url: str) -> None:
+    here, there = store_for(with_option(empty_url, "prefix", "a_")), store_for(with_option(empty_url, "prefix", "b_"))
     await keep_apart(here, there)
 
 
-async def test_two_schemas_in_one_database_do_not_see_each_other(engine_url: str) -> None:
-    if engine_url.startswith("sqlite"):
+async def test_two_schemas_in_one_database_do_not_see_each_other(empty_url: str) -> None:
+    if empty_url.startswith("sqlite"):
         pytest.skip("SQLite has no schemas: its apps use a prefix")
     neighbour = f"t_{uuid.uuid4().hex[:16]}"
     try:
-        await keep_apart(store_for(engine_url), store_for(with_option(engine_url, "schema", neighbour)))
+        await keep_apart(store_for(empty_url), store_for(with_option(empty_url, "schema", neighbour)))
     finally:
-        query(engine_url, f"DROP SCHEMA IF EXISTS {neighbour} CASCADE")
+        query(empty_url, f"DROP SCHEMA IF EXISTS {neighbour} CASCADE")
 
 
 async def keep_apart(here: Store, there: Store) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.behind import query, with_option
+from tests.support.behind import with_option
+from tests.support.databases import SCHEMA
 from tests.support.effects import make_table
 
 from perdure import App
@@ -15,14 +15,14 @@ from perdure import App
 
 @pytest.fixture(params=["apsw", "sqlite3", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """An empty database."""
+    """A database with our tables and nothing in them."""
     if request.param != "postgres":
-        yield f"sqlite:///{tmp_path / 'effects.db'}?driver={request.param}"
+        file = tmp_path / "effects.db"
+        request.getfixturevalue("sqlite_files").put(file)
+        yield f"sqlite:///{file}?driver={request.param}"
         return
-    schema = f"t_{uuid.uuid4().hex[:16]}"
-    url = with_option(request.getfixturevalue("postgres_url"), "schema", schema)
-    yield url
-    query(url, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    with request.getfixturevalue("postgres_database").lent() as url:
+        yield with_option(url, "schema", SCHEMA)
 
 
 @pytest.fixture

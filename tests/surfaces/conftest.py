@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import pytest
-from typer.testing import CliRunner
+from typer import testing
+from typer.main import get_command
 
 from perdure.engines.connect import store_for
 from perdure.storage.port import Store
@@ -38,12 +40,14 @@ class Answer:
 
 
 Cli = Callable[..., Answer]
+# Typer would build the tree of commands anew for each command line, which takes longer than most of them do.
+testing._get_command = cache(get_command)  # type: ignore[attr-defined]  # nobody may call it, they say
 
 
 def run_cli(*words: str, env: dict[str, str | None] | None = None, typed: str | None = None) -> Answer:
     """Run a command line inside this process."""
     settings = {"COLUMNS": "80", "PERDURE_URL": None, "NO_COLOR": None, "FORCE_COLOR": None} | (env or {})
-    result = CliRunner().invoke(perdure, list(words), env=settings, input=typed, catch_exceptions=False)
+    result = testing.CliRunner().invoke(perdure, list(words), env=settings, input=typed, catch_exceptions=False)
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 

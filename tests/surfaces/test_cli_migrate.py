@@ -18,6 +18,12 @@ from perdure.version import __version__
 COMMANDS = [("jobs", "list"), ("dead", "list"), ("migrate", "--check"), ("jobs", "requeue", "--all", "--yes")]
 
 
+@pytest.fixture
+def engine_url(empty_url: str) -> str:
+    """Nothing is migrated yet."""
+    return empty_url
+
+
 def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(cli: Cli) -> None:
     first = cli("migrate", "--json")
     assert first.code == Exit.OK

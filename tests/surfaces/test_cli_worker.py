@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,25 @@ class Processes:
                 process.wait(PATIENCE)
 
 
-@pytest.fixture
-def processes(tmp_path: Path, engine_url: str) -> Iterator[Processes]:
-    (tmp_path / "shop.py").write_text(SHOP)
-    started = Processes(tmp_path, engine_url)
+@contextmanager
+def open_shop(folder: Path, url: str) -> Iterator[Processes]:
+    (folder / "shop.py").write_text(SHOP)
+    started = Processes(folder, url)
     yield started
     started.end()
+
+
+@pytest.fixture
+def processes(tmp_path: Path, engine_url: str) -> Iterator[Processes]:
+    with open_shop(tmp_path, engine_url) as started:
+        yield started
+
+
+@pytest.fixture
+def processes_on_nothing(tmp_path: Path, empty_url: str) -> Iterator[Processes]:
+    """The same on a database that nobody has migrated."""
+    with open_shop(tmp_path, empty_url) as started:
+        yield started
 
 
 @pytest.fixture
@@ -215,10 +229,10 @@ def test_bad_settings_are_refused_by_name(options: list[str], field: str) -> Non
     assert (answer.code, answer.error["field"]) == (Exit.USAGE, field)
 
 
-def test_no_migrate_leaves_the_schema_alone(processes: Processes, engine_url: str) -> None:
-    process = processes.start("worker", "shop:app", "--no-migrate", "--json")
+def test_no_migrate_leaves_the_schema_alone(processes_on_nothing: Processes) -> None:
+    process = processes_on_nothing.start("worker", "shop:app", "--no-migrate", "--json")
     assert process.wait(PATIENCE) == Exit.FAILED
-    assert "perdure migrate" in json.loads(processes.log(process))["error"]
+    assert "perdure migrate" in json.loads(processes_on_nothing.log(process))["error"]
 
 
 def test_the_apps_own_settings_hold_where_no_option_speaks(

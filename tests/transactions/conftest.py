@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.support.behind import query, with_option
+from tests.support.behind import with_option
 from tests.support.callers import ON_POSTGRES, ON_SQLITE, Caller, Opening
+from tests.support.databases import SCHEMA
 
 from perdure import App, Call, Handle, Job, JobView, Unique
 
@@ -64,29 +64,42 @@ def greet(name: str) -> None:
     """Say hello."""
 
 
+class Place(Struct):
+    """A database with our tables: where the app finds it, where the caller does, and how the caller gets there."""
+
+    url: str
+    address: str
+    table: str
+    opening: Opening
+
+
 @pytest.fixture(params=[*ON_POSTGRES, *ON_SQLITE])
-async def setting(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Setting]:
-    """The same promises for every library."""
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Each library in turn."""
     name = request.param
     if name in ON_SQLITE:
-        address, table = str(tmp_path / "shared.db"), "note"
-        url = f"sqlite:///{address}?driver={'apsw' if name == 'apsw' else 'sqlite3'}"
-        opening = ON_SQLITE[name]
-    else:
-        address, schema = request.getfixturevalue("postgres_url"), f"t_{uuid.uuid4().hex[:16]}"
-        url, table, opening = with_option(address, "schema", schema), f"{schema}.note", ON_POSTGRES[name]
-    async with App(url) as app:
+        file = tmp_path / "shared.db"
+        request.getfixturevalue("sqlite_files").put(file)
+        driver = "apsw" if name == "apsw" else "sqlite3"
+        yield Place(f"sqlite:///{file}?driver={driver}", str(file), "note", ON_SQLITE[name])
+        return
+    with request.getfixturevalue("postgres_database").lent() as address:
+        yield Place(with_option(address, "schema", SCHEMA), address, f"{SCHEMA}.note", ON_POSTGRES[name])
+
+
+@pytest.fixture
+async def setting(place: Place) -> AsyncIterator[Setting]:
+    """The same promises for every library."""
+    async with App(place.url) as app:
         made = Setting(
             app,
             app.job(name="greet")(greet),
             app.job(name="greet_once", unique=Unique(by=("name",)))(greet),
-            table,
-            address,
-            opening,
+            place.table,
+            place.address,
+            place.opening,
         )
         async with made.open() as caller:
-            await caller.run(f"CREATE TABLE {table} (text text)")
+            await caller.run(f"CREATE TABLE {place.table} (text text)")
             await caller.commit()
         yield made
-    if name in ON_POSTGRES:
-        query(url, f"DROP SCHEMA {schema} CASCADE")

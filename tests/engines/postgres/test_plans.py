@@ -6,18 +6,23 @@ The plans are generic ones, made with the settings of the store's own sessions.
 from __future__ import annotations
 
 import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
-from tests.engines.postgres.conftest import Ask
+from tests.support.behind import with_option
+from tests.support.databases import migrate
+from tests.support.postgres import drop_schema
 
 from perdure.domain.states import JobState
 from perdure.engines.placeholders import numbered
-from perdure.engines.postgres.connections import _BASE
+from perdure.engines.postgres.connections import _BASE, Server
 from perdure.engines.postgres.filters import BEFORE_ALL, select
 from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.store import PostgresStore
+from perdure.engines.postgres.wire import Wire
 from perdure.storage.records import JobFilter
 
 KEPT_OF_A_JOB = {
@@ -205,6 +210,30 @@ ANALYZE;
 """
 
 
+@contextmanager
+def migrated_schema(server: str) -> Iterator[str]:
+    schema = f"t_{uuid.uuid4().hex[:16]}"
+    migrate(with_option(server, "schema", schema))
+    yield schema
+    drop_schema(server, schema)
+
+
+@pytest.fixture(scope="module")
+def empty(postgres_url: str) -> Iterator[str]:
+    """A schema with empty tables: a plan is only asked for, so that all may ask the same one."""
+    with migrated_schema(postgres_url) as schema:
+        yield schema
+
+
+@pytest.fixture(scope="module")
+def full(postgres_url: str) -> Iterator[str]:
+    """A schema with full tables, for all tests as well."""
+    with migrated_schema(postgres_url) as schema:
+        with psycopg.connect(postgres_url, options=f"-c search_path={schema}") as connection:
+            connection.execute(FILL)
+        yield schema
+
+
 def plan_of(postgres_url: str, sql: str) -> str:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         for name, value in _BASE.items():
@@ -222,20 +251,17 @@ def assert_by_index(plan: str, indexes: set[str]) -> None:
 
 
 @pytest.mark.parametrize(("file", "name"), HOT)
-async def test_statements_find_their_rows_by_index_on_an_empty_database(
-    pg_store: PostgresStore, postgres_url: str, schema: str, file: str, name: str
+def test_statements_find_their_rows_by_index_on_an_empty_database(
+    postgres_url: str, empty: str, file: str, name: str
 ) -> None:
     """The plan made on the first day is kept until the tables are analysed: it must not be one for empty tables."""
-    sql = Naming(schema).statements(f"{file}.sql")[name]
+    sql = Naming(empty).statements(f"{file}.sql")[name]
     assert_by_index(plan_of(postgres_url, sql), HOT[file, name])
 
 
-async def test_statements_find_their_rows_by_index_on_a_full_database(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask
-) -> None:
-    ask(FILL)
+def test_statements_find_their_rows_by_index_on_a_full_database(postgres_url: str, full: str) -> None:
     for (file, name), indexes in HOT.items():
-        sql = Naming(schema).statements(f"{file}.sql")[name]
+        sql = Naming(full).statements(f"{file}.sql")[name]
         assert_by_index(plan_of(postgres_url, sql), indexes)
 
 
@@ -248,21 +274,17 @@ async def test_statements_find_their_rows_by_index_on_a_full_database(
     ],
     ids=["all", "dead", "ids"],
 )
-async def test_lists_are_read_along_an_index_of_ids(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, which: JobFilter, indexes: set[str]
+def test_lists_are_read_along_an_index_of_ids(
+    postgres_url: str, full: str, which: JobFilter, indexes: set[str]
 ) -> None:
-    ask(FILL)
-    views = Naming(schema).statements("insight.sql")
+    views = Naming(full).statements("insight.sql")
     sql = f"SELECT * {jobs_query(views, select(which), 'DESC')}"
     assert_by_index(plan_of(postgres_url, sql), indexes)
 
 
 @pytest.mark.parametrize("name", ["acknowledge_plain", "acknowledge_done"])
-async def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, name: str
-) -> None:
-    ask(FILL)
-    sql = Naming(schema).statements("acknowledgements.sql")[name]
+def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(postgres_url: str, full: str, name: str) -> None:
+    sql = Naming(full).statements("acknowledgements.sql")[name]
     plan = plan_of(postgres_url, sql)
     assert "Index Scan using lease_pkey" in plan
     assert " job " not in plan
@@ -275,15 +297,16 @@ async def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(
     [("upkeep", "orphans"), ("upkeep", "forget_workers"), ("workers", "workers"), ("claims", "lost_claims")],
 )
 async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, file: str, name: str
+    postgres_url: str, full: str, file: str, name: str
 ) -> None:
     """`lease` is as large as what a fleet runs at once: one walk is cheap, one for each worker or job is not."""
-    ask(FILL)
-    sql = Naming(schema).statements(f"{file}.sql")[name]
-    rows = await pg_store._upkeep._pool.rows(
-        f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}",
-        {"worker": 1, "token": 0, "now": None, "after": BEFORE_ALL, "limit": 100},
-    )
+    sql = Naming(full).statements(f"{file}.sql")[name]
+    params = {"worker": 1, "token": 0, "now": None, "after": BEFORE_ALL, "limit": 100}
+    server = Server(postgres_url)
+    async with await server.connect(generic_plans=True) as connection, connection.transaction(force_rollback=True):
+        rows = await Wire(connection, prepare=True).fetch(
+            f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}", params
+        )
     walks = [line for (line,) in rows if re.search(r"Scan.* on lease\b", line)]
     assert len(walks) == 1, rows
     assert all("loops=1)" in walk for walk in walks), walks
@@ -293,20 +316,15 @@ async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
     ("file", "name"),
     [("firing", "due_schedules"), ("upkeep", "orphans"), ("acknowledgements", "acknowledge_plain")],
 )
-async def test_long_lists_are_looked_up_by_hash(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, file: str, name: str
-) -> None:
+def test_long_lists_are_looked_up_by_hash(postgres_url: str, full: str, file: str, name: str) -> None:
     """Ten thousand declared names, a large fleet or a batch of claims are not gone through again for every row."""
-    ask(FILL)
-    plan = plan_of(postgres_url, Naming(schema).statements(f"{file}.sql")[name])
+    plan = plan_of(postgres_url, Naming(full).statements(f"{file}.sql")[name])
     asked = [line for line in plan.splitlines() if "SubPlan" in line and "Filter" in line]
     assert asked, plan
     assert all("hashed SubPlan" in line for line in asked), plan
 
 
-async def test_waking_many_jobs_goes_through_their_list_once(
-    pg_store: PostgresStore, postgres_url: str, schema: str
-) -> None:
+def test_waking_many_jobs_goes_through_their_list_once(postgres_url: str, empty: str) -> None:
     """An event may wake ten thousand: the list of what came is not searched again for each of them."""
-    plan = plan_of(postgres_url, Naming(schema).statements("settling.sql")["wake"])
+    plan = plan_of(postgres_url, Naming(empty).statements("settling.sql")["wake"])
     assert plan.count("Function Scan on unnest i") + plan.count("Function Scan on i") == 1, plan
