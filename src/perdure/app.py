@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from perdure.batches import batch_job
-from perdure.calls import Call, check_child
+from perdure.calls import Call, check_child, check_own
 from perdure.clock import Clock, SystemClock
 from perdure.declarations import Declarations
 from perdure.domain.duration import Duration, parse_duration
@@ -22,7 +22,7 @@ from perdure.domain.job import (
 )
 from perdure.domain.schedule import Missed, Overlap, ScheduleView
 from perdure.engines.connect import DEFAULT_URL, store_for
-from perdure.errors import ConflictError, SettingsError
+from perdure.errors import ArgumentError, ConflictError, SettingsError
 from perdure.events import Emitter, Listener, log_event
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
@@ -31,6 +31,7 @@ from perdure.kinds.kind import Kind
 from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.portal import Portal
 from perdure.lifecycle.stores import Doorway, Stores
+from perdure.options import checked_count
 from perdure.policy.retry import DEFAULT_RETRY, RetrySource
 from perdure.scheduling import checked_schedule, one_expression
 from perdure.storage.port import BorrowingStore, Store
@@ -73,8 +74,8 @@ class App(Declarations):
     ) -> None:
         super().__init__(queues, retry)
         self.url = url or os.environ.get(_URL_VARIABLE) or DEFAULT_URL
-        self.payload_limit = payload_limit
-        self.worker_settings = worker or WorkerSettings()
+        self.payload_limit = checked_count("payload_limit", payload_limit)
+        self.worker_settings = WorkerSettings() if worker is None else _checked_settings(worker)
         self.events = Emitter()
         self._clock = clock
         self._stores = Stores(
@@ -105,6 +106,7 @@ class App(Declarations):
         It is stored, and fired by whichever worker is there. To see, pause, trigger or delete it, ask the desk:
         `(await app.desk("me")).calendar`.
         """
+        check_own("call", call, self)
         made = checked_schedule(
             name,
             call.job,
@@ -123,7 +125,7 @@ class App(Declarations):
         `connection` makes them part of the caller's own transaction, as in `Job.using`.
         """
         kinds: list[Kind] = []
-        receipts = await self._put_all(Supply(_jobs_of(calls, kinds)), connection)
+        receipts = await self._put_all(Supply(_jobs_of(self, calls, kinds)), connection)
         return [Handle(self, kind, receipt) for kind, receipt in zip(kinds, receipts, strict=True)]
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]], *, connection: Any = None) -> list[Handle[R]]:
@@ -131,7 +133,7 @@ class App(Declarations):
         if connection is None:
             return self._portal.call(self.enqueue_many(calls))
         kinds: list[Kind] = []
-        receipts = self._put_here(list(_jobs_of(calls, kinds)), connection)
+        receipts = self._put_here(list(_jobs_of(self, calls, kinds)), connection)
         return [Handle(self, kind, receipt) for kind, receipt in zip(kinds, receipts, strict=True)]
 
     async def batch(
@@ -199,7 +201,7 @@ class App(Declarations):
         """
         from perdure.worker.worker import Worker  # noqa: PLC0415 - who only enqueues needs none
 
-        chosen = settings or self.worker_settings
+        chosen = self.worker_settings if settings is None else _checked_settings(settings)
         for queue in chosen.queues:
             self.check_queue(queue.name)
         return Worker(
@@ -308,9 +310,19 @@ class App(Declarations):
         return store_for(self.url, self._clock)
 
 
-def _jobs_of(calls: Iterable[Call[R]], kinds: list[Kind]) -> Iterator[NewJob]:
+def _checked_settings(given: object) -> WorkerSettings:
+    if not isinstance(given, WorkerSettings):
+        raise SettingsError("worker", f"must be WorkerSettings, as in WorkerSettings(concurrency=10), got {given!r}")
+    return given
+
+
+def _jobs_of(app: App, calls: Iterable[Call[R]], kinds: list[Kind]) -> Iterator[NewJob]:
     """The jobs of calls, one by one; of what kind they are is noted in `kinds`."""
+    if not isinstance(calls, Iterable):
+        raise ArgumentError("calls", f"must be a list of calls such as job.call(1), got {calls!r}")
     for call in calls:
+        if type(call) is not Call or call.gateway is not app:
+            check_own("calls", call, app)
         if call.lacks is not None:
             check_child(call)
         kinds.append(call.kind)

@@ -28,15 +28,13 @@ class Call(Struct, Generic[R_co], frozen=True, gc=False):
     """A job with its arguments, checked and ready to be enqueued with others.
 
     `a.call(1) | b.after()` is a chain: `b` runs when `a` has succeeded. `lacks` is the parameter that what comes before
-    is to fill; a call that lacks one can only be made where something comes before it. `has_own_id`: its job's id was
-    chosen by the caller.
+    is to fill; a call that lacks one can only be made where something comes before it.
     """
 
     job: NewJob
     kind: Kind
     gateway: Gateway
     lacks: str | None = None
-    has_own_id: bool = False
 
     def __or__(self, then: Call[N] | Chain[N]) -> Chain[N]:
         return Chain((self,)) | then
@@ -100,7 +98,7 @@ def check_child(call: Call[Any]) -> None:
 
 def refuse_own_identity(call: Call[Any]) -> None:
     """A child is one of its family, by its number, and cannot stand aside for a job that is there already."""
-    if call.has_own_id:
+    if call.job.has_own_id:
         raise ArgumentError(
             "id", f"of {call.kind.name} cannot be chosen for a child, a batch or a chain: it follows from the parent's"
         )

@@ -17,7 +17,7 @@ from perdure.kinds.kind import Registry
 from perdure.options import checked_names, refuse_misspelt
 from perdure.policy.fairness import FairBy
 from perdure.policy.gates import Breaker, Gate
-from perdure.policy.retry import RetrySource
+from perdure.policy.retry import RetrySource, checked_retry
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
 from perdure.scheduling import checked_schedule
@@ -41,7 +41,7 @@ class Declarations:
         self.kinds: Registry = {}
         self.schedules: dict[str, Schedule] = {}
         self.periodic: dict[str, Periodic] = {}
-        self._retry = retry
+        self._retry = checked_retry("retry", retry)
 
     @overload
     def job(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Job[P, R]: ...
@@ -109,7 +109,7 @@ class Declarations:
             name=name,
             queue=queue,
             priority=priority,
-            retry=retry or self._retry,
+            retry=self._retry if retry is None else retry,
             triage=triage,
             unique=unique,
             timeout=timeout,

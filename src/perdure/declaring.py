@@ -12,10 +12,10 @@ from perdure.errors import PayloadError, SettingsError
 from perdure.job import Job
 from perdure.kinds.kind import Kind, Mode, is_async
 from perdure.kinds.signature import Signature
-from perdure.options import checked_name, checked_priority
+from perdure.options import checked_count, checked_name, checked_priority, checked_unique
 from perdure.policy.fairness import FairBy, FairShare
 from perdure.policy.gates import Breaker, Gate, check_gates
-from perdure.policy.retry import RetrySource
+from perdure.policy.retry import RetrySource, checked_retry
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
 from perdure.worker.context import Context
@@ -74,11 +74,9 @@ def declared_kind(
     name = checked_name("name", name or handler.__name__)
     if memory is not None and not isolate:
         raise SettingsError(f"memory of job {name}", "can only be limited with isolate=True")
-    if crashes < 1:
-        raise SettingsError(f"crashes of job {name}", f"must be at least 1, got {crashes}")
+    if triage is not None and (not callable(triage) or isinstance(triage, type)):
+        raise SettingsError(f"triage of job {name}", f"must be a function of the exception, got {triage!r}")
     signature = Signature(handler, Context)
-    if unique is not None:
-        unique.check(signature.names)
     passed = tuple(gates) if isinstance(gates, Iterable) else (gates,)
     check_gates(passed, breaker, signature.names)
     share = None if fair is None else FairShare(fair)
@@ -92,14 +90,14 @@ def declared_kind(
         handler=handler,
         signature=signature,
         mode=Mode.PROCESS if isolate else Mode.TASK if is_async(handler) else Mode.THREAD,
-        retry=retry,
+        retry=checked_retry(f"retry of job {name}", retry),
         triage=triage,
         queue=checked_name("queue", queue),
         priority=checked_priority(priority),
-        unique=unique,
+        unique=checked_unique(unique, signature.names),
         timeout=limit,
-        memory=memory,
-        crash_limit=crashes,
+        memory=None if memory is None else checked_count(f"memory of job {name}", memory),
+        crash_limit=checked_count(f"crashes of job {name}", crashes),
         gates=passed,
         breaker=breaker,
         fair=share,

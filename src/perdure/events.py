@@ -90,6 +90,15 @@ class WorkerProcessKilled(Event, frozen=True):
     pid: int
 
 
+class ProcessLingered(Event, frozen=True):
+    """A worker had closed, and something that no longer matters kept its process from ending."""
+
+    sentence: ClassVar[str] = "worker is closed, and its process was ended without what still ran in it"
+    level: ClassVar[str] = "error"
+    pid: int
+    still_running: tuple[str, ...]
+
+
 class WorkersBuried(Event, frozen=True):
     """Workers were found dead."""
 
@@ -534,13 +543,14 @@ class JobsResumed(Event, frozen=True):
 
 
 class GateNearlyFull(Event, frozen=True):
-    """Four fifths of what a rate or a budget allows are used; told at most once a minute of each (E8)."""
+    """Four fifths of what a rate or a budget allows in a window are used; told at most once a minute of each (E8)."""
 
     sentence: ClassVar[str] = "gate nearly full"
     level: ClassVar[str] = "warning"
     gate: str
     used: float
     limit: float
+    per: str
 
 
 Listener = Callable[[Event], None]

@@ -56,7 +56,7 @@ class Prepared(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments now and enqueue later, with `app.enqueue_many`."""
         self._refuse_connection()
-        return Call(self._new_job(args, kwargs), self._kind, self._gateway, has_own_id=self._options.id is not None)
+        return Call(self._new_job(args, kwargs), self._kind, self._gateway)
 
     def after(self: Prepared[Concatenate[Any, Rest], R], *args: Rest.args, **kwargs: Rest.kwargs) -> Call[R]:
         """The same without the handler's first argument, which comes from what was done before.
@@ -73,8 +73,7 @@ class Prepared(Generic[P, R]):
                 f" batch), and it is {first!r}: use call()",
             )
         rest = self._kind.signature.without(first)
-        job, has_own_id = self._new_job(args, kwargs, rest), self._options.id is not None
-        return Call(job, self._kind, self._gateway, first, has_own_id)
+        return Call(self._new_job(args, kwargs, rest), self._kind, self._gateway, first)
 
     def _refuse_connection(self) -> None:
         if self._options.connection is not None:
@@ -102,6 +101,7 @@ class Prepared(Generic[P, R]):
             tags=options.tags,
             meta=options.meta,
             fair_key=None if kind.fair is None else kind.fair.key_for(signature.with_defaults(bound)),
+            has_own_id=options.id is not None,
         )
 
 
@@ -151,9 +151,10 @@ class Job(Prepared[P, R]):
             delay=delay,
             run_at=run_at,
             id=id,
-            tags=tuple(tags),
+            tags=tags,
             meta=meta,
             unique=unique,
             connection=connection,
+            parameters=self._kind.signature.names,
         )
         return cast("Prepared[P, R]", Prepared(self._gateway, self._kind, options))

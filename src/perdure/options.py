@@ -43,25 +43,24 @@ def checked_options(
     delay: Duration | None,
     run_at: datetime | None,
     id: object,  # noqa: A002 - the word that callers write
-    tags: tuple[str, ...] | list[str],
+    tags: Iterable[str],
     meta: Mapping[str, Any] | None,
     unique: Unique | None,
     connection: Any,
+    parameters: tuple[str, ...],
 ) -> Options:
-    """Refuse, by name, what cannot be meant."""
+    """Refuse, by name, what cannot be meant. `parameters` are those of the handler."""
     if delay is not None and run_at is not None:
         raise ArgumentError("run_at", "and delay are both given: choose one")
-    if run_at is not None and run_at.tzinfo is None:
-        raise ArgumentError("run_at", f"needs a time zone, got {run_at!r}; use datetime(..., tzinfo=UTC)")
     return Options(
         queue=None if queue is None else checked_name("queue", queue),
         priority=None if priority is None else checked_priority(priority),
         delay=None if delay is None else parse_duration("delay", delay),
-        run_at=run_at,
+        run_at=None if run_at is None else checked_instant("run_at", run_at),
         id=None if id is None else as_job_id(id),
-        tags=tuple(checked_name("tags", tag) for tag in tags),
+        tags=_checked_tags(tags),
         meta=None if meta is None else _checked_meta(meta),
-        unique=unique,
+        unique=checked_unique(unique, parameters),
         connection=connection,
     )
 
@@ -107,10 +106,44 @@ def checked_priority(value: int) -> int:
     return value
 
 
-def _checked_meta(meta: Mapping[str, Any]) -> str:
+def checked_count(setting: str, value: object) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise SettingsError(setting, f"must be a whole number of at least 1, got {_echo(value)}")
+    return value
+
+
+def checked_unique(value: object, parameters: tuple[str, ...]) -> Unique | None:
+    """What makes a job unique, if anything does; its arguments must be parameters of the handler."""
+    if value is None:
+        return None
+    if not isinstance(value, Unique):
+        raise SettingsError("unique", f'must be a Unique, such as Unique(by="url"), got {_echo(value)}')
+    value.check(parameters)
+    return value
+
+
+def checked_instant(field: str, value: object) -> datetime:
+    """A moment that means the same everywhere: one with a time zone."""
+    if not isinstance(value, datetime):
+        raise ArgumentError(field, f"must be a datetime with a time zone, got {_echo(value)}")
+    if value.tzinfo is None:
+        raise ArgumentError(field, f"needs a time zone, got {value!r}; use datetime(..., tzinfo=UTC)")
+    return value
+
+
+def _checked_tags(values: object) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ArgumentError("tags", f'must be a list of names, such as ["monthly"], got {_echo(values)}')
+    return tuple(checked_name("tags", tag) for tag in values)
+
+
+def _checked_meta(meta: object) -> str:
+    if not isinstance(meta, Mapping):
+        raise ArgumentError("meta", f'must give values by name, as {{"source": "import"}}, got {_echo(meta)}')
     try:
         text = encode(dict(meta))
-    except (TypeError, ValueError, NotImplementedError) as error:
+    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise PayloadError("meta", f"cannot be stored as JSON: {error}") from error
     if len(text) > _LONGEST_META:
         raise PayloadError("meta", f"takes {len(text)} characters, {_LONGEST_META} are allowed")

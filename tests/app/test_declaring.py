@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perdure import App, SettingsError
+from perdure import App, HttpTriage, SettingsError
 from perdure.engines.connect import store_for
 
 UNUSED = "sqlite:///unused.db"
@@ -66,6 +66,60 @@ def test_options_beside_the_handler_count_too() -> None:
 
     job(send, name="mail", priority=1)
     assert app.kinds["mail"].priority == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"retry": 3}, r"^retry of job send must be a Retry, such as Retry\(attempts=3\), .* got 3$"),
+        ({"retry": 0}, r"^retry of job send must be a Retry"),
+        ({"triage": "http"}, "^triage of job send must be a function of the exception, got 'http'$"),
+        ({"triage": HttpTriage}, "^triage of job send must be a function of the exception, got <class"),
+        ({"unique": "url"}, r"^unique must be a Unique, such as Unique\(by=\"url\"\), got 'url'$"),
+        ({"crashes": "3"}, "^crashes of job send must be a whole number of at least 1, got '3'$"),
+        ({"crashes": 0}, "^crashes of job send must be a whole number of at least 1, got 0$"),
+        ({"memory": "1g", "isolate": True}, "^memory of job send must be a whole number of at least 1, got '1g'$"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_a_job_is_declared(options: dict[str, Any], problem: str) -> None:
+    """Not when its first attempt has failed."""
+
+    async def send(url: str) -> None: ...
+
+    with pytest.raises(SettingsError, match=problem):
+        declare(App(UNUSED), **options)(send)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"retry": 3}, "^retry must be a Retry"),
+        ({"payload_limit": "64k"}, "^payload_limit must be a whole number of at least 1, got '64k'$"),
+        ({"worker": {"concurrency": 3}}, r"^worker must be WorkerSettings, as in WorkerSettings\(concurrency=10\)"),
+        ({"url": 5}, "^url must be text, got int: use sqlite:///"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_an_app_is_made(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        App(**{"url": UNUSED, **options})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("postgresql://ada:p#w@host/db", "postgresql://ada:p/w@host/db", "postgresql://ada:p@w@host/db"),
+        *("postgresql://ada:pw@host:port/db", "sqlite:///c#/jobs.db"),
+    ],
+)
+def test_a_url_that_is_cut_in_the_wrong_place_says_what_to_write_instead(url: str) -> None:
+    """A worker would wait for ever for a server that is called by half of a password."""
+    with pytest.raises(SettingsError, match=r"^url .*in a password write # as %23, / as %2F") as refused:
+        App(url)
+    assert "w@host" not in str(refused.value)
+
+
+def test_several_servers_may_be_named() -> None:
+    App("postgresql://ada:p%23w@one:5432,two:5433,three/db")
 
 
 @pytest.mark.parametrize(

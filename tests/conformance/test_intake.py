@@ -52,6 +52,37 @@ async def test_plain_job_is_ready_at_once_and_shown_as_it_came(store: Store, clo
     assert (view.unique_key, view.cancel_requested_at) == (None, None)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"delay": HOUR}, {"fair_key": "a"}, {"unique": a_key()}],
+    ids=["plain", "for later", "fair", "unique"],
+)
+async def test_an_id_of_another_kind_is_refused_and_nothing_of_the_batch_is_stored(
+    store: Store, options: dict[str, Any]
+) -> None:
+    """The caller would take the job that is there for its own, which nobody would ever run."""
+    there = a_job(kind="greet", has_own_id=True)
+    await store.insert([there])
+    other = a_job(id=there.id, kind="send", has_own_id=True, **options)
+    refusal = f"id {there.id} is that of a job of kind greet: choose another one for send"
+    with pytest.raises(ArgumentError, match=refusal):
+        await store.insert([other])
+    beside = a_job()
+    for batch in ([beside, other], [other, beside], [beside, replace(there, args="{}"), other]):
+        with pytest.raises(ArgumentError, match=refusal):
+            await store.insert(batch)
+    assert await store.job(beside.id) is None
+    [receipt, again] = await store.insert([beside, there])
+    assert (receipt.intake, again.intake) == (Intake.NEW, Intake.EXISTING)
+
+
+async def test_two_kinds_cannot_share_an_id_within_a_batch(store: Store) -> None:
+    one = a_job(kind="greet", has_own_id=True)
+    with pytest.raises(ArgumentError, match="of a job of kind greet"):
+        await store.insert([one, replace(one, kind="send"), one])
+    assert await store.job(one.id) is None
+
+
 async def test_nothing_handed_in_is_nothing_done(store: Store) -> None:
     assert await store.insert([]) == []
 

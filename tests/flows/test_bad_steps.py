@@ -30,8 +30,20 @@ async def test_what_is_no_policy_is_refused_before_the_step_is_tried(app: App, b
 
     handle = await read.enqueue()
     await box.drain()
-    error = "perdure.ArgumentError: retry of step 'x' must be a Retry, or a function that gives one, got 3"
-    assert (await box.job(handle)).last_error == error
+    error = "perdure.SettingsError: retry of step 'x' must be a Retry, such as Retry(attempts=3), or a function"
+    assert (await box.job(handle)).last_error == f"{error} that gives one, got 3"
+
+
+async def test_a_result_that_json_has_no_number_for_is_not_kept_as_null(app: App, box: Sandbox) -> None:
+    @app.job(retry=Retry.none())
+    async def measure(ctx: Context) -> None:
+        await ctx.step("mean", float, "nan")
+
+    handle = await measure.enqueue()
+    await box.drain()
+    assert "step mean returned what cannot be stored as JSON: NaN and infinity" in str(
+        (await box.job(handle)).last_error
+    )
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")

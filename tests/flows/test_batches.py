@@ -50,6 +50,10 @@ class Jobs:
             return len(text)
 
         @app.job
+        async def guess(ctx: Context) -> None:
+            await ctx.step("look", self.look, optional=True)
+
+        @app.job
         async def add(result: int, more: int) -> int:
             self.calls.append((result, more))
             return result + more
@@ -68,6 +72,10 @@ class Jobs:
             return ctx.meta
 
         self.measure, self.add, self.tell, self.report, self.note = measure, add, tell, report, note
+        self.guess = guess
+
+    def look(self) -> None:
+        raise OSError("too dark")
 
 
 @pytest.fixture
@@ -99,7 +107,7 @@ async def test_what_comes_after_a_batch_gets_the_results_and_how_it_went(app: Ap
     assert (after.state, after.parent) == (JobState.SUCCEEDED, handle.id)
     [(title, batch, results)] = jobs.reported
     assert title == "sizes"
-    assert batch == {"id": handle.id, "name": "night", "total": 3, "succeeded": 2, "failed": 1}
+    assert batch == {"id": handle.id, "name": "night", "total": 3, "succeeded": 2, "failed": 1, "with_warnings": 0}
     assert [(result.ok, result.value, result.state) for result in results] == [
         (True, 3, JobState.SUCCEEDED),
         (False, None, JobState.DEAD),
@@ -108,6 +116,13 @@ async def test_what_comes_after_a_batch_gets_the_results_and_how_it_went(app: Ap
     assert "broken cannot be measured" in results[1].error
     families = {family.key: family.on_end for family in await store.families(handle.id)}
     assert families == {"calls": OnEnd.CANCEL, "then": OnEnd.KEEP}
+
+
+async def test_e4_a_batch_counts_those_that_are_done_with_warnings(app: App, jobs: Jobs) -> None:
+    handle = await app.batch([jobs.measure.call("one"), jobs.guess.call(), jobs.measure.call("broken")])
+    async with at_work(await app.store(), app):
+        outcome = await handle.result("30s")
+    assert (outcome.total, outcome.succeeded, outcome.failed, outcome.with_warnings) == (3, 2, 1, 1)
 
 
 async def test_a_batch_keeps_what_was_said_about_its_calls(app: App, jobs: Jobs) -> None:

@@ -138,6 +138,40 @@ async def test_a_parent_that_has_gone_on_sees_what_it_saw(store: Store, app: App
     assert (got[0][0].state, "number 0 is broken" in (got[0][0].error or "")) == (JobState.DEAD, True)
 
 
+async def test_a_parent_whose_time_was_up_is_mended_by_a_new_life_of_its_late_children_and_then_its_own(
+    store: Store, app: App, gate: Gate, clock: ManualClock
+) -> None:
+    child = gated(app, gate)
+
+    @app.job(retry=ONCE)
+    async def parent(ctx: Context) -> list[int]:
+        return await ctx.gather([child.call(0), child.call(1)], within="1h")
+
+    job_id = await put(store, parent.call())
+    gate.tell(0)
+    async with at_work(store, app):
+        await seen(store, job_id, JobState.WAITING)
+        assert (await seen(store, (await child_of(store, job_id, 0)).id)).state is JobState.SUCCEEDED
+        clock.move(HOUR + MINUTE)
+        view = await seen(store, job_id)
+        assert "perdure.ChildrenTimeout: 1 of 2 children of gather" in (view.last_error or "")
+        late = await child_of(store, job_id, 1)
+        assert (late.state, late.reason) == (JobState.CANCELLED, "cancelled: parent job died")
+        assert await store.requeue(only(job_id), "test", 1) == [job_id]
+        view = await seen(store, job_id)
+        assert f"job {late.id} is cancelled: parent job died" in (view.last_error or "")
+
+        assert await store.requeue(only(late.id), "test", 1) == [late.id]
+        assert await store.requeue(only(job_id), "test", 1) == [job_id]
+        view = await seen(store, job_id, JobState.WAITING)
+        assert view.due_at is not None
+        assert HOUR - MINUTE < view.due_at - clock.now() < HOUR + MINUTE
+        gate.tell(1)
+        view = await seen(store, job_id)
+
+    assert (view.state, view.result) == (JobState.SUCCEEDED, "[0,10]")
+
+
 async def test_a_parent_with_a_new_life_of_its_own_has_its_time_anew(
     store: Store, app: App, gate: Gate, clock: ManualClock
 ) -> None:

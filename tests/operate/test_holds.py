@@ -101,6 +101,12 @@ async def test_an_unknown_id_resumes_nothing(holds: Holds) -> None:
     assert await holds.pauses() == [pause]
 
 
+@pytest.mark.parametrize("ids", [77, [77], b"pause", object()])
+async def test_an_id_that_is_no_text_is_refused_by_name(ids: Any, holds: Holds) -> None:
+    with pytest.raises(ArgumentError, match="id of a pause must be text, got"):
+        await holds.resume(ids)
+
+
 @pytest.mark.parametrize("said", [{}, {"ids": "a", "queue": "b"}, {"queue": "b", "everything": True}])
 async def test_resume_is_told_which_in_one_way(said: Any, holds: Holds) -> None:
     with pytest.raises(ArgumentError, match="one of them"):

@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from tests.support.families import KEY, awaiting, claim_children, start_parent
+from tests.support.families import KEY, as_parent, awaiting, claim_children, start_parent
 from tests.support.jobs import (
     A_FAILURE,
     HOUR,
@@ -340,13 +340,15 @@ async def test_b14_a_parent_that_died_of_its_children_tells_whom_to_requeue_firs
     claims = await claim_children(store)
     for child in children[:2]:
         await apply(store, transition.died(claims[child], Reason.EXHAUSTED, A_FAILURE))
-    await apply(store, transition.died(parent, Reason.EXHAUSTED, A_FAILURE))
+    await apply(store, as_parent(transition.died(parent, Reason.EXHAUSTED, A_FAILURE)))
     found = await desk.why(parent.job_id)
-    assert all(child in " ".join(found.facts) for child in children[:2])
-    assert children[2] not in " ".join(found.facts), "cancelled with its parent, and not the cause"
+    told = " ".join(found.facts)
+    assert all(f"{child} (dead)" in told for child in children[:2])
+    assert f"{children[2]} (cancelled)" in told, "it was cancelled with its parent, which would miss it"
     assert f"requeue CHILD first, then {parent.job_id}" in (found.what_to_do or "")
 
-    for child in children[:2]:
+    for child in children:
+        assert "CHILD" in ((await desk.why(parent.job_id)).what_to_do or "")
         await store.requeue(only(child), "ops", 1)
     assert "CHILD" not in ((await desk.why(parent.job_id)).what_to_do or "")
 

@@ -64,6 +64,30 @@ async def with_async_psycopg(url: str) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
+async def with_psycopg_pipeline(url: str) -> AsyncIterator[Caller]:
+    with psycopg.connect(url) as connection, connection.pipeline() as pipeline:
+
+        async def run(sql: str) -> Sequence[Sequence[Any]]:
+            cursor = connection.execute(sql.encode())
+            pipeline.sync()
+            return cursor.fetchall() if cursor.description else []
+
+        yield Caller(connection, run, later(connection.commit), later(connection.rollback))
+
+
+@asynccontextmanager
+async def with_async_psycopg_pipeline(url: str) -> AsyncIterator[Caller]:
+    async with await psycopg.AsyncConnection.connect(url) as connection, connection.pipeline() as pipeline:
+
+        async def run(sql: str) -> Sequence[Sequence[Any]]:
+            cursor = await connection.execute(sql.encode())
+            await pipeline.sync()
+            return await cursor.fetchall() if cursor.description else []
+
+        yield Caller(connection, run, connection.commit, connection.rollback, blocking=False)
+
+
+@asynccontextmanager
 async def with_asyncpg(url: str) -> AsyncIterator[Caller]:
     connection = await asyncpg.connect(url)
     try:
@@ -222,6 +246,8 @@ def _running_async(connection: Any) -> Callable[[str], Awaitable[Any]]:
 ON_POSTGRES: Final[dict[str, Opening]] = {
     "psycopg": with_psycopg,
     "psycopg-async": with_async_psycopg,
+    "psycopg-pipeline": with_psycopg_pipeline,
+    "psycopg-async-pipeline": with_async_psycopg_pipeline,
     "asyncpg": with_asyncpg,
     "asyncpg-pool": with_asyncpg_pool,
     "sqlalchemy": with_sqlalchemy("postgresql+psycopg"),

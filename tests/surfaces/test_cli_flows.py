@@ -106,9 +106,14 @@ def test_b14_a_wide_list_tells_what_each_job_waits_for(arrange: Arrange[Any], en
         await apply(store, parked(await start(store), Reason.STILL_PENDING, HOUR, None, note))
         await apply(store, paused(await start(store), Reason.RATE_LIMITED, HOUR, "mail: 6 of 6 starts"))
 
+        several = await start(store)
+        also = (Awaits(event=approval_event(several.job_id, "stop")), Awaits(event="bounced:1"))
+        await apply(store, parked(several, Reason.AWAITING_EVENT, None, Awaits(event="sent:1"), None, also))
+
     arrange(park)
     page = run_cli("jobs", "list", "--url", engine_url, env={"COLUMNS": "200"}).out
     assert "waiting for an event: paid:42" in page
+    assert "waiting for an event: sent:1; or answer stop; or event bounced:1" in page
     assert "waiting for an answer: refund" in page
     assert "still pending: issued, poll 3: no answer yet" in page
     assert "rate limited: mail: 6 of 6 starts" in page

@@ -136,5 +136,7 @@ async def test_the_clock_stands_where_it_is_put_and_moves_when_told(app: App) ->
             box.travel_to(start)
         with pytest.raises(ArgumentError, match="time zone"):
             box.travel_to(datetime(2031, 1, 1))  # noqa: DTZ001 - that is the mistake
+        with pytest.raises(ArgumentError, match="when must be a datetime with a time zone, got '2031-01-01'"):
+            box.travel_to("2031-01-01")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="time zone"):
         Sandbox(app, start=datetime(2031, 1, 1))  # noqa: DTZ001 - as above

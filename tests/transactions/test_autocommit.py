@@ -36,6 +36,8 @@ def autocommitting(library: str, address: str) -> Iterator[Any]:
         opened = closing(apsw.Connection(address))
     elif library == "psycopg":
         opened = psycopg.connect(address, autocommit=True)
+    elif library == "psycopg pipeline":
+        opened = piped(address)
     else:
         driver = library.partition(" ")[2]
         engine = create_engine(sqlalchemy_url(address, driver), isolation_level="AUTOCOMMIT")
@@ -46,6 +48,14 @@ def autocommitting(library: str, address: str) -> Iterator[Any]:
         engine.dispose()
 
 
+@contextmanager
+def piped(address: str) -> Iterator[Any]:
+    """A connection in a pipeline, whose last answer has not come yet."""
+    with psycopg.connect(address, autocommit=True) as connection, connection.pipeline():
+        connection.execute("SELECT 1")
+        yield connection
+
+
 @pytest.fixture
 def postgres(postgres_url: str) -> Iterator[str]:
     yield postgres_url
@@ -53,10 +63,14 @@ def postgres(postgres_url: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "library", ["psycopg", "sqlalchemy postgresql+psycopg", "apsw", "sqlite3", "sqlalchemy sqlite+pysqlite"]
+    "library",
+    [
+        *("psycopg", "psycopg pipeline", "sqlalchemy postgresql+psycopg"),
+        *("apsw", "sqlite3", "sqlalchemy sqlite+pysqlite"),
+    ],
 )
 def test_it_is_stored_at_once_all_or_nothing(library: str, postgres: str, tmp_path: Path) -> None:
-    if "postgres" in library or library == "psycopg":
+    if "postgres" in library or "psycopg" in library:
         address, url = postgres, with_option(postgres, "schema", SCHEMA)
     else:
         address = str(tmp_path / "jobs.db")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.callers import Caller
 
-from perdure import DuplicateJobError, Intake, JobState, OnConflict, Unique, WorkerSettings
+from perdure import ArgumentError, DuplicateJobError, Intake, JobState, OnConflict, Unique, WorkerSettings
 from perdure.domain.ids import new_job_id
 
 if TYPE_CHECKING:
@@ -60,6 +60,20 @@ async def test_the_same_id_twice_is_one_job(setting: Setting) -> None:
         await caller.commit()
     assert (first.intake, again.intake) == (Intake.NEW, Intake.EXISTING)
     assert first.id == again.id == job_id
+    assert await setting.jobs() == 1
+
+
+async def test_an_id_of_another_kind_is_refused_and_leaves_the_transaction_usable(setting: Setting) -> None:
+    there = await setting.greet_once.using(id=new_job_id()).enqueue("Ada")
+    async with setting.open() as caller:
+        await setting.note(caller, "before")
+        with pytest.raises(ArgumentError, match="is that of a job of kind greet_once"):
+            await setting.enqueue(caller, "Ada", id=there.id)
+        with pytest.raises(ArgumentError, match="is that of a job of kind greet_once"):
+            await setting.enqueue_many(caller, [setting.greet.call("B"), setting.greet.using(id=there.id).call("A")])
+        await setting.note(caller, "after")
+        await caller.commit()
+    assert await setting.notes() == ["after", "before"]
     assert await setting.jobs() == 1
 
 

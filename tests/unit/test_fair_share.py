@@ -62,6 +62,19 @@ def test_what_names_nothing_is_refused(by: Any) -> None:
         FairShare(by)
 
 
+def test_a_function_that_raises_is_told_by_name() -> None:
+    with pytest.raises(PayloadError, match=r"^fair raised KeyError: 'tenant'$"):
+        FairShare(lambda arguments: arguments["tenant"]).key_for({"page": 1})
+
+
+@pytest.mark.parametrize("value", ["a\x00b", "\ud800", "two\nlines"])
+def test_a_text_that_cannot_be_stored_as_it_is_still_has_a_key(value: str) -> None:
+    key = FairShare("tenant").key_for({"tenant": value})
+    assert key is not None
+    assert key.isalnum()
+    assert key != FairShare("tenant").key_for({"tenant": f"{value}!"})
+
+
 def test_a_value_that_is_no_json_is_refused() -> None:
     with pytest.raises(PayloadError, match="fair"):
         FairShare(lambda _: object()).key_for({})

@@ -325,7 +325,7 @@ def test_e8_a_rate_warns_once_on_its_way_up_at_four_fifths() -> None:
     for n in range(8):
         fleet.ask(rated(f"job {n}", rate))
         told.extend(fleet.changes.warnings)
-    assert told == [NearLimit("pagespeed", 5, 6)]
+    assert told == [NearLimit("pagespeed", 5, 6, MINUTE)]
 
 
 def budgeted(job: str, estimate: float = 1, *limits: tuple[timedelta, float]) -> GateRequest:
@@ -454,7 +454,7 @@ def test_e8_a_budget_warns_once_on_its_way_up_at_four_fifths() -> None:
     fleet = Fleet()
     fleet.spends = [spent(7, HOUR)]
     fleet.ask(budgeted("a"), budgeted("b"))
-    assert fleet.changes.warnings == (NearLimit("openai", 8, 10),)
+    assert fleet.changes.warnings == (NearLimit("openai", 8, 10, DAY),)
     fleet.ask(budgeted("a"))
     assert not fleet.changes.warnings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -33,6 +34,18 @@ class Point(msgspec.Struct):
 class Order(BaseModel):
     id: int
     lines: list[str]
+
+
+class Measured(msgspec.Struct):
+    value: float | None
+
+
+class Reported(BaseModel):
+    value: float | None
+
+
+class Parcel:
+    """What JSON cannot hold."""
 
 
 def signature(handler: Any) -> Signature:
@@ -107,6 +120,43 @@ def test_what_does_not_fit_is_refused_by_name(
     with pytest.raises(PayloadError, match=problem) as caught:
         plan.encode(plan.bind(args, kwargs), LIMIT)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(math.nan, math.inf, -math.inf, [1.5, math.nan], {"a": {"b": (math.inf,)}}),
+        *(Measured(math.nan), Reported(value=math.inf), [None, {math.inf}]),
+    ],
+)
+def test_a_number_that_json_does_not_know_is_refused_and_not_stored_as_null(value: Any) -> None:
+    def handler(before: Any, value: Any) -> None: ...
+
+    with pytest.raises(PayloadError, match="NaN and infinity have no place in JSON") as caught:
+        signature(handler).encode({"before": None, "value": value}, LIMIT)
+    assert caught.value.field == "argument value"
+
+
+def test_nothing_is_nothing_and_no_number() -> None:
+    def handler(measured: Measured, words: list[str | None]) -> None: ...
+
+    values = (Measured(None), [None, "null", "NaN"])
+    assert round_trip(handler, *values) == (values, {})
+
+
+def test_a_type_that_cannot_be_read_back_names_its_argument() -> None:
+    def handler(weight: int, parcel: Parcel) -> None: ...
+
+    with pytest.raises(PayloadError, match=r"values of type .*Parcel cannot be read from JSON") as caught:
+        signature(handler).encode({"weight": 1, "parcel": 2}, LIMIT)
+    assert caught.value.field == "argument parcel"
+
+
+def test_annotations_that_name_nothing_are_told_by_handler() -> None:
+    def handler(parcel: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - the mistake that is meant
+
+    with pytest.raises(SettingsError, match=r"^annotations of .*handler cannot be resolved: name 'Missing'"):
+        signature(handler).encode({"parcel": 1}, LIMIT)
 
 
 def test_nested_values_are_named_with_their_path() -> None:

@@ -133,6 +133,11 @@ def test_a_missing_argument_and_one_that_is_no_json_are_refused_by_name() -> Non
         key(Unique(), value=object())
 
 
+def test_a_function_that_raises_is_told_by_name() -> None:
+    with pytest.raises(PayloadError, match=r"^unique\.by raised KeyError: 'url'$"):
+        key(Unique(by=lambda arguments: arguments["url"]), other=1)
+
+
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
@@ -140,6 +145,7 @@ def test_a_missing_argument_and_one_that_is_no_json_are_refused_by_name() -> Non
         ({"by": (7,)}, "unique.by"),
         ({"states": ()}, "unique.states"),
         ({"states": ("asleep",)}, "unique.states"),
+        ({"states": "ready"}, "unique.states"),
         ({"dead_for": "long"}, "unique.dead_for"),
         ({"dead_for": "5m", "states": ("ready", "dead")}, "unique.dead_for"),
         ({"on_conflict": "ignore"}, "unique.on_conflict"),

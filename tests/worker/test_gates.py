@@ -155,15 +155,15 @@ async def test_c11_what_is_spent_takes_the_place_of_the_estimate(store: Store, c
 async def test_e8_a_gate_that_is_four_fifths_full_is_told_of_once(store: Store) -> None:
     app = App(UNUSED)
 
-    @app.job(gates=[Budget("quota", monthly=100), Rate(5, "1h", name="calls")])
+    @app.job(gates=[Budget("quota", daily=100, monthly=100), Rate(5, "1h", name="calls")])
     async def greet(ctx: Context, name: str) -> None:
         await ctx.spend(19)
 
     await some(store, 5)
     async with at_work(store, app, **PATIENT | {"concurrency": 1}) as shift:
         await standing(store, succeeded=5)
-        told = [(event.gate, event.used, event.limit) for event in shift.told(GateNearlyFull)]
-    assert sorted(told) == [("calls", 4, 5), ("quota", 95, 100)]
+        told = [(event.gate, event.used, event.limit, event.per) for event in shift.told(GateNearlyFull)]
+    assert sorted(told) == [("calls", 4, 5, "1h"), ("quota", 95, 100, "1d"), ("quota", 95, 100, "30d")]
 
 
 async def test_a_job_that_must_wait_for_one_gate_takes_nothing_of_the_others(store: Store, clock: ManualClock) -> None:
@@ -430,5 +430,5 @@ def test_e8_what_is_used_is_told_in_round_numbers() -> None:
     """Eight times 0.1 is 0.7999999999999999."""
     told, emitter = list[Event](), Emitter()
     emitter.subscribe(told.append)
-    NearLimits(emitter, SystemClock()).tell([NearLimit("openai", sum([0.1] * 8), 1.0)])
-    assert told == [GateNearlyFull("openai", 0.8, 1.0)]
+    NearLimits(emitter, SystemClock()).tell([NearLimit("openai", sum([0.1] * 8), 1.0, DAY)])
+    assert told == [GateNearlyFull("openai", 0.8, 1.0, "1d")]

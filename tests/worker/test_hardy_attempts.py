@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -77,10 +78,13 @@ async def test_what_is_no_exception_fails_a_sync_attempt_and_its_thread_lives_on
         assert (move.to, "away" in str(move.failure)) == (JobState.RETRYING, True)
 
 
-async def test_what_is_no_exception_fails_an_async_attempt(app: App) -> None:
+@pytest.mark.parametrize("error", [Foreign, GeneratorExit, SystemExit, KeyboardInterrupt])
+async def test_what_is_no_exception_fails_an_async_attempt_and_no_other(app: App, error: type[BaseException]) -> None:
+    """Ctrl-C is heeded by whoever runs the loop: a KeyboardInterrupt is then the handler's own."""
+
     @app.job
     async def escapes() -> None:
-        raise Foreign("away")
+        raise error("away")
 
     ledger = Ledger()
     bench = Bench(app, ledger)
@@ -89,7 +93,11 @@ async def test_what_is_no_exception_fails_an_async_attempt(app: App) -> None:
     assert (move.to, "away" in str(move.failure)) == (JobState.RETRYING, True)
 
 
-async def test_an_interrupt_from_the_keyboard_is_raised_again_after_the_attempt_has_ended(app: App) -> None:
+async def test_an_interrupt_from_the_keyboard_is_raised_again_after_the_attempt_has_ended(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)  # nobody else listens to it
+
     @app.job
     async def escapes() -> None:
         raise KeyboardInterrupt

@@ -12,6 +12,7 @@ from perdure import App, JobState
 from perdure.domain.transition import Transition, succeeded
 from perdure.errors import ArgumentError, StoreError
 from perdure.events import JobDied, RecordRefused
+from perdure.storage.records import Acknowledged
 
 
 class Moods:
@@ -49,7 +50,38 @@ async def test_a_record_that_fails_again_and_again_holds_up_nobody() -> None:
     await until(lambda: len(ledger.written) == 4)
     assert claims[2].job_id not in ledger.written
     assert bench.acknowledger._task is not None
+    bench.acknowledger.give_up()
     bench.acknowledger._task.cancel()
+
+
+class SlowLedger(Ledger):
+    """Takes its time over the first record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+        if not self.asked.is_set():
+            self.asked.set()
+            await asyncio.sleep(60)
+        return await super().acknowledge(transitions)
+
+
+async def test_records_outlive_the_end_of_the_task_that_writes_them() -> None:
+    """A program that ends cancels all its tasks: before they begin, and in the middle."""
+    ledger = SlowLedger()
+    bench = Bench(App("sqlite:///unused.db"), ledger)
+    bench.acknowledger.add(succeeded(a_claim("first"), None, ()))
+    for begun in (False, True):
+        if begun:
+            await ledger.asked.wait()
+        bench.acknowledger.add(succeeded(a_claim("other"), None, ()))
+        assert bench.acknowledger._task is not None
+        bench.acknowledger._task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait_for(bench.acknowledger.drain(), 10)
+    assert (len(ledger.written), bench.acknowledger.backlog) == (3, 0)
 
 
 async def test_a_record_whose_content_is_refused_makes_a_dead_letter_with_the_cause() -> None:

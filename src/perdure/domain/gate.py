@@ -204,11 +204,12 @@ class GateState(Struct, frozen=True, kw_only=True):
 
 
 class NearLimit(Struct, frozen=True):
-    """A gate of which four fifths are now used, and were not before."""
+    """A gate of which four fifths are now used, and were not before: of what it allows in a stretch of `per`."""
 
     gate: str
     used: float
     limit: float
+    per: timedelta
 
 
 class GateChanges(Struct, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     meta: str | None = None
     fair_key: str | None = None  # jobs of one queue and priority that bear different keys take turns
+    has_own_id: bool = False  # the caller chose its id, and may have done so before
 
 
 class Intake(StrEnum):

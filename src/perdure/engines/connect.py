@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from perdure.clock import Clock
-from perdure.engines.passwords import without_password
+from perdure.engines.passwords import ESCAPES, without_password
 from perdure.engines.sql_files import check_identifier
 from perdure.errors import SettingsError
 from perdure.storage.port import Store
@@ -21,6 +21,10 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
     Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`
     (PostgreSQL). `clock` replaces the database's own clock: for tests.
     """
+    if not isinstance(url, str):
+        raise SettingsError("url", f"must be text, got {type(url).__name__}: {_HELP}")
+    if "#" in url:
+        raise SettingsError("url", f"must not hold a #: {ESCAPES}; choose another name for an SQLite file")
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+ESCAPES: Final = "in a password write # as %23, / as %2F, ? as %3F and @ as %40"
+"""What to say of a URL that was cut in the wrong places."""
+
 _STRUCK: Final = "***"
 _LONG: Final = 8
 _IN_ADDRESS: Final = re.compile(r"(//[^/?#:@\s]*:)(?:[^/?#\s]*|[^@\s]*)@")

@@ -28,11 +28,15 @@ _NOBODY: Final = JobId("")  # the parent gives its children their ids
 
 
 class BatchOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a batch; `then` is the job that came after it."""
+    """What became of a batch; `then` is the job that came after it.
+
+    Those that succeeded with warnings are counted in `succeeded` and again in `with_warnings`.
+    """
 
     total: int
     succeeded: int
     failed: int
+    with_warnings: int = 0
     then: JobId | None = None
 
 
@@ -42,7 +46,9 @@ async def run_batch(journal: Journal, calls: Sequence[Planned], then: Planned | 
     key = journal.key("calls", "batch")
     results: list[ChildResult[Any]] = await gather(journal, key, plain_order(jobs, Failures.COLLECT))
     succeeded = sum(result.ok for result in results)
-    outcome = BatchOutcome(total=len(results), succeeded=succeeded, failed=len(results) - succeeded)
+    with_warnings = sum(result.ok and bool(result.warnings) for result in results)
+    failed = len(results) - succeeded
+    outcome = BatchOutcome(total=len(results), succeeded=succeeded, failed=failed, with_warnings=with_warnings)
     if then is None:
         return outcome
     after = _with_meta(then.made(_NOBODY, encode(results)), journal.claim.job_id, name, outcome)
@@ -67,6 +73,13 @@ def ends_chain(error: BaseException) -> Verdict | None:
 
 
 def _with_meta(job: NewJob, batch: JobId, name: str | None, outcome: BatchOutcome) -> NewJob:
-    told = {"id": batch, "name": name, "total": outcome.total, "succeeded": outcome.succeeded, "failed": outcome.failed}
+    told = {
+        "id": batch,
+        "name": name,
+        "total": outcome.total,
+        "succeeded": outcome.succeeded,
+        "failed": outcome.failed,
+        "with_warnings": outcome.with_warnings,
+    }
     given = msgspec.json.decode(job.meta, type=dict[str, Any]) if job.meta else {}
     return replace(job, meta=encode(given | {"batch": told}))

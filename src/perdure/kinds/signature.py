@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from perdure.errors import PayloadError, SettingsError
-from perdure.kinds.encoding import ENCODER, from_plain
+from perdure.kinds.encoding import document_of, from_plain
 
 _REFUSED: Final = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -92,17 +92,18 @@ class Signature:
         if not bound:
             return "{}"
         try:
-            document = ENCODER.encode(bound)
+            document = document_of(bound)
         except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
             raise PayloadError(*self._culprit(bound, error)) from error
         if len(document) > limit:
-            name, size = max(((n, len(ENCODER.encode(v))) for n, v in bound.items()), key=lambda item: item[1])
+            name, size = max(((n, len(document_of(v))) for n, v in bound.items()), key=lambda item: item[1])
             raise PayloadError(
                 f"argument {name}",
                 f"takes {size} bytes, all arguments together may take {limit}: store the data elsewhere, pass its key",
             )
+        decoder = self._decoder
         try:
-            self._decoder.decode(document)
+            decoder.decode(document)
         except (msgspec.ValidationError, ValueError, TypeError, NotImplementedError) as error:
             raise PayloadError(*_place(error)) from error
         return document.decode()
@@ -139,7 +140,7 @@ class Signature:
     def _culprit(bound: dict[str, Any], error: Exception) -> tuple[str, str]:
         for name, value in bound.items():
             try:
-                ENCODER.encode(value)
+                document_of(value)
             except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as own:
                 return f"argument {name}", f"cannot be stored: {own}"
         return "arguments", f"cannot be stored: {error}"

@@ -89,12 +89,12 @@ def _also(step: StepRecord) -> str:
     return f"It also waits for event {step.key.removeprefix(_EVENT)!r}."
 
 
-async def dead_children(store: Store, parent: JobId) -> list[JobId]:
-    """The first few children of a job that are dead now, among the first thousand of each of its families."""
+async def failed_children(store: Store, parent: JobId) -> list[str]:
+    """The first few children of a job that are dead or cancelled now, among the first thousand of each family."""
     keys = [family.key for family in await store.families(parent) if family.failed]
     failed = [child.job_id for key in keys for child in await store.children(parent, key) if child.fate in _FAILED]
-    dead = JobFilter(ids=tuple(failed[:_CHILDREN_SEEN]), states=frozenset({JobState.DEAD}))
-    return [view.id for view in await store.jobs(dead, Page(_CHILDREN_NAMED))] if failed else []
+    still = JobFilter(ids=tuple(failed[:_CHILDREN_SEEN]), states=frozenset(_FAILED))
+    return [f"{job.id} ({job.state})" for job in await store.jobs(still, Page(_CHILDREN_NAMED))] if failed else []
 
 
 async def _unfinished(store: Store, job: JobView, key: str) -> list[str]:

@@ -32,7 +32,7 @@ from perdure.operate.holds import Holds
 from perdure.operate.records import Asking, Changed, JobDetail, JobPage, Overview, Unchanged, Why
 from perdure.operate.why import why
 from perdure.operate.wording import listed
-from perdure.options import checked_name
+from perdure.options import checked_instant, checked_name
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -167,9 +167,7 @@ class Desk:
 
     async def reschedule(self, which: Which, run_at: datetime, *, limit: int = MOST_AT_ONCE) -> Changed:
         """Give parked jobs that come back by themselves another time to do so."""
-        if run_at.tzinfo is None:
-            raise ArgumentError("run_at", f"needs a time zone, got {run_at!r}; use datetime(..., tzinfo=UTC)")
-        return await self.act(reschedule_to(run_at), which, limit=limit)
+        return await self.act(reschedule_to(checked_instant("run_at", run_at)), which, limit=limit)
 
     async def quiet(self, workers: Iterable[str] | None = None, *, quiet: bool = True) -> list[WorkerView]:
         """Ask living workers, by name or id, or all of them, to claim nothing more, or to claim again (quiet=False)."""

@@ -98,7 +98,7 @@ class Holds:
 
         An id that is none raises NotFoundError, and then nothing is resumed.
         """
-        wanted = [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
+        wanted = _checked_ids(ids)
         ways = [bool(wanted), queue is not None or kind is not None, everything]
         if ways.count(True) != 1:
             raise ArgumentError("id", "of a pause, or a queue or kind, or everything: give one of them, and only one")
@@ -154,6 +154,13 @@ class Holds:
 
     async def _breaker(self, name: str) -> BreakerView | None:
         return next((breaker for breaker in await self._store.breakers() if breaker.name == name), None)
+
+
+def _checked_ids(ids: str | Iterable[str]) -> list[str]:
+    given = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    if odd := [pause_id for pause_id in given if not isinstance(pause_id, str)]:
+        raise ArgumentError("id", f"of a pause must be text, got {odd[0]!r:.100}")
+    return list(dict.fromkeys(given))
 
 
 def _names(pause: Pause, queue: str | None, kind: str | None) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from perdure.domain.job import JobView
 from perdure.domain.states import FINAL, JobState
 from perdure.domain.worker import Phase, WorkerView
-from perdure.operate.awaited import dead_children
+from perdure.operate.awaited import failed_children
 from perdure.operate.checkup import LEASE
 from perdure.operate.parked import held_by, parked
 from perdure.operate.records import Why
@@ -143,8 +143,8 @@ async def _finished(store: Store, job: JobView) -> Why:
     facts += [f"Warning: {warning}" for warning in job.warnings]
     answer = f"It is finished: {job.state}{when}, {job.reason}."
     advice = None if job.state is JobState.SUCCEEDED else f"perdure jobs requeue {job.id} gives it a new life"
-    if job.state is JobState.DEAD and (dead := await dead_children(store, job.id)):
-        facts.append(f"Of its children, dead are {listed(dead)}.")
+    if job.state is JobState.DEAD and (failed := await failed_children(store, job.id)):
+        facts.append(f"Of its children, these have failed: {listed(failed)}.")
         advice = f"a new life of its own finds the same children: perdure jobs requeue CHILD first, then {job.id}"
     return Why(job=job, answer=answer, facts=tuple(facts), what_to_do=advice)
 

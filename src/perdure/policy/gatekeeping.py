@@ -262,7 +262,7 @@ class _Batch:
 
     def _warn(self, rate: RateCheck, used: int) -> None:
         if used * 2 > rate.limit >= _FEWEST_TO_WARN and is_near(used - 1, used, rate.limit):
-            self.warnings.append(NearLimit(rate.key, used, rate.limit))
+            self.warnings.append(NearLimit(rate.key, used, rate.limit, rate.per))
 
     def _spend(self, check: BudgetCheck, job_id: JobId) -> None:
         if not check.estimate:
@@ -274,7 +274,7 @@ class _Batch:
         self.spends.append(estimate)
         for was, (window, limit) in zip(before, check.limits, strict=True):
             if is_near(was, purse.totals[window], limit):
-                self.warnings.append(NearLimit(check.name, purse.totals[window], limit))
+                self.warnings.append(NearLimit(check.name, purse.totals[window], limit, window))
 
     def _line(self, key: str) -> Line:
         if key not in self.lines:

@@ -14,21 +14,20 @@ from hashlib import sha256
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, GateRequest, RateCheck
 from perdure.domain.job import Claim
-from perdure.errors import PayloadError, SettingsError
+from perdure.errors import SettingsError
+from perdure.policy.keys import KeyFunction, as_json, check_parameters, told_by
 
 KEY_LIMIT: Final = 200
 
 _LONGEST_NAME: Final = 100
 _WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
 
-KeyFunction = Callable[[Mapping[str, Any]], Any]
 Key = str | tuple[str, ...] | KeyFunction
 
 
@@ -55,7 +54,7 @@ class Rate(Struct, frozen=True):
 
     def check(self, parameters: Iterable[str]) -> None:
         """Refuse a `key` that names something which is not a parameter of the handler."""
-        _check_parameters("rate.key", self.key, parameters)
+        check_parameters("rate.key", self.key, parameters)
 
 
 class Concurrency(Struct, frozen=True):
@@ -79,7 +78,7 @@ class Concurrency(Struct, frozen=True):
 
     def check(self, parameters: Iterable[str]) -> None:
         """Refuse a `key` that names something which is not a parameter of the handler."""
-        _check_parameters("concurrency.key", self.key, parameters)
+        check_parameters("concurrency.key", self.key, parameters)
 
 
 class Budget(Struct, frozen=True):
@@ -305,26 +304,9 @@ def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arg
 
 def _value(setting: str, name: str, key: tuple[str, ...] | KeyFunction, arguments: Mapping[str, Any]) -> str:
     """The key's values as JSON, so that 7 and "7" are two keys and no character is out of place."""
-    if isinstance(key, tuple):
-        values = [arguments[part] for part in key]
-    else:
-        try:
-            values = [key(arguments)]
-        except Exception as broken:
-            raise PayloadError(setting, f"of gate {name} raised {type(broken).__name__}: {broken}") from broken
-    try:
-        return _ENCODER.encode(values).decode()[1:-1]
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise PayloadError(setting, f"of gate {name} gives what cannot be written as JSON: {problem}") from problem
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "model_dump"):  # pydantic, without importing it
-        return value.model_dump(mode="json")
-    raise TypeError(f"objects of type {type(value).__name__} are not supported")
-
-
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")
+    whose = f"{setting} of gate {name}"
+    values = [arguments[part] for part in key] if isinstance(key, tuple) else [told_by(whose, key, arguments)]
+    return as_json(whose, values).decode()[1:-1]
 
 
 def _checked_key(setting: str, key: object) -> object:
@@ -334,14 +316,6 @@ def _checked_key(setting: str, key: object) -> object:
     if isinstance(names, tuple | list) and names and all(isinstance(name, str) for name in names):
         return tuple(names)
     raise SettingsError(setting, f'must name arguments, such as "tenant", or be a function of them, got {key!r}')
-
-
-def _check_parameters(setting: str, key: object, parameters: Iterable[str]) -> None:
-    known = tuple(parameters)
-    unknown = [name for name in key if name not in known] if isinstance(key, tuple) else []
-    if unknown:
-        has = ", ".join(known) or "none"
-        raise SettingsError(setting, f"names {', '.join(unknown)}, but the handler's parameters are: {has}")
 
 
 def _check_count(setting: str, value: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
@@ -42,7 +41,7 @@ class Jitter:
     @classmethod
     def ratio(cls, share: float) -> Jitter:
         """Shorten or lengthen by up to this share: 0.2 means ±20 %."""
-        if not (math.isfinite(share) and 0 <= share <= 1):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise SettingsError("jitter.ratio", f"must lie between 0 and 1 (0.2 means ±20 %), got {share!r}")
         return cls(1 - share, 1 + share)
 

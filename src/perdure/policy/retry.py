@@ -233,6 +233,15 @@ RetrySource = Retry | Callable[[], Retry]
 """A policy, or what reads it from the settings each time that it is used (E6)."""
 
 
+def checked_retry(setting: str, source: object) -> RetrySource:
+    """A policy, or a function that reads it; anything else, a bare number of attempts above all, is refused."""
+    if isinstance(source, Retry) or callable(source):
+        return source
+    raise SettingsError(
+        setting, f"must be a Retry, such as Retry(attempts=3), or a function that gives one, got {source!r}"
+    )
+
+
 def read_policy(source: RetrySource) -> Retry:
     """The policy as it is now. A function of the user's own may raise anything; what is no Retry is a TypeError."""
     policy: object = source if isinstance(source, Retry) else source()

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, TypeVar
 
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.job import OnConflict, UniqueKey
 from perdure.domain.states import ACTIVE, JobState
 from perdure.errors import PayloadError, SettingsError
+from perdure.policy.keys import KeyFunction, as_json, check_parameters, told_by
+
+Word = TypeVar("Word", bound=StrEnum)
 
 KEY_LIMIT: Final = 200
 
-By = str | tuple[str, ...] | Callable[[Mapping[str, Any]], Any]
+By = str | tuple[str, ...] | KeyFunction
 
 
 class Scope(StrEnum):
@@ -39,7 +40,7 @@ class Unique:
     job the new arguments ("replace").
     """
 
-    by: tuple[str, ...] | Callable[[Mapping[str, Any]], Any] | None
+    by: tuple[str, ...] | KeyFunction | None
     states: frozenset[JobState]
     dead_for: timedelta | None
     on_conflict: OnConflict
@@ -56,7 +57,7 @@ class Unique:
     ) -> None:
         settle = object.__setattr__  # the way into a frozen dataclass
         settle(self, "by", _checked_by(by))
-        settle(self, "states", frozenset(_member("unique.states", JobState, state) for state in states))
+        settle(self, "states", _checked_states(states))
         settle(self, "dead_for", _span(dead_for))
         settle(self, "on_conflict", _member("unique.on_conflict", OnConflict, on_conflict))
         settle(self, "scope", _member("unique.scope", Scope, scope))
@@ -67,11 +68,7 @@ class Unique:
 
     def check(self, parameters: Iterable[str]) -> None:
         """Refuse a `by` that names something which is not a parameter of the handler."""
-        known = tuple(parameters)
-        unknown = [name for name in self.by if name not in known] if isinstance(self.by, tuple) else []
-        if unknown:
-            has = ", ".join(known) or "none"
-            raise SettingsError("unique.by", f"names {', '.join(unknown)}, but the handler's parameters are: {has}")
+        check_parameters("unique.by", self.by, parameters)
 
     def key_for(self, kind: str, queue: str, arguments: Mapping[str, Any]) -> UniqueKey:
         """The key of a job with these arguments, defaults filled in; their order does not matter."""
@@ -82,7 +79,7 @@ class Unique:
                 realm, within = f"{queue}/{kind}", [queue, kind]
             case Scope.GLOBAL:
                 realm, within = "*", []
-        digest = sha256(_canonical([self.scope, within, self._values(arguments)])).hexdigest()
+        digest = sha256(as_json("unique.by", [self.scope, within, self._values(arguments)])).hexdigest()
         key = f"{realm[: KEY_LIMIT - len(digest) - 1]}:{digest}"
         return UniqueKey(key, self.states, self.dead_for, self.on_conflict)
 
@@ -90,24 +87,11 @@ class Unique:
         if self.by is None:
             return dict(arguments)
         if callable(self.by):
-            return self.by(arguments)
+            return told_by("unique.by", self.by, arguments)
         missing = [name for name in self.by if name not in arguments]
         if missing:
             raise PayloadError(missing[0], "is missing, and the job is unique by it")
         return {name: arguments[name] for name in self.by}
-
-
-def _canonical(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value, enc_hook=_plain, order="sorted")
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise PayloadError("unique.by", f"gives a value that cannot be written as JSON: {problem}") from problem
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "model_dump"):  # pydantic, without importing it
-        return value.model_dump(mode="json")
-    raise TypeError(f"objects of type {type(value).__name__} are not supported")
 
 
 def _checked_by(by: object) -> object:
@@ -119,12 +103,18 @@ def _checked_by(by: object) -> object:
     raise SettingsError("unique.by", f'must name arguments, such as ("url",), or be a function of them, got {by!r}')
 
 
+def _checked_states(states: Collection[JobState | str]) -> frozenset[JobState]:
+    if isinstance(states, str):
+        raise SettingsError("unique.states", f"must be a list of states, got {states!r}; write [{states!r}]")
+    return frozenset(_member("unique.states", JobState, state) for state in states)
+
+
 def _span(dead_for: Duration | None) -> timedelta | None:
     span = None if dead_for is None else parse_duration("unique.dead_for", dead_for, error=SettingsError)
     return span or None
 
 
-def _member(setting: str, words: type[StrEnum], value: str) -> StrEnum:
+def _member(setting: str, words: type[Word], value: str) -> Word:
     try:
         return words(value)
     except ValueError:

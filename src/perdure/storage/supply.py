@@ -6,7 +6,7 @@ jobs are made while the database works on the last ones. Each is made once, howe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import overload
 
@@ -30,6 +30,10 @@ class Supply(Sequence[NewJob]):
     def __len__(self) -> int:
         self._made.extend(self._source)
         return len(self._made)
+
+    def __iter__(self) -> Iterator[NewJob]:
+        len(self)
+        return iter(self._made)
 
     @overload
     def __getitem__(self, index: int) -> NewJob: ...

@@ -19,6 +19,7 @@ from perdure.engines.connect import store_for
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.handle import Handle
 from perdure.job import Prepared
+from perdure.options import checked_instant
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 from perdure.testing.calendar import NotedFires
@@ -59,10 +60,8 @@ class Sandbox:
         url: str | None = None,
         settings: WorkerSettings | None = None,
     ) -> None:
-        if start is not None and start.tzinfo is None:
-            raise ArgumentError("start", f"needs a time zone, got {start!r}; use datetime(..., tzinfo=UTC)")
         self.app = app
-        self.clock = ManualClock(start or SystemClock().now())
+        self.clock = ManualClock(SystemClock().now() if start is None else checked_instant("start", start))
         self._inline, self._raising = inline, raising
         self._url = url
         self._seed, self._isolate = seed, isolate
@@ -118,9 +117,7 @@ class Sandbox:
 
     def travel_to(self, when: datetime) -> datetime:
         """Move the clock forward to an instant; a past one is refused."""
-        if when.tzinfo is None:
-            raise ArgumentError("when", f"needs a time zone, got {when!r}; use datetime(..., tzinfo=UTC)")
-        if when < self.now:
+        if checked_instant("when", when) < self.now:
             raise ArgumentError("when", f"lies in the past: it is {self.now} in the sandbox, got {when}")
         return self.clock.move(when - self.now)
 

@@ -8,7 +8,8 @@ lives. A record that fails for a reason of its own holds up nobody: it is tried 
 content is to blame, the job goes to the dead letters with the cause in its place.
 
 A flush that failed midway may have been committed all the same. When it is tried again, claims that come back as stale
-are therefore counted as unsure, not as stale writes.
+are therefore counted as unsure, not as stale writes. The same holds for one whose task was cancelled: a program that
+ends cancels all its tasks, and does not mean the records.
 """
 
 from __future__ import annotations
@@ -48,8 +49,10 @@ class Acknowledger:
         self._on_room = on_room
         self._on_written = on_written
         self._pending: list[Transition] = []
-        self._in_flight = 0
+        self._in_flight: list[Transition] = []
         self._task: asyncio.Task[None] | None = None
+        self._cut_off = False
+        self._given_up = False
         self._patience = Patience()
         self.call = StoreCall("acknowledge")
         self.applied = 0
@@ -59,13 +62,13 @@ class Acknowledger:
     @property
     def backlog(self) -> int:
         """Attempts that have ended and are not recorded yet."""
-        return len(self._pending) + self._in_flight
+        return len(self._pending) + len(self._in_flight)
 
     def add(self, transition: Transition) -> None:
         """Take charge of one transition."""
         self._pending.append(transition)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._flush_all())
+            self._begin()
 
     def note(self, answer: Acknowledged) -> None:
         """Count what was recorded by another way: together with what its handler wrote."""
@@ -75,18 +78,32 @@ class Acknowledger:
         """Wait until everything is recorded."""
         while self._task is not None:
             await asyncio.wait([self._task])
+            await asyncio.sleep(0)  # its end is noted a moment later
+
+    def give_up(self) -> None:
+        """Leave what is not recorded to those who rescue: the process is about to end."""
+        self._given_up = True
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._flush_all())
+        self._task.add_done_callback(self._flushed)
+
+    def _flushed(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        self._cut_off = bool(self._in_flight)
+        self._pending[:0], self._in_flight = self._in_flight, []
+        is_broken = not task.cancelled() and task.exception() is not None
+        if self._pending and not (is_broken or self._given_up):
+            self._begin()
 
     async def _flush_all(self) -> None:
-        try:
-            while self._pending:
-                batch, self._pending = self._pending[: self._batch], self._pending[self._batch :]
-                self._in_flight = len(batch)
-                again = await self._write(batch)
-                self._pending += again
-                self._in_flight = 0
-                self._on_room()
-        finally:
-            self._task = None
+        while self._pending:
+            self._in_flight, self._pending = self._pending[: self._batch], self._pending[self._batch :]
+            unsure, self._cut_off = self._cut_off, False
+            again = await self._write(self._in_flight, unsure=unsure)
+            self._pending += again
+            self._in_flight = []
+            self._on_room()
 
     async def _write(self, batch: list[Transition], *, unsure: bool = False) -> list[Transition]:
         """Record these; what comes back is to be tried again later."""

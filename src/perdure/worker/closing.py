@@ -84,6 +84,7 @@ async def record_all(
         async with asyncio.timeout_at(deadline):
             await acknowledger.drain()
     except TimeoutError:
+        acknowledger.give_up()
         emitter.emit(RecordsLeft(name, acknowledger.backlog))
 
 

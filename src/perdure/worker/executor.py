@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -40,6 +41,7 @@ from perdure.worker.built_in import BUILT_IN
 from perdure.worker.checkpoints import StoredCheckpoints
 from perdure.worker.context import CURRENT, Context
 from perdure.worker.effects import to_the_end
+from perdure.worker.forks import Forks
 from perdure.worker.lines import AttemptLines, LineKeeper
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.processes import ProcessCrew
@@ -72,6 +74,7 @@ class Executor:
         *,
         on_end: Callable[[Claim, Outcome | None], None] = lambda _claim, _outcome: None,
         near: NearLimits | None = None,
+        is_ending: Callable[[], bool] = lambda: False,
     ) -> None:
         self._kinds = kinds
         self._slots = slots
@@ -95,7 +98,9 @@ class Executor:
         self._acknowledge = acknowledger.add
         self._on_free = on_free
         self._on_end = on_end
+        self._is_ending = is_ending
         self._loop = asyncio.get_running_loop()
+        self._forks = Forks(self._loop)
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._threads = ThreadCrew(settings.threads, self._run_in_thread, self._ended, self._loop)
         self._processes = ProcessCrew(
@@ -211,6 +216,7 @@ class Executor:
         self._acknowledge(paused(running.claim, Reason.RELEASED, _NOT_STARTED, storable(why, MESSAGE_LIMIT)))
 
     async def _run_task(self, running: Running) -> None:
+        self._forks.end_child()
         running.begun = True
         claim, kind = running.claim, running.kind
         context = running.context = Context(
@@ -234,7 +240,8 @@ class Executor:
             outcome = self._when_cancelled(running, error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             outcome = parked_in(error) or classify(error, kind.triage, now=self._clock.now())
-            pressed = error if isinstance(error, KeyboardInterrupt) else None
+            pressed = error if isinstance(error, KeyboardInterrupt) and _may_be_typed() else None
+        self._forks.end_child()
         if context.opened is not None:
             outcome = with_journal(context.opened, outcome)
         if context.opened is not None or context.effects is not None or context.lines is not None:
@@ -270,6 +277,7 @@ class Executor:
         outcome: Outcome | None
         try:
             outcome = call_blocking(running, context, self._clock)
+            self._forks.end_child()
             if context.opened is not None:
                 outcome = with_journal(context.opened, outcome)
             outcome = at_once(self._settle(running, context, outcome))
@@ -280,6 +288,8 @@ class Executor:
         return outcome
 
     def _when_cancelled(self, running: Running, error: BaseException) -> Outcome | None:
+        if running.stop is None and self._is_ending():  # whoever ends the program cancels all its tasks
+            running.stop = Stop.CLOSING
         if running.stop is None:
             return cancelled_from_inside(error)
         return running.outcome_when_stopped()
@@ -381,3 +391,8 @@ class Executor:
             claim, error = transition.claim, str(transition.failure)
             wait = transition.wait.total_seconds() if transition.wait else 0.0
             self._emitter.emit(JobRetrying(claim.job_id, kind.name, claim.attempt, kind.attempts, wait, error))
+
+
+def _may_be_typed() -> bool:
+    """Whether Ctrl-C raises KeyboardInterrupt here; where somebody listens to SIGINT, a handler raised it itself."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -23,7 +23,7 @@ from perdure.flows.steps import take_step
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.backoff import Backoff
 from perdure.policy.jitter import Jitter
-from perdure.policy.retry import Retry, RetrySource
+from perdure.policy.retry import RetrySource, checked_retry
 from perdure.worker.answers import Answer
 from perdure.worker.effects import AttemptEffects
 from perdure.worker.lines import AttemptLines
@@ -129,10 +129,8 @@ class FlowCalls:
         journal = self.opened or self._open("ctx.step()")
         key = journal.key(name, "ctx.step")
         calling = Calling(key, function, args, kwargs, timeout)
-        if not (retry is None or isinstance(retry, Retry) or callable(retry)):
-            raise ArgumentError(
-                f"retry of step {key!r}", f"must be a Retry, or a function that gives one, got {retry!r}"
-            )
+        if retry is not None:
+            checked_retry(f"retry of step {key!r}", retry)
         return self._answer("ctx.step()", take_step(journal, key, calling, optional=optional, retry=retry))
 
     def sleep(self, span: Duration) -> Answer[None]:

@@ -114,6 +114,7 @@ class Worker:
             *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
             on_end=self._reports.ended,
             near=near,
+            is_ending=self._is_ending,
         )
         self._gatekeeper = Gatekeeper(
             *(store, kinds, self._slots, emitter, self._pauses, self._reports, near, self._loan_keeper),
@@ -163,6 +164,7 @@ class Worker:
             calls=(self._fetcher.call, self._acknowledger.call),
             occupied=self._whereabouts.occupied,
         )
+        self._task: asyncio.Task[Any] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._heartbeat: Heartbeat | None = None
         self._worker_id: WorkerId | None = None
@@ -226,6 +228,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until stopped."""
+        self._task = asyncio.current_task()
         await self._enter()
         await tell_of_namesakes(self._self, self._store, self._emitter)
         await self._timekeeping.declare()
@@ -263,6 +266,10 @@ class Worker:
         self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
         self._standing.entered(worker_id)
         self._loans.belong_to(worker_id)
+
+    def _is_ending(self) -> bool:
+        """Whether this worker closes, or its own task is being cancelled and it will close in a moment."""
+        return self._closing or (self._task is not None and self._task.cancelling() > 0)
 
     def _is_heard(self) -> bool:
         """Whether this worker has shown that it lives so lately that nobody can have declared it dead."""

@@ -31,6 +31,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+def write_to(log: str) -> None:
+    with Path(log).open("ab") as opened:
+        opened.write(b"\0")
+
+
 async def heard(items: AsyncIterator[None]) -> None:
     await asyncio.wait_for(anext(items), SOON)
 
@@ -89,10 +94,9 @@ class Glimpses:
 async def test_a_commit_that_shows_only_after_the_one_before_it_is_heard(sqlite: SqliteStore) -> None:
     """Two are written; a look sees the first of them, while the other is still being flushed."""
     event = asyncio.Event()
-    glimpses = cast(Connection, Glimpses(0, 1, 1, 2))
+    glimpses = cast("Connection", Glimpses(0, 1, 1, 2))
     bell = signals.Doorbell(sqlite._database, glimpses, event)
-    with Path(sqlite._database.log).open("ab") as log:
-        log.write(b"\0")
+    write_to(sqlite._database.log)
     for _ in range(2):
         await asyncio.wait_for(event.wait(), SOON)
         event.clear()
@@ -105,11 +109,10 @@ async def test_a_write_is_looked_at_soon_although_nothing_came_of_the_one_before
     """The pauses have grown long by then."""
     looks = asyncio.Event()
     monkeypatch.setattr(signals, "_PAUSES", (0.001, 60.0))
-    bell = signals.Doorbell(sqlite._database, cast(Connection, Glimpses(0)), asyncio.Event())
+    bell = signals.Doorbell(sqlite._database, cast("Connection", Glimpses(0)), asyncio.Event())
     monkeypatch.setattr(bell, "_look", looks.set)
     for _ in range(3):
-        with Path(sqlite._database.log).open("ab") as log:
-            log.write(b"\0")
+        write_to(sqlite._database.log)
         await asyncio.wait_for(looks.wait(), SOON)  # opening it makes one, and the write another
         looks.clear()
         await asyncio.wait_for(looks.wait(), SOON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from perdure.domain.states import JobState
 from perdure.engines.sqlite.store import SqliteStore
 
 SOON = 10.0
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 SEVERAL = {"apsw": "SELECT 1; SELECT 2", "sqlite3": "SELECT 1 UNION SELECT 2"}  # sqlite3 takes one statement at a time
 
 
@@ -49,6 +51,33 @@ async def test_g5_a_cursor_left_open_does_not_keep_the_job_from_its_end(store: S
     assert (answer.applied, cursor is None) == (1, False)
     assert await state_of(store, claim.job_id) is JobState.SUCCEEDED
     await takes_its_turn(store)
+
+
+async def test_a_transaction_in_the_middle_of_a_statement_is_undone_though_a_cursor_was_left_open(
+    store: SqliteStore,
+) -> None:
+    """What the libraries call an interrupt would last for as long as the cursor is open, and refuse the rollback."""
+    effects = await store.begin_effects(blocking=True)
+    left = leave_a_cursor_open(effects.connection)
+    begun, stopped = threading.Event(), list[BaseException]()
+
+    def work() -> None:
+        begun.set()
+        try:
+            effects.connection.cursor().execute(ENDLESS).fetchall()
+        except Exception as error:  # noqa: BLE001 - of either library
+            stopped.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    begun.wait(SOON)
+    await asyncio.sleep(0.05)
+    await effects.undo(forced=True)
+    await takes_its_turn(store)
+    thread.join(SOON)
+    assert "interrupt" in str(stopped[0]).lower()
+    await effects.undo()
+    del left
 
 
 @pytest.mark.parametrize("leave", [leave_a_cursor_open, close_it])

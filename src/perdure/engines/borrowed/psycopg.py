@@ -1,4 +1,8 @@
-"""Connections of psycopg 3, blocking and async."""
+"""Connections of psycopg 3, blocking and async.
+
+In a pipeline of the caller's, answers come later, and so does the word of a transaction that has ended. A pipeline
+within it, which is begun and left at once, waits for them.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,20 @@ class BorrowedPsycopg(Borrowed):
 
     async def is_in_transaction(self) -> bool:
         """Without autocommit psycopg begins a transaction before the first statement."""
+        self._catch_up()
         return _is_in_transaction(self._connection)
 
     async def run(self, sql: str, params: Params | None = None) -> Rows:
         """Run one statement and return its rows, as tuples whatever the connection's row factory."""
         with self._connection.cursor(row_factory=_tuples()) as cursor:
             cursor.execute(sql.encode(), params)
+            self._catch_up()
             return cursor.fetchall() if cursor.description else []
+
+    def _catch_up(self) -> None:
+        if self._connection.pgconn.pipeline_status:
+            with self._connection.pipeline():
+                pass
 
 
 class BorrowedAsyncPsycopg(Borrowed):
@@ -44,13 +55,20 @@ class BorrowedAsyncPsycopg(Borrowed):
 
     async def is_in_transaction(self) -> bool:
         """Without autocommit psycopg begins a transaction before the first statement."""
+        await self._catch_up()
         return _is_in_transaction(self._connection)
 
     async def run(self, sql: str, params: Params | None = None) -> Rows:
         """Run one statement and return its rows, as tuples whatever the connection's row factory."""
         async with self._connection.cursor(row_factory=_tuples()) as cursor:
             await cursor.execute(sql.encode(), params)
+            await self._catch_up()
             return await cursor.fetchall() if cursor.description else []
+
+    async def _catch_up(self) -> None:
+        if self._connection.pgconn.pipeline_status:
+            async with self._connection.pipeline():
+                pass
 
 
 def _is_in_transaction(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from perdure.engines.passwords import strike
+from perdure.engines.passwords import ESCAPES, strike
 from perdure.engines.postgres.arrays import UnstorableTextError
 from perdure.engines.postgres.faults import ROLLED_BACK, translate
 from perdure.engines.postgres.wire import Params, Wire
@@ -76,6 +76,7 @@ class Server:
         except psycopg.Error as error:
             said = strike(str(error).strip(), parts.password, quoted=True)
             raise SettingsError("url", f"is not understood: {said}") from None
+        _check_address(str(given.get("host") or ""), str(given.get("port") or ""))
         self.params: dict[str, Any] = {**_DEFAULTS, **given}
         password = given.get("password")
         self.secret = str(password) if password else None
@@ -92,6 +93,12 @@ class Server:
             await connection.close()
             raise
         return connection
+
+
+def _check_address(hosts: str, ports: str) -> None:
+    """Refuse what a password with unescaped characters leaves of a URL; nothing is shown, it may be the password."""
+    if "@" in hosts or not all(port.isdecimal() for port in ports.split(",") if port):
+        raise SettingsError("url", f"names no server, or a port that is no number: {ESCAPES}")
 
 
 class Pool:

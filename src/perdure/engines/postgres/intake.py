@@ -21,6 +21,8 @@ from msgspec import Struct
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.engines.own_ids import met_by_id, refuse_other_kinds
+from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import (
     CHUNK_LETTERS,
@@ -75,6 +77,21 @@ def plan_insert(
     `beside_holder`: a job that need not hold its key yet comes in although another one does, and waits for it later.
     `parent`: the job that spawns them all.
     """
+    receipts = yield from _plan_all(statements, jobs, now, parent, beside_holder=beside_holder)
+    if met := met_by_id(jobs, receipts):
+        stored = yield Step(statements["kinds"], {"ids": text_array([job.id for job in met])})
+        refuse_other_kinds(met, dict(map(tuple, stored)))
+    return receipts
+
+
+def _plan_all(
+    statements: Mapping[str, str],
+    jobs: Sequence[NewJob],
+    now: datetime | None,
+    parent: JobId | None,
+    *,
+    beside_holder: bool,
+) -> Plan:
     if all(map(is_plain, jobs)):
         if len(jobs) == 1:
             rows = yield Step(statements["insert_one"], encode_one(jobs[0], now, parent))
@@ -92,7 +109,12 @@ def needs_transaction(jobs: Sequence[NewJob]) -> bool:
     if len(jobs) == 1:
         unique = jobs[0].unique
         return unique is not None and unique.on_conflict is OnConflict.REPLACE
-    return len(jobs) > _FULL_CHUNK or not all(map(is_plain, jobs))
+    return len(jobs) > _FULL_CHUNK or not all(map(_is_simple, jobs))
+
+
+def _is_simple(job: NewJob) -> bool:
+    """Whether one short statement is all that a job takes, and nothing can be wrong with it afterwards."""
+    return is_plain(job) and not job.has_own_id
 
 
 def read_plain(jobs: Sequence[NewJob], rows: Rows) -> list[Receipt]:
@@ -262,7 +284,7 @@ class PostgresIntake:
             return []
         if needs_transaction(jobs):
             return await self._pool.transaction(lambda wire: self.insert_within(wire, jobs))
-        if len(jobs) == 1 and is_plain(jobs[0]) and (ring := self._signals.ring_along(jobs[0].queue)):
+        if len(jobs) == 1 and _is_simple(jobs[0]) and (ring := self._signals.ring_along(jobs[0].queue)):
             return await self._insert_ringing(jobs[0], ring)
         return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
 
@@ -301,7 +323,7 @@ class PostgresIntake:
     def _next_chunk(self, jobs: Supply, start: int) -> tuple[list[NewJob], Texts | None]:
         chunk = jobs[start : start + _STREAMED]
         light = sum(len(job.args) for job in chunk) <= CHUNK_LETTERS
-        return chunk, encode_plain(chunk, self._now()) if chunk and light and all(map(is_plain, chunk)) else None
+        return chunk, encode_plain(chunk, self._now()) if chunk and light and all(map(_is_simple, chunk)) else None
 
     async def _write_chunk(self, wire: Wire, chunk: list[NewJob], params: Texts | None) -> list[Receipt]:
         if params is None:

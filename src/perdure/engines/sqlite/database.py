@@ -111,6 +111,7 @@ class Database:
         """A connection that may write, set up for durable commits."""
         if self._file is not None:
             self._file.refuse_fork(self.path)
+            self._file.refuse_stranger(self.path)
         link = connect(self.driver, self.path)
         try:
             patiently(lambda: _set_up(link, self.path))
@@ -142,6 +143,7 @@ class Database:
     def begin(self, connection: Connection) -> Transaction:
         """A connection that is inside BEGIN, as the parts of the store see it."""
         assert self._file is not None  # noqa: S101 - lanes only live while the file is open
+        self._file.refuse_stranger(self.path)
         return Transaction(connection, self._file, self.now())
 
     def _is_ours_to_close(self) -> bool:

@@ -20,6 +20,7 @@ Version = tuple[int, int, int]
 DRIVERS: Final = ("apsw", "sqlite3")
 OLDEST: Final = (3, 38, 0)
 _PAGES_OF_A_PIECE: Final = 1_000
+_STEPS_OF_A_STATEMENT: Final = 10_000  # a millisecond or less
 # The versions that mend the WAL-reset bug, by which a database can be corrupted: one for each line that is kept up.
 _MENDED: Final = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 
@@ -53,8 +54,11 @@ class Connection(Protocol):
         A source inside a transaction is copied as that transaction sees it.
         """
 
-    def interrupt(self) -> None:
-        """End the statement that is under way, from another thread."""
+    def stop_when(self, condition: Callable[[], bool]) -> None:
+        """End a statement that lasts, once this holds; asked now and then while one runs, in its thread.
+
+        The libraries' own interrupt would also end all that follows for as long as a cursor is left open.
+        """
 
     def close(self) -> None:
         """Let go of the file."""
@@ -117,9 +121,9 @@ class ApswConnection:
         except self._error as error:
             raise self._failure(error) from error
 
-    def interrupt(self) -> None:
-        """End the statement that is under way, from another thread."""
-        self._link.interrupt()
+    def stop_when(self, condition: Callable[[], bool]) -> None:
+        """End a statement that lasts, once this holds."""
+        self._link.set_progress_handler(condition, _STEPS_OF_A_STATEMENT)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -184,9 +188,9 @@ class StdlibConnection:
         except self._error as error:
             raise self._failure(error) from error
 
-    def interrupt(self) -> None:
-        """End the statement that is under way, from another thread."""
-        self._link.interrupt()
+    def stop_when(self, condition: Callable[[], bool]) -> None:
+        """End a statement that lasts, once this holds."""
+        self._link.set_progress_handler(condition, _STEPS_OF_A_STATEMENT)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 from perdure.domain.transition import Transition
@@ -83,6 +86,9 @@ class OpenEffects:
         self._ending = threading.Lock()  # taken by whoever decides how it ends
         self._closing = threading.Lock()
         self._closed = False
+        self._disarmed = [False]
+        # No line of Python: an interrupt that waits for the handler's thread would be raised in it, and be lost.
+        link.stop_when(partial(itemgetter(0), self._disarmed))
 
     @asynccontextmanager
     async def block(self) -> AsyncIterator[Any]:
@@ -139,24 +145,15 @@ class OpenEffects:
     def _disarm(self) -> None:
         """Roll back from outside, and let the connection write nothing any more."""
         with self._closing:
-            if not self._closed:
-                over = threading.Event()
-                interrupter = threading.Thread(target=self._interrupt_until, args=(over,), daemon=True)
-                interrupter.start()
-                for _ in range(_TRIES):
-                    with suppress(Exception):  # its user is in the middle of a statement that is being interrupted
-                        self._link.run("PRAGMA query_only = ON")
-                        if self._link.in_transaction:
-                            self._link.run("ROLLBACK")
-                        break
-                over.set()
-                interrupter.join()
+            self._disarmed[0] = True
+            for _ in range(0 if self._closed else _TRIES):
+                with suppress(Exception):  # its user is in the middle of a statement that is being stopped
+                    self._link.run("PRAGMA query_only = ON")
+                    if self._link.in_transaction:
+                        self._link.run("ROLLBACK")
+                    break
+                time.sleep(_PAUSE)
         self._pass_turn()
-
-    def _interrupt_until(self, over: threading.Event) -> None:
-        while not over.wait(_PAUSE):
-            with suppress(Exception):  # its user may have closed it
-                self._link.interrupt()
 
     def _pass_turn(self) -> None:
         release, self._release = self._release, None

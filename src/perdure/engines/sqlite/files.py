@@ -5,6 +5,9 @@ other's locks, and closing a descriptor in one drops the locks of the other. So 
 library only, and this module keeps the book. For the same reason a process that was forked while its parent had the
 file open cannot use it: its library believes in locks that only the parent has. Over a network file system the locks,
 and the memory that WAL shares between processes, do not work: such a file is refused.
+
+A file that is deleted, moved or replaced while it is open still takes what is written to it, and nobody will ever find
+that again. So every transaction first looks whether the path still leads to the file that was opened.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from perdure.errors import ForkError, StoreRefused
+from perdure.errors import ForkError, StoreRefused, StoreUnavailable
 
 _NETWORKED: Final = frozenset(
     [
@@ -59,6 +62,18 @@ class OpenFile:
         self.pid = os.getpid()
         self.holders = 0
         self.last_turn = 0
+
+    def refuse_stranger(self, real: str) -> None:
+        """Raise StoreUnavailable if the path no longer leads to this file."""
+        try:
+            is_ours = _identity(real) == self.identity
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            raise StoreUnavailable(
+                f"{real}: the file was moved, deleted or replaced while it was open, and what is written to it would "
+                "be lost: put it back, or start this process again with the file that is to be used"
+            )
 
     def is_of_a_parent(self) -> bool:
         """Whether it was opened before this process was forked, and is not ours to use or to close."""

@@ -10,6 +10,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, Receipt
 from perdure.domain.states import JobState
 from perdure.engines.instants import after, span, to_micros
+from perdure.engines.own_ids import met_by_id, refuse_other_kinds
 from perdure.engines.sqlite.conflict import line_up, meet_holder, park, turn_of
 from perdure.engines.sqlite.fairness import Entrant, fair_turns
 from perdure.engines.sqlite.plan import Ask, Do, Part, Plan, Statements, Turns
@@ -26,11 +27,19 @@ def plan_insert(
 
     `sql` is `database.load("intake.sql", prefix)`, `now` the time in microseconds, `turns(n)` gives out the next n
     places in line (for a connection of the caller: the time itself will do). All statements of a plan must run in one
-    transaction, or inside one savepoint: DuplicateJobError may come after some of them have run. The first one writes,
-    so that a deferred transaction takes the write lock at once instead of failing to upgrade later.
+    transaction, or inside one savepoint: DuplicateJobError or ArgumentError may come after some of them have run. The
+    first one writes, so that a deferred transaction takes the write lock at once instead of failing to upgrade later.
 
     `beside_holder`: a job that claims its unique key only in a later state comes in although another one holds it.
     """
+    receipts = yield from _insert_all(sql, jobs, now, turns, beside_holder)
+    if met := met_by_id(jobs, receipts):
+        stored = yield Ask(sql["kinds"], {"ids": to_document([job.id for job in met])})
+        refuse_other_kinds(met, dict(stored))
+    return receipts
+
+
+def _insert_all(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns, beside_holder: bool) -> Plan:
     if len(jobs) == 1:
         receipt = yield from _insert_one(sql, jobs[0], now, turns, beside_holder)
         return [receipt]

@@ -76,10 +76,11 @@ class Writer(Lane):
         """Run a batch in one transaction. False: nothing happened, and running them one by one may tell them apart."""
         try:
             patiently(lambda: connection.run("BEGIN IMMEDIATE"))
+            transaction = self._begin(connection)
         except StoreError as error:
             _refuse(batch, error)
+            _roll_back(connection)
             return True
-        transaction = self._begin(connection)
         for operation in batch:
             try:
                 operation.result = operation.work(transaction)

@@ -21,6 +21,8 @@ from perdure.surfaces.cli.times import relative
 
 WIDE: Final = 110
 _WAITS: Final = {JobState.WAITING, JobState.PAUSED}
+_ANSWER: Final = "answer"
+_CHILDREN: Final = "children"
 _REMARK: Final = "Last error, or why it waits"
 _GIVES_WAY: Final = {"Kind", "Queue", "Last error", _REMARK}
 
@@ -61,12 +63,18 @@ def attempts_of(job: JobView) -> str:
 
 
 def reason_of(job: JobView) -> str:
-    """Why a job is in its state; of one that waits for an event, an answer or children, for which."""
-    sort, _, name = (job.awaits or "").partition(":")
+    """Why a job is in its state; of one that waits for events, answers or children, for which."""
+    asked, name = _awaited(job, job.awaits or "")
+    first = "waiting for an answer" if asked == _ANSWER else job.reason
+    others = [" ".join(_awaited(job, thing)) for thing in job.also_awaits]
+    return "; or ".join([f"{first}: {name}" if name else first, *others])
+
+
+def _awaited(job: JobView, thing: str) -> tuple[str, str]:
+    """What sort of thing a job waits for, and its name."""
+    sort, _, name = thing.partition(":")
     asked = approval_asked(job.id, name) if sort == "event" else None
-    if asked is not None:
-        return f"waiting for an answer: {asked}"
-    return f"{job.reason}: {name}" if name else job.reason
+    return (_CHILDREN if sort == "family" else "event", name) if asked is None else (_ANSWER, asked)
 
 
 def state_of(job: JobView) -> Text:

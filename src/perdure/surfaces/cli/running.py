@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
+from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from perdure.app import App
 from perdure.clock import Clock, SystemClock
-from perdure.lifecycle.endings import EXIT_OK, EXIT_RECYCLED
+from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED
+from perdure.lifecycle.last_moments import end_within
 from perdure.lifecycle.stack_signals import StackSignals
 from perdure.lifecycle.stacks import describe, text
 from perdure.lifecycle.supervisor import begins_quiet
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 _QUIETING: Final = (signal.SIGTSTP, signal.SIGCONT)
 _SAME_WISH: Final = 1.0
+_TO_END: Final = timedelta(seconds=3)  # once the worker has closed
 
 
 async def run_worker(app: App, settings: WorkerSettings) -> int:
@@ -39,8 +42,13 @@ async def run_worker(app: App, settings: WorkerSettings) -> int:
         async with app:
             stacks.worker = worker = await app.worker(settings)
             set_up_for_work(app.kinds)
-            await _until_stopped(worker)
-            return EXIT_RECYCLED if worker.recycled else EXIT_OK
+            code = EXIT_FAILED
+            try:
+                await _until_stopped(worker)
+                code = EXIT_RECYCLED if worker.recycled else EXIT_OK
+            finally:
+                end_within(_TO_END, code, app.events)
+            return code
 
 
 async def _until_stopped(worker: Worker) -> None:

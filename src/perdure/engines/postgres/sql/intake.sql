@@ -102,6 +102,10 @@ SELECT number::text, (id IN (SELECT id FROM known))::text,
 FROM input WHERE id NOT IN (SELECT id FROM new)
 ORDER BY number;
 
+-- name: kinds
+-- What the jobs with these ids are.
+SELECT id::text, kind FROM {job} WHERE id = ANY (%(ids)s::text::uuid[]);
+
 -- name: holder
 -- Who holds a key now, in a snapshot of its own.
 SELECT job_id::text FROM {unique_hold}

@@ -45,6 +45,10 @@ FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT DO NOTHING;
 
+-- name: kinds
+-- What the jobs with these ids are.
+SELECT job.id, job.kind FROM json_each(:ids) AS asked CROSS JOIN {job} AS job WHERE job.id = asked.value;
+
 -- name: placeless
 -- Every job stored before has its place; those just added have none yet.
 SELECT row.value ->> 0

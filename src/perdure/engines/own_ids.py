@@ -1,0 +1,28 @@
+"""Ids that callers choose: the same id again is the same job, but never one of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from perdure.domain.job import Intake, NewJob, Receipt
+from perdure.errors import ArgumentError
+
+
+def met_by_id(jobs: Sequence[NewJob], receipts: Sequence[Receipt]) -> list[NewJob]:
+    """Those for which an earlier job stands because it has the id that their caller chose."""
+    return [
+        job
+        for job, receipt in zip(jobs, receipts, strict=True)
+        if job.has_own_id and receipt.intake is Intake.EXISTING and receipt.job_id == job.id
+    ]
+
+
+def refuse_other_kinds(met: Sequence[NewJob], kinds: Mapping[str, str]) -> None:
+    """Refuse an id that is another kind's: to answer with that one would be to lose the new one without a word."""
+    for job in met:
+        known = kinds.get(job.id, job.kind)
+        if known != job.kind:
+            raise ArgumentError(
+                "id",
+                f"{job.id} is that of a job of kind {known}: choose another one for {job.kind}, which was not stored",
+            )

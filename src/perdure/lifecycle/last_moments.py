@@ -1,0 +1,42 @@
+"""Ends a process that has nothing left to do, whatever in it does not end.
+
+A task that ignores its cancellation, a blocking call in one of asyncio's threads, or a library's own thread would keep
+the process of a closed worker for ever: `asyncio.run` and the interpreter wait for them. None of them holds a job any
+more, so after a moment the process ends without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from datetime import timedelta
+
+from perdure.events import Emitter, ProcessLingered
+
+
+def end_within(limit: timedelta, code: int, emitter: Emitter) -> None:
+    """From now on the process has so long to end; then it is ended with this code, and tells who had kept it."""
+    loop = asyncio.get_running_loop()
+    thread = threading.Thread(target=_end, args=(limit, code, emitter, loop), name="perdure-last-moments", daemon=True)
+    thread.start()
+
+
+def _end(limit: timedelta, code: int, emitter: Emitter, loop: asyncio.AbstractEventLoop) -> None:
+    time.sleep(limit.total_seconds())
+    try:
+        emitter.emit(ProcessLingered(os.getpid(), _who_lingers(loop)))
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    finally:
+        os._exit(code)
+
+
+def _who_lingers(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
+    names = [thread.name for thread in threading.enumerate() if not thread.daemon and thread.name != "MainThread"]
+    with suppress(RuntimeError):  # they come and go while we look
+        names += [str(getattr(task.get_coro(), "__qualname__", task)) for task in asyncio.all_tasks(loop)]
+    return tuple(sorted(names))

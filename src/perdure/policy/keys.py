@@ -1,0 +1,46 @@
+"""What jobs have in common: values of their arguments, named, or told by a function of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from perdure.errors import PayloadError, SettingsError
+
+KeyFunction = Callable[[Mapping[str, Any]], Any]
+
+
+def check_parameters(setting: str, key: object, parameters: Iterable[str]) -> None:
+    """Refuse names of arguments that are no parameters of the handler."""
+    known = tuple(parameters)
+    unknown = [name for name in key if name not in known] if isinstance(key, tuple) else []
+    if unknown:
+        has = ", ".join(known) or "none"
+        raise SettingsError(setting, f"names {', '.join(unknown)}, but the handler's parameters are: {has}")
+
+
+def told_by(setting: str, function: KeyFunction, arguments: Mapping[str, Any]) -> Any:
+    """What a function makes of all arguments; if it raises, the setting is named."""
+    try:
+        return function(arguments)
+    except Exception as broken:
+        raise PayloadError(setting, f"raised {type(broken).__name__}: {broken}") from broken
+
+
+def as_json(setting: str, value: Any) -> bytes:
+    """A value as JSON, the same whatever the order of its fields."""
+    try:
+        return _ENCODER.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as problem:
+        raise PayloadError(setting, f"gives what cannot be written as JSON: {problem}") from problem
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):  # pydantic, without importing it
+        return value.model_dump(mode="json")
+    raise TypeError(f"objects of type {type(value).__name__} are not supported")
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_plain, order="sorted")

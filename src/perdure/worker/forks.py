@@ -1,0 +1,51 @@
+"""Ends the forked child of a handler that comes back into the worker instead of ending by itself.
+
+A handler may fork, and its child may do what it likes until it ends or runs another program. If it falls through
+instead (an `exec` that fails is enough), it finds itself inside a copy of the worker: with the same claims, the same
+connections and an event loop whose files belong to the parent. Going on from there would run jobs twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from contextlib import suppress
+from typing import Final
+
+_EXIT: Final = 70
+_STDERR: Final = 2
+_LAST_WORDS: Final = (
+    "perdure: a handler forked, and its child came back into the worker: the child ends here. "
+    "Let it end with os._exit, also where exec fails.\n"
+)
+
+
+class Forks:
+    """Knows whether this process is a forked child of the worker's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._is_child = False
+        myself = weakref.ref(self)  # a hook cannot be taken back, and must not keep the worker alive
+        os.register_at_fork(after_in_child=lambda: _tell(myself))
+
+    def end_child(self) -> None:
+        """End this process if it is a forked child."""
+        if self._is_child:
+            with suppress(OSError):
+                os.write(_STDERR, _LAST_WORDS.encode())
+            os._exit(_EXIT)
+
+    def forked(self) -> None:
+        """This process was born a moment ago."""
+        self._is_child = True
+        if threading.get_ident() == self._thread:  # its handler may wait for something before it comes back
+            self._loop.call_soon(self.end_child)
+
+
+def _tell(forks: weakref.ref[Forks]) -> None:
+    if (alive := forks()) is not None:
+        alive.forked()
