@@ -42,6 +42,18 @@ class Counting:
         return receipts
 
 
+class Slow(Counting):
+    """The same, and nothing is begun before the gate is opened."""
+
+    def __init__(self, store: Store, *failures: Exception) -> None:
+        super().__init__(store, *failures)
+        self.gate = asyncio.Event()
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        await self.gate.wait()
+        return await super().insert(jobs)
+
+
 async def stored(store: Store) -> int:
     return len(await store.jobs(JobFilter(), Page(limit=500)))
 
@@ -79,6 +91,33 @@ async def test_a_batch_that_is_refused_is_stored_job_by_job(store: Store) -> Non
     gatherer = Gatherer(Counting(store, StoreRefused("one of them is poison")), PATIENCE)
     receipts = await asyncio.gather(*(gatherer.put(a_job()) for _ in range(5)))
     assert len(receipts) == await stored(store) == 5
+
+
+async def test_a_batch_that_fails_in_an_unforeseen_way_leaves_those_behind_it_alone(store: Store) -> None:
+    slow = Slow(store, ZeroDivisionError())
+    gatherer = Gatherer(slow, PATIENCE)
+    first = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(2)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    second = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(2)]
+    await asyncio.sleep(0)
+    slow.gate.set()
+    answers = await asyncio.wait_for(asyncio.gather(*first, *second, return_exceptions=True), 30)
+    assert [type(answer) for answer in answers] == [ZeroDivisionError, ZeroDivisionError, Receipt, Receipt]
+    assert slow.batches == [2, 2]
+
+
+async def test_whoever_waits_when_the_loop_ends_is_told(store: Store) -> None:
+    gatherer = Gatherer(Slow(store), PATIENCE)
+    tasks = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(2)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    tasks.append(asyncio.ensure_future(gatherer.put(a_job())))
+    await asyncio.sleep(0)
+    assert gatherer._task is not None
+    gatherer._task.cancel()
+    answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
+    assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 3
 
 
 async def test_a_spoilt_job_is_refused_alone(store: Store) -> None:

@@ -100,8 +100,12 @@ class Gatherer:
             _fail(together, error)
         except PerdureError:
             await self._one_by_one(together)
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - it is raised where the jobs were enqueued
             _fail(batch, error)
+            return
+        except BaseException as error:
+            _fail(batch + self._waiting, error)
+            self._waiting.clear()
             raise
         await self._one_by_one([pair for pair in batch if _may_be_refused(pair[0])])
 
