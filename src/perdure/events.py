@@ -135,13 +135,14 @@ class RescueFailed(Event, frozen=True):
 
 
 class JobRetrying(Event, frozen=True):
-    """An attempt failed and another one follows."""
+    """An attempt failed and another one follows. `failures` are those that count against `max_attempts`."""
 
     sentence: ClassVar[str] = "attempt failed, will try again"
     level: ClassVar[str] = "warning"
     job_id: str
     kind: str
     attempt: int
+    failures: int
     max_attempts: int | None
     wait: float
     error: str

@@ -177,6 +177,13 @@ def test_a_poisoned_document_is_a_payload_error(document: str) -> None:
         signature(handler).decode(document)
 
 
+def test_a_name_at_the_beginning_of_a_message_keeps_its_letters() -> None:
+    def handler(n: int) -> None: ...
+
+    with pytest.raises(PayloadError, match="arguments JSON is malformed"):
+        signature(handler).decode("{]")
+
+
 def test_parameters_that_cannot_be_checked_are_refused_when_declared() -> None:
     def stars(*rest: int) -> None: ...
     def double(**rest: int) -> None: ...

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.jobs import enqueue, show, start, state_of
+from tests.support.jobs import A_FAILURE, apply, claim_one, employ, enqueue, show, start, state_of
 from tests.support.waiting import until
 
 from perdure import App, Event, JobState, Retry, WorkerSettings
 from perdure.clock import ManualClock
+from perdure.domain import transition
 from perdure.events import Emitter, JobDied, JobRetrying, JobsRescued
 from perdure.storage.port import Store
 from perdure.upkeep.rescuer import Rescuer
@@ -78,6 +79,24 @@ async def test_e6_a_policy_that_cannot_be_read_breaks_neither_enqueue_nor_the_wo
     assert (told.job_id, told.max_attempts) == (failing.id, None)
     assert told.error.startswith("ValueError: broken (its retry setting could not be read")
     assert (await failing.view()).state is JobState.RETRYING
+
+
+async def test_f2_a_retry_after_a_crash_tells_how_many_failures_count(app: App, heard: list[Event]) -> None:
+    """The third attempt of two that are allowed would be a riddle: those that crashed do not count."""
+
+    @app.job(retry=Retry(attempts=2))
+    async def fails() -> None:
+        raise ValueError("broken")
+
+    handle = await fails.enqueue()
+    store = await app.store()
+    for _ in range(2):
+        claim = await claim_one(store, await employ(store))
+        await apply(store, transition.crashed(claim, A_FAILURE))
+    async with at_work(app):
+        await until(lambda: of(JobRetrying, heard))
+    [told] = of(JobRetrying, heard)
+    assert (told.job_id, told.attempt, told.failures, told.max_attempts) == (handle.id, 3, 1, 2)
 
 
 async def test_f6_the_death_of_a_job_without_a_handler_is_told(app: App, heard: list[Event]) -> None:

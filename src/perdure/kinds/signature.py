@@ -165,4 +165,5 @@ def _place(error: Exception) -> tuple[str, str]:
     if text.startswith("Object missing required field"):
         return f"argument {text.split('`')[1]}", "is missing"
     name = path.strip("`").lstrip(".")
-    return (f"argument {name}" if name else "arguments"), text[:1].lower() + text[1:]
+    said = text if text[:2].isupper() else text[:1].lower() + text[1:]  # "JSON is malformed" stays as it is
+    return (f"argument {name}" if name else "arguments"), said

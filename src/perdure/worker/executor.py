@@ -388,9 +388,10 @@ class Executor:
         if transition.to is JobState.DEAD:
             self._emitter.emit(JobDied.by(transition))
         else:
-            claim, error = transition.claim, str(transition.failure)
+            claim, counts = transition.claim, (transition.failures, kind.attempts)
             wait = transition.wait.total_seconds() if transition.wait else 0.0
-            self._emitter.emit(JobRetrying(claim.job_id, kind.name, claim.attempt, kind.attempts, wait, error))
+            told = JobRetrying(claim.job_id, kind.name, claim.attempt, *counts, wait, str(transition.failure))
+            self._emitter.emit(told)
 
 
 def _may_be_typed() -> bool:
