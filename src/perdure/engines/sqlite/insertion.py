@@ -1,4 +1,7 @@
-"""How jobs are inserted: a plan, the same for the store's own writer and for a connection of the caller."""
+"""How jobs are inserted: a plan, the same for the store's own writer and for a connection of the caller.
+
+A single job of which nothing special is wanted, the most common case, goes in without a plan: see `insert_plain`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from perdure.engines.sqlite.conflict import line_up, meet_holder, park, turn_of
 from perdure.engines.sqlite.fairness import Entrant, fair_turns
 from perdure.engines.sqlite.plan import Ask, Do, Part, Plan, Statements, Turns
 from perdure.engines.sqlite.rows import states_text, to_document
+from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ArgumentError
 
 _NUL: Final = "\\u0000"  # as JSON writes it
@@ -39,10 +43,24 @@ def plan_insert(
     return receipts
 
 
+def is_plain(job: NewJob) -> bool:
+    """Whether a job is ready at once, has no key of any kind, and an id that nobody else can have."""
+    has_key = job.unique is not None or job.fair_key is not None or job.has_own_id
+    return not has_key and job.delay is None and job.run_at is None
+
+
+def insert_plain(transaction: Transaction, sql: Statements, job: NewJob) -> Receipt:
+    """Insert one plain job in a transaction of the store's own."""
+    check_texts(job)
+    now, turn = transaction.now, transaction.turns(1)
+    if not transaction.change(sql["add_job"], _values(job, None, now, turn)):
+        return Receipt(job.id, Intake.EXISTING)
+    place = line_up(sql, job.id, job.queue, job.priority, turn, (0, 0, now))
+    transaction.change(place.sql, place.params)
+    return Receipt(job.id, Intake.NEW)
+
+
 def _insert_all(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns, beside_holder: bool) -> Plan:
-    if len(jobs) == 1:
-        receipt = yield from _insert_one(sql, jobs[0], now, turns, beside_holder)
-        return [receipt]
     receipts: list[Receipt] = []
     for keyed, group in groupby(jobs, key=_is_keyed):
         run = list(group)
@@ -51,7 +69,7 @@ def _insert_all(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns,
                 receipt = yield from _insert_one(sql, job, now, turns, beside_holder)
                 receipts.append(receipt)
         else:
-            receipts += yield from _insert_plain(sql, run, now, turns)
+            receipts += yield from _insert_keyless(sql, run, now, turns)
     return receipts
 
 
@@ -59,7 +77,7 @@ def _is_keyed(job: NewJob) -> bool:
     return job.unique is not None
 
 
-def _insert_plain(sql: Statements, jobs: list[NewJob], now: int, turns: Turns) -> Plan:
+def _insert_keyless(sql: Statements, jobs: list[NewJob], now: int, turns: Turns) -> Plan:
     """Insert jobs without unique keys as one document."""
     first = {job.id: job for job in reversed(jobs)}
     distinct = jobs if len(first) == len(jobs) else list(reversed(first.values()))

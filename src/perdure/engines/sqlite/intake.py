@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from perdure.domain.job import NewJob, Receipt
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.express import NotNow
-from perdure.engines.sqlite.insertion import plan_insert
+from perdure.engines.sqlite.insertion import insert_plain, is_plain, plan_insert
 from perdure.engines.sqlite.plan import Ask, Do, Plan, follow
 from perdure.engines.sqlite.transaction import Transaction
 
@@ -33,6 +33,8 @@ class IntakePart:
     def insert_within(
         self, transaction: Transaction, jobs: Sequence[NewJob], *, beside_holder: bool = False
     ) -> list[Receipt]:
-        """Run the plan of insertion in a transaction of the store's own."""
+        """Run the plan of insertion in a transaction of the store's own, or do without one."""
+        if len(jobs) == 1 and is_plain(jobs[0]):
+            return [insert_plain(transaction, self._sql, jobs[0])]
         plan = plan_insert(self._sql, jobs, transaction.now, transaction.turns, beside_holder=beside_holder)
         return follow(transaction, plan)
