@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import weakref
 from contextlib import suppress
 from typing import Final
+from weakref import WeakSet
 
 _EXIT: Final = 70
 _STDERR: Final = 2
@@ -29,8 +29,7 @@ class Forks:
         self._loop = loop
         self._thread = threading.get_ident()
         self._is_child = False
-        myself = weakref.ref(self)  # a hook cannot be taken back, and must not keep the worker alive
-        os.register_at_fork(after_in_child=lambda: _tell(myself))
+        _ALL.add(self)
 
     def end_child(self) -> None:
         """End this process if it is a forked child."""
@@ -42,10 +41,16 @@ class Forks:
     def forked(self) -> None:
         """This process was born a moment ago."""
         self._is_child = True
-        if threading.get_ident() == self._thread:  # its handler may wait for something before it comes back
-            self._loop.call_soon(self.end_child)
+        if threading.get_ident() == self._thread and not self._loop.is_closed():
+            self._loop.call_soon(self.end_child)  # its handler may wait for something before it comes back
 
 
-def _tell(forks: weakref.ref[Forks]) -> None:
-    if (alive := forks()) is not None:
-        alive.forked()
+_ALL: Final[WeakSet[Forks]] = WeakSet()  # a hook cannot be taken back, so there is one for all
+
+
+def _tell() -> None:
+    for forks in _ALL:
+        forks.forked()
+
+
+os.register_at_fork(after_in_child=_tell)
