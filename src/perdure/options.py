@@ -19,6 +19,7 @@ from perdure.policy.uniqueness import Unique
 
 _LONGEST_NAME = 100
 _LONGEST_META = 16 * 1024
+_MOST_TAGS = 100
 _LONGEST_ECHO = 120
 
 
@@ -135,7 +136,10 @@ def checked_instant(field: str, value: object) -> datetime:
 def _checked_tags(values: object) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ArgumentError("tags", f'must be a list of names, such as ["monthly"], got {_echo(values)}')
-    return tuple(checked_name("tags", tag) for tag in values)
+    tags = tuple(checked_name("tags", tag) for tag in values)
+    if len(tags) > _MOST_TAGS:
+        raise ArgumentError("tags", f"are {len(tags)}, {_MOST_TAGS} are allowed: what has so many values belongs in meta")
+    return tags
 
 
 def _checked_meta(meta: object) -> str:

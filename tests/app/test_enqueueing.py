@@ -34,6 +34,7 @@ async def stored(app: App) -> int:
         ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 1}, "run_at", "and delay are both given"),
         ({"tags": "monthly"}, "tags", r"must be a list of names, such as \[\"monthly\"\], got 'monthly'"),
         ({"tags": 3}, "tags", "must be a list of names"),
+        ({"tags": [f"t{number}" for number in range(101)]}, "tags", "are 101, 100 are allowed"),
         ({"meta": [1]}, "meta", "must give values by name"),
         ({"meta": {"rate": float("inf")}}, "meta", "NaN and infinity"),
         ({"unique": "url"}, "unique", "must be a Unique"),
