@@ -138,7 +138,9 @@ def _checked_tags(values: object) -> tuple[str, ...]:
         raise ArgumentError("tags", f'must be a list of names, such as ["monthly"], got {_echo(values)}')
     tags = tuple(checked_name("tags", tag) for tag in values)
     if len(tags) > _MOST_TAGS:
-        raise ArgumentError("tags", f"are {len(tags)}, {_MOST_TAGS} are allowed: what has so many values belongs in meta")
+        raise ArgumentError(
+            "tags", f"are {len(tags)}, {_MOST_TAGS} are allowed: what has so many values belongs in meta"
+        )
     return tags
 
 
