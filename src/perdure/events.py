@@ -99,6 +99,15 @@ class ProcessLingered(Event, frozen=True):
     still_running: tuple[str, ...]
 
 
+class StopUnheard(Event, frozen=True):
+    """A handler blocked the event loop for so long that a signal to stop was never heard; the rescue has the jobs."""
+
+    sentence: ClassVar[str] = "the event loop was blocked past the stop timeout, and the process was ended"
+    level: ClassVar[str] = "error"
+    pid: int
+    still_running: tuple[str, ...]
+
+
 class WorkersBuried(Event, frozen=True):
     """Workers were found dead."""
 

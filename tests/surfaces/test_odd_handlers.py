@@ -43,6 +43,15 @@ async def never_ends() -> None:
             pass
 
 @app.job
+async def spins() -> None:
+    while True:
+        pass
+
+@app.job
+async def sleeps_on_the_loop() -> None:
+    time.sleep(600)
+
+@app.job
 async def blocks_a_thread() -> None:
     await asyncio.to_thread(time.sleep, 600)
 
@@ -105,6 +114,19 @@ def test_c1_what_ignores_its_end_keeps_no_closed_worker_from_ending(
     view = arrange(lambda store: show(store, odd))
     assert (view.state, view.failures, view.crashes) == (JobState.READY, 0, 0)
     assert "ended without what still ran in it" in processes.log(process)
+
+
+@pytest.mark.parametrize("kind", ["spins", "sleeps_on_the_loop"])
+def test_c1_a_worker_whose_loop_is_blocked_for_good_ends_all_the_same(
+    processes: Processes, arrange: Arrange[Any], engine_url: str, kind: str
+) -> None:
+    """It cannot close, so the next process on this host finds it dead, and rescues its job."""
+    odd = arrange(lambda store: enqueue(store, kind=kind, args="{}"))
+    process = processes.start("worker", "odd:app", "--stop-timeout", "0s")
+    until(engine_url, stands(odd, JobState.RUNNING), process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == Exit.FAILED
+    assert "the event loop was blocked past the stop timeout" in processes.log(process)
 
 
 @pytest.mark.parametrize("kind", ["forks", "forks_in_a_thread", "forks_and_waits"])

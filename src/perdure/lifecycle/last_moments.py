@@ -3,6 +3,9 @@
 A task that ignores its cancellation, a blocking call in one of asyncio's threads, or a library's own thread would keep
 the process of a closed worker for ever: `asyncio.run` and the interpreter wait for them. None of them holds a job any
 more, so after a moment the process ends without them.
+
+A handler that blocks the event loop keeps the worker from even hearing that it is to stop. There is nobody left to
+close it, and after the stop timeout its process ends as if it had been killed: the jobs come back by rescue.
 """
 
 from __future__ import annotations
@@ -15,20 +18,21 @@ import time
 from contextlib import suppress
 from datetime import timedelta
 
-from perdure.events import Emitter, ProcessLingered
+from perdure.events import Emitter, ProcessLingered, StopUnheard
+
+_Why = type[ProcessLingered | StopUnheard]
 
 
-def end_within(limit: timedelta, code: int, emitter: Emitter) -> None:
+def end_within(limit: timedelta, code: int, emitter: Emitter, why: _Why = ProcessLingered) -> None:
     """From now on the process has so long to end; then it is ended with this code, and tells who had kept it."""
-    loop = asyncio.get_running_loop()
-    thread = threading.Thread(target=_end, args=(limit, code, emitter, loop), name="perdure-last-moments", daemon=True)
-    thread.start()
+    known = limit, code, emitter, why, asyncio.get_running_loop()
+    threading.Thread(target=_end, args=known, name="perdure-last-moments", daemon=True).start()
 
 
-def _end(limit: timedelta, code: int, emitter: Emitter, loop: asyncio.AbstractEventLoop) -> None:
+def _end(limit: timedelta, code: int, emitter: Emitter, why: _Why, loop: asyncio.AbstractEventLoop) -> None:
     time.sleep(limit.total_seconds())
     try:
-        emitter.emit(ProcessLingered(os.getpid(), _who_lingers(loop)))
+        emitter.emit(why(os.getpid(), _who_lingers(loop)))
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     finally:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from perdure.app import App
 from perdure.clock import Clock, SystemClock
+from perdure.events import Emitter, StopUnheard
 from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED
 from perdure.lifecycle.last_moments import end_within
 from perdure.lifecycle.stack_signals import StackSignals
@@ -44,18 +45,20 @@ async def run_worker(app: App, settings: WorkerSettings) -> int:
             set_up_for_work(app.kinds)
             code = EXIT_FAILED
             try:
-                await _until_stopped(worker)
+                await _until_stopped(worker, Backstop(settings.stop_timeout + 2 * _TO_END, app.events))
                 code = EXIT_RECYCLED if worker.recycled else EXIT_OK
             finally:
                 end_within(_TO_END, code, app.events)
             return code
 
 
-async def _until_stopped(worker: Worker) -> None:
+async def _until_stopped(worker: Worker, backstop: Backstop) -> None:
     signals = StopSignals(worker.stop, worker.hurry, SystemClock())
     loop = asyncio.get_running_loop()
     for number in _STOPPING:
         loop.add_signal_handler(number, signals.arrived)
+        signal.signal(number, backstop.arrived)  # beside the loop, which is told by a socket of its own
+        signal.siginterrupt(number, False)
     loop.add_signal_handler(signal.SIGTSTP, worker.quiet, BY_SIGNAL)
     loop.add_signal_handler(signal.SIGCONT, worker.loud, BY_SIGNAL)
     if begins_quiet():
@@ -65,6 +68,22 @@ async def _until_stopped(worker: Worker) -> None:
     finally:
         for number in (*_STOPPING, *_QUIETING):
             loop.remove_signal_handler(number)
+
+
+class Backstop:
+    """Ends a process whose event loop does not hear the signals to stop: they interrupt whatever blocks it."""
+
+    def __init__(self, limit: timedelta, emitter: Emitter) -> None:
+        self._limit = limit
+        self._emitter = emitter
+        self._is_set = False
+
+    def arrived(self, number: int, frame: FrameType | None) -> None:
+        """From the first signal on there is a limit; a worker that hears it has closed by then."""
+        del number, frame
+        if not self._is_set:
+            self._is_set = True
+            end_within(self._limit, EXIT_FAILED, self._emitter, StopUnheard)
 
 
 class Stacks:
