@@ -28,6 +28,10 @@ class SystemClock:
         """The time of day, in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - the one place that may ask
 
+    def micros(self) -> int:
+        """The same as microseconds since 1970, without the detour over a date."""
+        return time.time_ns() // 1_000
+
     def monotonic(self) -> float:
         """Seconds that only go forward."""
         return time.monotonic()

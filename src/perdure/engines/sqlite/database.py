@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from perdure.clock import Clock
+from perdure.clock import Clock, SystemClock
 from perdure.engines.instants import to_micros
 from perdure.engines.sql_files import load_statements
 from perdure.engines.sqlite import files, log
@@ -30,13 +30,14 @@ _log = logging.getLogger("perdure.sqlite")
 
 
 class Database:
-    """One file, its two lanes, the clock, and the names of its tables."""
+    """One file, its two lanes, the clock, and the names of its tables. `now()` is the clock's time in microseconds."""
 
     def __init__(self, path: str, driver: str, prefix: str, clock: Clock) -> None:
         self.path = path
         self.driver = driver
         self.prefix = prefix or DEFAULT_PREFIX
         self.clock = clock
+        self.now: Final = clock.micros if isinstance(clock, SystemClock) else lambda: to_micros(clock.now())
         self._file: files.OpenFile | None = None
         self._writer: Writer | None = None
         self._reader: Reader | None = None
@@ -80,10 +81,6 @@ class Database:
     def log(self) -> str:
         """The path of the write-ahead log."""
         return f"{self.path}-wal"
-
-    def now(self) -> int:
-        """The time by the store's clock, in microseconds."""
-        return to_micros(self.clock.now())
 
     def write(self, work: Work[T]) -> asyncio.Future[T]:
         """Do work in a transaction that may write; when the future is done, its effect is durable."""
@@ -140,10 +137,11 @@ class Database:
         for listener in self._listeners:
             listener()
 
-    def begin(self, connection: Connection) -> Transaction:
-        """A connection that is inside BEGIN, as the parts of the store see it."""
+    def begin(self, connection: Connection, *, looks: bool = True) -> Transaction:
+        """A connection that is inside BEGIN, as the parts of the store see it; `looks` whether the file is still ours."""
         assert self._file is not None  # noqa: S101 - lanes only live while the file is open
-        self._file.refuse_stranger(self.path)
+        if looks:
+            self._file.refuse_stranger(self.path)
         return Transaction(connection, self._file, self.now())
 
     def _is_ours_to_close(self) -> bool:

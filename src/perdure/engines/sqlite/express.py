@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from perdure.engines.sqlite import log
 from perdure.engines.sqlite.drivers import Connection
@@ -29,10 +29,18 @@ _MEMORY: Final = 0.05  # the weight of the latest write in that average: one of 
 _CLOSED_FOR: Final = 1.0
 _COMMITS_PER_CHECKPOINT: Final = 500
 _RING_EVERY: Final = 0.001  # seconds; who hears of the first one looks again that soon, whatever is written meanwhile
+_LOOK_EVERY: Final = 0.001  # seconds; in that time after its last look nobody could tell "moved" from "about to be moved"
 
 
 class NotNow(Exception):  # noqa: N818 - it is an answer, not an error
     """The work was not done, and nothing has happened."""
+
+
+class Begin(Protocol):
+    """How a transaction begins."""
+
+    def __call__(self, connection: Connection, *, looks: bool) -> Transaction:
+        """A connection that is inside BEGIN; `looks` whether its file is still where it was."""
 
 
 class Express:
@@ -41,7 +49,7 @@ class Express:
     def __init__(
         self,
         connect: Callable[[], Connection],
-        begin: Callable[[Connection], Transaction],
+        begin: Begin,
         path_of_log: str,
         checkpoint: Callable[[], object],
     ) -> None:
@@ -57,6 +65,7 @@ class Express:
         self._pace = 0.0  # the recent average of seconds per write
         self._commits = 0
         self._next_ring = 0.0
+        self._next_look = 0.0  # when to look again whether the file is still where it was
 
     def write(self, work: Work[T], *, flushes: bool) -> tuple[T, bool]:
         """Do the work and commit; its result, and whether it made jobs ready. Raises NotNow if it was not done.
@@ -77,7 +86,10 @@ class Express:
         except StoreBusy:
             raise NotNow from None
         try:
-            transaction = self._begin(connection)
+            looks = begun >= self._next_look
+            transaction = self._begin(connection, looks=looks)
+            if looks:
+                self._next_look = begun + _LOOK_EVERY
             result = work(transaction)
             connection.run("COMMIT")
         except BaseException:

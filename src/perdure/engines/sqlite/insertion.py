@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, Receipt
-from perdure.domain.states import JobState
+from perdure.domain.states import JobState, Reason
 from perdure.engines.instants import after, span, to_micros
 from perdure.engines.own_ids import met_by_id, refuse_other_kinds
 from perdure.engines.sqlite.conflict import line_up, meet_holder, park, turn_of
@@ -22,6 +22,7 @@ from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ArgumentError
 
 _NUL: Final = "\\u0000"  # as JSON writes it
+_ENQUEUED: Final = Reason.ENQUEUED.value
 
 
 def plan_insert(
@@ -55,8 +56,7 @@ def insert_plain(transaction: Transaction, sql: Statements, job: NewJob) -> Rece
     now, turn = transaction.now, transaction.turns(1)
     if not transaction.change(sql["add_job"], _values(job, None, now, turn)):
         return Receipt(job.id, Intake.EXISTING)
-    place = line_up(sql, job.id, job.queue, job.priority, turn, (0, 0, now))
-    transaction.change(place.sql, place.params)
+    transaction.change(sql["add_ready"], (job.queue, job.priority, turn, job.id, 0, 0, now, _ENQUEUED, None))
     return Receipt(job.id, Intake.NEW)
 
 
