@@ -275,7 +275,7 @@ class App(Declarations):
         """Store one job, through the caller's own connection if there is one."""
         if connection is not None:
             return (await self._put_all([job], connection))[0]
-        doorway = await self._stores.here()
+        doorway = self._stores.at_hand() or await self._stores.here()
         return await doorway.gatherer.put(job)
 
     def put_sync(self, job: NewJob, connection: Any) -> Receipt:

@@ -62,7 +62,7 @@ class Gatherer:
             receipts = await self._store.insert(jobs)
         except StoreUnavailable:
             receipts = await self._insist(jobs)
-        self._store.ring({job.queue for job in jobs})
+        self._store.ring((jobs[0].queue,) if len(jobs) == 1 else {job.queue for job in jobs})
         return receipts
 
     async def _insist(self, jobs: Sequence[NewJob]) -> list[Receipt]:

@@ -37,17 +37,21 @@ class Stores:
         self.migrate = migrate
         self._patience = patience
         self._pid = os.getpid()
-        self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, Doorway] = WeakKeyDictionary()
+        self._open: dict[asyncio.AbstractEventLoop, Doorway] = {}
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    def at_hand(self) -> Doorway | None:
+        """The store of the running loop, if it is open."""
+        if self._pid != os.getpid():
+            self._after_fork()
+        return self._open.get(asyncio.get_running_loop())
 
     async def here(self) -> Doorway:
         """The store of the running loop, open and of the right schema."""
-        if self._pid != os.getpid():
-            self._after_fork()
-        loop = asyncio.get_running_loop()
-        doorway = self._open.get(loop)
+        doorway = self.at_hand()
         if doorway is not None:
             return doorway
+        loop = asyncio.get_running_loop()
         async with self._opening.setdefault(loop, asyncio.Lock()):
             doorway = self._open.get(loop)
             if doorway is None:
@@ -68,16 +72,15 @@ class Stores:
 
     async def _let_go_of_forsaken(self) -> None:
         """Nobody can use the stores of closed loops any more, and each of them keeps its loop from being collected."""
-        for reference in self._open.keyrefs():
-            loop = reference()
-            if loop is not None and loop.is_closed():
+        for loop in list(self._open):
+            if loop.is_closed():
                 doorway = self._open.pop(loop, None)
                 if doorway is not None:
                     await asyncio.to_thread(doorway.store.abandon)
 
     def _after_fork(self) -> None:
         _LEFT_BEHIND.extend(self._open.values())
-        self._open = WeakKeyDictionary()
+        self._open = {}
         self._opening = WeakKeyDictionary()
         self._pid = os.getpid()
 

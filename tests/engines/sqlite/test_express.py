@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from shutil import move
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -12,7 +15,7 @@ from perdure.domain.job import Intake, OnConflict
 from perdure.engines.sqlite import express, writer
 from perdure.engines.sqlite.express import Express
 from perdure.engines.sqlite.store import SqliteStore
-from perdure.errors import DuplicateJobError
+from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.records import JobFilter, Page
 
 
@@ -100,3 +103,20 @@ async def test_the_log_is_still_copied_back(sqlite: SqliteStore, monkeypatch: py
     for _ in range(2):  # the second begins when the first is wholly done
         await sqlite._database.write(lambda _: None)
     assert "PASSIVE" in copied
+
+
+async def test_a_file_that_was_moved_is_noticed_within_a_millisecond_and_stays_refused(
+    sqlite: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = await open_way(sqlite)
+    before = short._commits
+    await enqueue(sqlite)
+    later = time.monotonic() + 1.0
+    monkeypatch.setattr(express, "time", SimpleNamespace(monotonic=lambda: later))
+    move(path, f"{path}.away")
+    for _ in range(2):  # the second comes in the same instant, and a look that failed does not count as one
+        with pytest.raises(StoreUnavailable, match="moved, deleted or replaced"):
+            await sqlite.insert([a_job()])
+    move(f"{path}.away", path)
+    assert await enqueue(sqlite)
+    assert short._commits == before + 2

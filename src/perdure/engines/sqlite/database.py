@@ -138,7 +138,7 @@ class Database:
             listener()
 
     def begin(self, connection: Connection, *, looks: bool = True) -> Transaction:
-        """A connection that is inside BEGIN, as the parts of the store see it; `looks` whether the file is still ours."""
+        """A connection that is inside BEGIN, as the parts see it; `looks` whether the file is still where it was."""
         assert self._file is not None  # noqa: S101 - lanes only live while the file is open
         if looks:
             self._file.refuse_stranger(self.path)

@@ -29,7 +29,7 @@ _MEMORY: Final = 0.05  # the weight of the latest write in that average: one of 
 _CLOSED_FOR: Final = 1.0
 _COMMITS_PER_CHECKPOINT: Final = 500
 _RING_EVERY: Final = 0.001  # seconds; who hears of the first one looks again that soon, whatever is written meanwhile
-_LOOK_EVERY: Final = 0.001  # seconds; in that time after its last look nobody could tell "moved" from "about to be moved"
+_LOOK_EVERY: Final = 0.001  # seconds; so soon after a look, "moved" is no other than "about to be moved"
 
 
 class NotNow(Exception):  # noqa: N818 - it is an answer, not an error

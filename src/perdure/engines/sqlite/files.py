@@ -7,7 +7,8 @@ file open cannot use it: its library believes in locks that only the parent has.
 and the memory that WAL shares between processes, do not work: such a file is refused.
 
 A file that is deleted, moved or replaced while it is open still takes what is written to it, and nobody will ever find
-that again. So every transaction first looks whether the path still leads to the file that was opened.
+that again. So a transaction first looks whether the path still leads to the file that was opened; of single writes that
+follow each other closely, one in a millisecond does.
 """
 
 from __future__ import annotations
