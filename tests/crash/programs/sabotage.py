@@ -9,10 +9,7 @@ from perdure.engines.sqlite.database import Database
 
 _FENCES: Final = {  # what is taken out, and what is put in its place
     "acknowledgement.sql": {" AND lease.token = row.value ->> 1": ""},
-    "acknowledgements.sql": {
-        " AND l.token = i.token": "",
-        "(l.job_id, l.token) IN ( SELECT i.id, i.token": "l.job_id IN ( SELECT i.id",
-    },
+    "acknowledgements.sql": {" AND l.token = i.token": ""},
 }
 
 

@@ -19,6 +19,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from perdure.clock import Clock
+from perdure.domain.ids import JobId
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.postgres.arrays import number_array, storable, storable_array, text_array
@@ -100,6 +101,8 @@ class PostgresAcknowledgements:
         await wire.fetch(self._statements["wait_for_more"], params)
 
     async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+        if all([move.result is None and not move.warnings for move in moves]):  # noqa: C419 - a list is faster here
+            return await self._write_plain(moves, wire)
         moves = _in_order(moves)
         params: Params = {
             "ids": text_array([move.claim.job_id for move in moves]),
@@ -109,9 +112,21 @@ class PostgresAcknowledgements:
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
-        leave_nothing = params["results"] is None and params["warnings"] is None
-        statement = self._statements["acknowledge_plain" if leave_nothing else "acknowledge_done"]
-        return _read(moves, await wire.fetch(statement, params))
+        return _read(moves, await wire.fetch(self._statements["acknowledge_done"], params))
+
+    async def _write_plain(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+        """Claim by claim, each in the order of ids: see `_in_order`."""
+        by_token: dict[int, list[JobId]] = {}
+        for move in moves:
+            by_token.setdefault(move.claim.token, []).append(move.claim.job_id)
+        tokens = sorted(by_token)
+        params: Params = {
+            "ids": text_array(["{" + ",".join(sorted(by_token[token])) + "}" for token in tokens]),
+            "tokens": number_array(tokens),
+            "count": len(moves),
+            "now": self._clock.now() if self._clock else None,
+        }
+        return _read(moves, await wire.fetch(self._statements["acknowledge_plain"], params))
 
     async def _write_rounds(self, rounds: Sequence[Sequence[Transition]], wire: Asks) -> Acknowledged:
         return _joined([await self._write(moves, wire) for moves in rounds])

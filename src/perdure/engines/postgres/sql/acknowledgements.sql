@@ -1,14 +1,11 @@
 -- name: acknowledge_plain
--- Jobs without a key that are done and leave nothing behind, most of all. They are found in one walk along the index,
--- and each pair of id and token in a table of hashes: IS TRUE keeps it from becoming a join, row by row. A claim that was
--- lost matches no row; then those that were written are listed. Nearly always one worker held them all, whose name is
--- looked up once.
+-- Jobs without a key that are done and leave nothing behind, most of all. Those of one claim, which share its token, are
+-- found in one walk along the index. A claim that was lost matches no row; then those that were written are listed.
+-- Nearly always one worker held them all, whose name is looked up once.
 WITH gone AS (
     DELETE FROM {lease} l
-    WHERE l.job_id = ANY (%(ids)s::uuid[])
-    AND ((l.job_id, l.token) IN (
-        SELECT i.id, i.token FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[]) AS i (id, token)
-    )) IS TRUE
+    USING unnest(%(tokens)s::bigint[], %(ids)s::text[]) AS i (token, ids)
+    WHERE l.job_id = ANY (i.ids::uuid[]) AND l.token = i.token
     RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at
 ), one AS MATERIALIZED (
     SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
