@@ -6,15 +6,20 @@ of a batch share one token, drawn from a counter that only rises.
 While there is little to do a claim takes the short way, and is not flushed to the disk. It survives the death of any
 process all the same. A power cut, which ends every process that shares the file, may undo it: then nobody holds the
 job, and it is simply ready.
+
+The rows become claims only after the commit: whatever is done before it, every other process waits for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
-from perdure.domain.ids import WorkerId
+from msgspec import Struct
+
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import PRIORITIES, Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import paused
@@ -27,7 +32,25 @@ from perdure.engines.sqlite.rows import claim_of, from_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import Front, Wanted
 
+_KEY: Final = 7  # the place of the unique key in a row
 _FEW: Final = 10  # a claim after one of so few takes the short way: there is little to do, and somebody waits for it
+
+
+class _Taken(Struct):
+    """What was taken in one transaction: rows with the queue of each, and those that must not run after all."""
+
+    token: int
+    claimed_at: datetime
+    rows: list[tuple[str, list[Any]]] = []
+    denied: frozenset[JobId] = frozenset()
+
+    def claim(self, queue: str, row: list[Any]) -> Claim:
+        """One of its rows as a claim."""
+        return claim_of(row[:-2], self.token, queue, self.claimed_at)
+
+    def claims(self) -> list[Claim]:
+        """Those that may run."""
+        return [self.claim(queue, row) for queue, row in self.rows if row[0] not in self.denied]
 
 
 class ClaimPart:
@@ -46,17 +69,17 @@ class ClaimPart:
         if not wanted:
             return []
 
-        def work(transaction: Transaction) -> list[Claim]:
+        def work(transaction: Transaction) -> _Taken:
             return self._claim(transaction, worker_id, wanted)
 
-        claims: list[Claim] | None = None
+        taken: _Taken | None = None
         if self._was_quiet:
             with suppress(NotNow):
-                claims = self._database.write_now(work, flushes=False)
-        if claims is None:
-            claims = await self._database.write(work)
-        self._was_quiet = len(claims) <= _FEW
-        return claims
+                taken = self._database.write_now(work, flushes=False)
+        if taken is None:
+            taken = await self._database.write(work)
+        self._was_quiet = len(taken.rows) <= _FEW
+        return taken.claims()
 
     async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
         """What comes next in each priority of these queues."""
@@ -78,10 +101,8 @@ class ClaimPart:
         kept = {"job_id": claim.job_id, "token": claim.token, "cursor": cursor}
         return await self._database.write(lambda transaction: transaction.change(self._sql["checkpoint"], kept) > 0)
 
-    def _claim(self, transaction: Transaction, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
-        claims: list[Claim] = []
-        token = 0
-        claimed_at = from_micros(transaction.now)
+    def _claim(self, transaction: Transaction, worker_id: WorkerId, wanted: Sequence[Wanted]) -> _Taken:
+        taken = _Taken(0, from_micros(transaction.now))
         for want in wanted:
             front = {"queue": want.queue, "worker_id": worker_id, "limit": want.limit}
             if want.level is not None:
@@ -90,27 +111,28 @@ class ClaimPart:
             ((document, last_token),) = transaction.run(self._sql[f"pick{of_level}"], front)
             if not (rows := from_document(document)):
                 continue
-            if not token:
-                token = last_token + 1
-                transaction.change(self._sql["spend_token"], {"token": token})
+            if not taken.token:
+                taken.token = last_token + 1
+                transaction.change(self._sql["spend_token"], {"token": taken.token})
             job_id, *_, priority, turn = rows[-1]
             stretch = {"queue": want.queue, "priority": priority, "turn": turn, "job_id": job_id}
-            held = {"token": token, "worker_id": worker_id, "now": transaction.now}
+            held = {"token": taken.token, "worker_id": worker_id, "now": transaction.now}
             transaction.change(self._sql[f"hold{of_level}"], stretch | held)
             transaction.change(self._sql[f"take_out{of_level}"], stretch)
-            claims += [claim_of(row[:-2], token, want.queue, claimed_at) for row in rows]
-        return self._settle_keys(transaction, claims)
+            taken.rows += [(want.queue, row) for row in rows]
+        self._settle_keys(transaction, taken)
+        return taken
 
-    def _settle_keys(self, transaction: Transaction, claims: list[Claim]) -> list[Claim]:
+    def _settle_keys(self, transaction: Transaction, taken: _Taken) -> None:
         """Take or let go of the keys of jobs whose key differs between waiting and running."""
+        claims = [taken.claim(queue, row) for queue, row in taken.rows if row[_KEY] is not None]
         moves = [
             (claim.job_id, claim.unique, JobState.RUNNING)
             for claim in claims
             if claim.unique is not None
             and (JobState.READY in claim.unique.states) is not (JobState.RUNNING in claim.unique.states)
         ]
-        if not moves or not (denied := self._keys.settle(transaction, moves)):
-            return claims
-        held_back = [paused(claim, Reason.KEY_HELD, KEY_RETRY) for claim in claims if claim.job_id in denied]
-        self._acknowledgement.apply(transaction, held_back)
-        return [claim for claim in claims if claim.job_id not in denied]
+        if moves and (denied := self._keys.settle(transaction, moves)):
+            held_back = [paused(claim, Reason.KEY_HELD, KEY_RETRY) for claim in claims if claim.job_id in denied]
+            self._acknowledgement.apply(transaction, held_back)
+            taken.denied = frozenset(denied)
