@@ -22,6 +22,7 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import ArgumentError, DuplicateJobError
 from perdure.storage.records import JobFilter, Page
+from perdure.storage.supply import Supply
 
 
 def run_sync(plan: Plan, connection: psycopg.Connection[Any]) -> list[Receipt]:
@@ -253,3 +254,33 @@ async def test_the_sequence_leaves_room_for_fair_jobs(pg_store: PostgresStore, a
     await pg_store.insert([a_job() for _ in range(5)])
     await pg_store.insert([a_job(fair_key="a") for _ in range(5)])
     assert ask("SELECT DISTINCT fair_key, seq % 1048576 = 0 FROM ready ORDER BY 1") == [("a", False), (None, True)]
+
+
+async def test_heavy_jobs_come_in_together_or_not_at_all(pg_store: PostgresStore) -> None:
+    """Their arguments take several statements; the last of these is refused."""
+    heavy = [a_job(args=f'{{"text":"{"x" * 60_000}"}}') for _ in range(100)]
+    assert len(list(in_chunks(heavy))) > 1
+    with pytest.raises(ArgumentError, match="meta"):
+        await pg_store.insert([*heavy, a_job(meta="a\0b")])
+    assert await pg_store.jobs(JobFilter(), Page()) == []
+    receipts = await pg_store.insert(heavy)
+    assert {receipt.intake for receipt in receipts} == {Intake.NEW}
+
+
+@pytest.mark.parametrize("number", [10, 6_000])
+async def test_ids_of_our_own_that_are_known_after_all_are_met_with_care(pg_store: PostgresStore, number: int) -> None:
+    """The answer to the first try was lost: the second takes nothing for new that is not, and stores the rest."""
+    jobs = [a_job() for _ in range(number)]
+    await pg_store.insert(jobs[3:5])
+    receipts = await pg_store.insert(Supply([*jobs, jobs[0]]))
+    known = {3, 4, number}
+    assert [n for n, receipt in enumerate(receipts) if receipt.intake is Intake.EXISTING] == sorted(known)
+    assert [receipt.job_id for receipt in receipts] == [job.id for job in [*jobs, jobs[0]]]
+    [count] = await pg_store.counts()
+    assert (count.state, count.jobs) == (JobState.READY, number)
+
+
+async def test_new_ids_are_not_looked_up_one_by_one(pg_store: PostgresStore) -> None:
+    intake = pg_store._intake
+    assert "ON CONFLICT" in intake._statements["insert_plain"]
+    assert "ON CONFLICT" not in intake._for_new_ids

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from psycopg.errors import UniqueViolation
 
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
@@ -44,6 +45,7 @@ from perdure.storage.supply import Supply
 _PAUSES: Final = (0.01, 0.02, 0.04)
 _FULL_CHUNK: Final = 1_000
 _STREAMED: Final = 2_500
+_UNLESS_KNOWN: Final = "ON CONFLICT (id) DO NOTHING"
 
 Rows = Sequence[Sequence[Any]]
 
@@ -109,7 +111,12 @@ def needs_transaction(jobs: Sequence[NewJob]) -> bool:
     if len(jobs) == 1:
         unique = jobs[0].unique
         return unique is not None and unique.on_conflict is OnConflict.REPLACE
-    return len(jobs) > _FULL_CHUNK or not all(map(_is_simple, jobs))
+    return len(jobs) > _FULL_CHUNK or not _are_light(jobs) or not all(map(_is_simple, jobs))
+
+
+def _are_light(jobs: Sequence[NewJob]) -> bool:
+    """Whether one statement can carry the arguments of all of them."""
+    return sum([len(job.args) for job in jobs]) <= CHUNK_LETTERS
 
 
 def _is_simple(job: NewJob) -> bool:
@@ -272,19 +279,34 @@ class PostgresIntake:
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, signals: PostgresSignals) -> None:
         self._statements = naming.statements("intake.sql")
+        self._for_new_ids = self._statements["insert_plain"].replace(_UNLESS_KNOWN, "")
         self._pool = pool
         self._clock = clock
         self._signals = signals
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Store all these jobs in one transaction and answer in their order."""
+        """Store all these jobs in one transaction and answer in their order.
+
+        Where all ids are of our own making they are taken for new, which spares the server a fifth of its work. If they
+        are not (a try whose answer was lost has been committed after all, or a call is given twice), nothing has
+        happened, and it is done again with care.
+        """
+        try:
+            return await self._insert(jobs, self._for_new_ids)
+        except _KnownIdError:
+            return await self._insert(jobs, self._statements["insert_plain"])
+
+    async def _insert(self, jobs: Sequence[NewJob], plainly: str) -> list[Receipt]:
         if isinstance(jobs, Supply) and jobs.up_to(_STREAMED) == _STREAMED:
-            return await self._pool.transaction(lambda wire: self._insert_supply(wire, jobs))
+            return await self._pool.transaction(lambda wire: self._insert_supply(wire, jobs, plainly))
         if not jobs:
             return []
         if needs_transaction(jobs):
             return await self._pool.transaction(lambda wire: self.insert_within(wire, jobs))
-        if len(jobs) == 1 and _is_simple(jobs[0]) and (ring := self._signals.ring_along(jobs[0].queue)):
+        if len(jobs) > 1:
+            params = encode_plain(jobs, self._now())
+            return await self._pool.run(lambda wire: _insert_plain(wire, jobs, plainly, params))
+        if _is_simple(jobs[0]) and (ring := self._signals.ring_along(jobs[0].queue)):
             return await self._insert_ringing(jobs[0], ring)
         return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
 
@@ -307,12 +329,12 @@ class PostgresIntake:
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None
 
-    async def _insert_supply(self, wire: Wire, jobs: Supply) -> list[Receipt]:
+    async def _insert_supply(self, wire: Wire, jobs: Supply, plainly: str) -> list[Receipt]:
         """Make and encode the next jobs while the server works on these."""
         receipts: list[Receipt] = []
         chunk, params = self._next_chunk(jobs, 0)
         while chunk:
-            writing = asyncio.create_task(self._write_chunk(wire, chunk, params))
+            writing = asyncio.create_task(self._write_chunk(wire, chunk, plainly, params))
             try:
                 await asyncio.sleep(0)  # it is on its way
                 chunk, params = self._next_chunk(jobs, len(receipts) + len(chunk))
@@ -322,10 +344,22 @@ class PostgresIntake:
 
     def _next_chunk(self, jobs: Supply, start: int) -> tuple[list[NewJob], Texts | None]:
         chunk = jobs[start : start + _STREAMED]
-        light = sum(len(job.args) for job in chunk) <= CHUNK_LETTERS
-        return chunk, encode_plain(chunk, self._now()) if chunk and light and all(map(_is_simple, chunk)) else None
+        short = chunk and _are_light(chunk) and all(map(_is_simple, chunk))
+        return chunk, encode_plain(chunk, self._now()) if short else None
 
-    async def _write_chunk(self, wire: Wire, chunk: list[NewJob], params: Texts | None) -> list[Receipt]:
+    async def _write_chunk(self, wire: Wire, chunk: list[NewJob], plainly: str, params: Texts | None) -> list[Receipt]:
         if params is None:
             return await self.insert_within(wire, chunk)
-        return read_plain(chunk, await wire.fetch(self._statements["insert_plain"], params))
+        return await _insert_plain(wire, chunk, plainly, params)
+
+
+class _KnownIdError(Exception):
+    """An id that was taken for new is not."""
+
+
+async def _insert_plain(wire: Wire, jobs: Sequence[NewJob], statement: str, params: Texts) -> list[Receipt]:
+    try:
+        rows = await wire.fetch(statement, params)
+    except UniqueViolation as error:
+        raise _KnownIdError from error
+    return read_plain(jobs, rows)
