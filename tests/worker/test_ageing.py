@@ -130,15 +130,18 @@ async def test_a_worker_with_one_slot_serves_both(store: Store, clock: ManualClo
     assert (levels[0], 3 <= levels.count(9) <= 4) == (9, True), levels
 
 
+class Counting:
+    """A store in which nothing ages."""
+
+    asked = 0
+
+    async def fronts(self, queues: list[str], depth: int) -> list[Front]:
+        assert (queues, depth > 0) == (["q"], True)
+        self.asked += 1
+        return []
+
+
 async def test_the_store_is_asked_once_a_second() -> None:
-    class Counting:
-        asked = 0
-
-        async def fronts(self, queues: list[str], depth: int) -> list[Front]:
-            assert (queues, depth > 0) == (["q"], True)
-            self.asked += 1
-            return []
-
     store, hands = Counting(), Hands()
     ageing = Ageing(store, STEP, hands)  # type: ignore[arg-type]  # nothing else is asked of it
     for _ in range(5):
@@ -147,6 +150,17 @@ async def test_the_store_is_asked_once_a_second() -> None:
     hands.time += 1
     await ageing.divide([Wanted("q", 3)])
     assert store.asked == 2
+
+
+async def test_a_job_that_comes_into_an_empty_queue_is_not_kept_waiting_by_a_look() -> None:
+    store, hands = Counting(), Hands()
+    ageing = Ageing(store, STEP, hands)  # type: ignore[arg-type]  # as above
+    ageing.note_empty(["q", "other"])
+    await ageing.divide([Wanted("other", 3)])
+    await ageing.divide([Wanted("q", 3)])
+    assert store.asked == 0
+    await ageing.divide([Wanted("q", 3)])  # it did not empty the queue: something may wait there
+    assert store.asked == 1
 
 
 def test_ageing_is_a_span_and_may_be_off() -> None:

@@ -3,7 +3,8 @@
 A job that waits gains one level of priority for each `ageing` of its wait. Put the other way round: it goes before a
 more urgent one that became due later than itself by more than `ageing` for each level between them. The store goes on
 handing out jobs by priority; about once a second this one looks at what comes next in each priority, and where one has
-aged past the most urgent, up to a quarter of what is claimed from that queue is taken from there first.
+aged past the most urgent, up to a quarter of what is claimed from that queue is taken from there first. In a queue that
+was empty nothing has aged: whatever comes next to a worker at rest is claimed without a look.
 
 Two workers that look at the same moment may both take what one of them has seen, and so a job that has not quite aged.
 The wait counts from when the job first became due, so its retries do not send it back to the beginning.
@@ -35,11 +36,18 @@ class Ageing:
         self._last_look = float("-inf")
         self._aged: dict[str, Wanted] = {}
         self._credit: dict[str, float] = {}
+        self._emptied: set[str] = set()
+
+    def note_empty(self, queues: Iterable[str]) -> None:
+        """Queues that have nothing more: the next job to come need not wait for a look."""
+        self._emptied.update(queues)
 
     async def divide(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """The same number of jobs of each queue, part of them from its aged priority if it has one."""
-        if self._monotonic() - self._last_look >= LOOK_EVERY:
-            fronts = await self._store.fronts([want.queue for want in wanted], DEPTH)
+        queues = [want.queue for want in wanted if want.queue not in self._emptied]
+        self._emptied.difference_update([want.queue for want in wanted])
+        if queues and self._monotonic() - self._last_look >= LOOK_EVERY:
+            fronts = await self._store.fronts(queues, DEPTH)
             self._last_look = self._monotonic()
             self._aged = {want.queue: want for want in aged(fronts, self._ageing)}
             self._credit = {queue: self._credit.get(queue, 1.0) for queue in self._aged}

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
@@ -21,6 +22,8 @@ from perdure.policy.patience import Patience
 from perdure.storage.port import ClaimStore
 from perdure.worker.ageing import Ageing
 from perdure.worker.slots import Slots
+
+_FEW: Final = 10
 
 
 class Fetcher:
@@ -107,10 +110,14 @@ class Fetcher:
                 return
             if claims:
                 self._start(claims)
+            if len(claims) <= _FEW:
+                await asyncio.sleep(0)  # there is little to do: let them begin before we go on
             # What others took from an aged priority meanwhile does not mean that the queue is empty.
             divided = {part.queue for part in parts if part.level is not None}
             whole = [want for want in wanted if want.queue not in divided]
-            self._slots.note_taken(whole, Counter(claim.queue for claim in claims))
+            empty = self._slots.note_taken(whole, Counter(claim.queue for claim in claims))
+            if self._ageing:
+                self._ageing.note_empty(empty)
 
     async def _rest(self) -> None:
         """Wait for a wake-up, for room if that is what is missing, or for the next poll if there is to be one."""

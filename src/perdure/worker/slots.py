@@ -45,9 +45,11 @@ class Slots:
         """Forget which queues were empty."""
         self._empty.clear()
 
-    def note_taken(self, wanted: Iterable[Wanted], taken: Counter[str]) -> None:
-        """Remember which queues gave less than was wanted."""
-        self._empty.update(want.queue for want in wanted if taken[want.queue] < want.limit)
+    def note_taken(self, wanted: Iterable[Wanted], taken: Counter[str]) -> list[str]:
+        """Remember which queues gave less than was wanted, and return them."""
+        empty = [want.queue for want in wanted if taken[want.queue] < want.limit]
+        self._empty.update(empty)
+        return empty
 
     def wanted(self) -> list[Wanted]:
         """What to ask the store for now: empty when there is no capacity, or no queue left to ask."""
