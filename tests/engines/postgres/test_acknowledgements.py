@@ -9,8 +9,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.engines.postgres.conftest import Ask, eventually
-from tests.support.jobs import A_FAILURE, a_job, claim_some, employ, numbered_id
+from msgspec.structs import replace
+from tests.engines.postgres.conftest import Ask, eventually, until_waiting
+from tests.support.jobs import A_FAILURE, a_job, claim_one, claim_some, employ, numbered_id
 
 from perdure.domain import transition
 from perdure.domain.job import Claim
@@ -48,6 +49,38 @@ async def test_two_that_acknowledge_the_same_claims_cannot_wait_for_each_other(
         free = ask("SELECT job_id::text FROM lease ORDER BY job_id FOR UPDATE SKIP LOCKED")
         assert [job_id for (job_id,) in free] == [jobs[1].id, jobs[2].id]
     assert (await asyncio.wait_for(answer, 10)).applied == 3
+
+
+@pytest.mark.parametrize("end", [done, failed])
+async def test_claims_made_in_another_order_are_let_go_of_in_that_of_ids_too(
+    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, end: Callable[[Claim], Any]
+) -> None:
+    """As above, with a claim for each job, the last job of all claimed first."""
+    worker_id = await employ(pg_store)
+    jobs = [a_job(id=numbered_id(number)) for number in (3, 2, 1)]
+    claims = []
+    for job in jobs:
+        await pg_store.insert([job])
+        claims.append(await claim_one(pg_store, worker_id))
+    with psycopg.connect(postgres_url, options=f"-c search_path={schema}") as other:
+        other.execute("SELECT FROM lease WHERE job_id = %s FOR UPDATE", [jobs[2].id])
+        answer = asyncio.create_task(pg_store.acknowledge([end(claim) for claim in claims]))
+        await until_waiting(ask, schema)
+        free = ask("SELECT job_id::text FROM lease ORDER BY job_id FOR UPDATE SKIP LOCKED")
+        assert [job_id for (job_id,) in free] == [jobs[1].id, jobs[0].id]
+    assert (await asyncio.wait_for(answer, 10)).applied == 3
+
+
+async def test_of_claims_that_lie_in_one_another_only_those_held_are_written(pg_store: PostgresStore) -> None:
+    """Each job is let go of by its own token, never by that of its neighbours."""
+    worker_id = await employ(pg_store)
+    await pg_store.insert([a_job(id=numbered_id(number)) for number in (1, 3, 5)])
+    odd = await claim_some(pg_store, worker_id)
+    await pg_store.insert([a_job(id=numbered_id(number)) for number in (2, 4, 6)])
+    even = await claim_some(pg_store, worker_id)
+    strange = replace(odd[1], token=even[0].token)
+    answer = await pg_store.acknowledge([done(claim) for claim in (even[2], strange, odd[0], even[0], odd[2], even[1])])
+    assert (answer.applied, answer.stale) == (5, (strange,))
 
 
 async def test_those_that_are_stale_are_told_apart_in_any_order(pg_store: PostgresStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import asyncpg
@@ -284,3 +285,49 @@ async def test_new_ids_are_not_looked_up_one_by_one(pg_store: PostgresStore) -> 
     intake = pg_store._intake
     assert "ON CONFLICT" in intake._statements["insert_plain"]
     assert "ON CONFLICT" not in intake._for_new_ids
+
+
+async def test_a_source_that_fails_is_not_taken_for_one_that_has_ended(pg_store: PostgresStore) -> None:
+    """Nor where the first jobs are known already: what it had given before it failed is not stored by itself."""
+
+    def source() -> Iterator[NewJob]:
+        job = a_job()
+        yield from (job, job)
+        yield from (a_job() for _ in range(2_998))
+        raise LookupError("no more of them")
+
+    with pytest.raises(LookupError, match="no more of them"):
+        await pg_store.insert(Supply(source()))
+    assert await pg_store.jobs(JobFilter(), Page()) == []
+
+
+async def test_who_is_called_off_stores_nothing_though_the_first_jobs_are_known(pg_store: PostgresStore) -> None:
+    def source() -> Iterator[NewJob]:
+        job = a_job()
+        yield from (job, job)
+        yield from (a_job() for _ in range(2_498))
+        inserting.cancel()  # just before these are written
+        yield from (a_job() for _ in range(500))
+
+    inserting = asyncio.create_task(pg_store.insert(Supply(source())))
+    with pytest.raises(asyncio.CancelledError):
+        await inserting
+    assert await pg_store.jobs(JobFilter(), Page()) == []
+
+
+async def test_a_conflict_that_is_not_about_ids_is_told_as_one_of_our_errors(pg_store: PostgresStore, ask: Ask) -> None:
+    """After a failover that has lost the state of sequences, say."""
+    await pg_store.insert([a_job() for _ in range(3)])
+    ask("SELECT setval('ready_seq', min(seq), false) FROM ready")
+    with pytest.raises(ArgumentError, match="ready_pkey"):
+        await pg_store.insert([a_job() for _ in range(3)])
+
+
+async def test_a_state_that_only_a_newer_release_knows_strands_nobody(
+    pg_store: PostgresStore, postgres_url: str, schema: str
+) -> None:
+    [receipt] = await pg_store.insert([a_job(unique=a_key())])
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"UPDATE \"{schema}\".job SET unique_states = unique_states || ',dreaming'")
+    claim = await claim_one(pg_store, await employ(pg_store))
+    assert (claim.job_id, claim.unique) == (receipt.job_id, a_key())

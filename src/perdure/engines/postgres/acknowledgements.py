@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 from msgspec import json
 from msgspec.structs import replace
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.postgres.arrays import number_array, storable, storable_array, text_array
@@ -115,13 +115,14 @@ class PostgresAcknowledgements:
         return _read(moves, await wire.fetch(self._statements["acknowledge_done"], params))
 
     async def _write_plain(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
-        """Claim by claim, each in the order of ids: see `_in_order`."""
-        by_token: dict[int, list[JobId]] = {}
-        for move in moves:
-            by_token.setdefault(move.claim.token, []).append(move.claim.job_id)
-        tokens = sorted(by_token)
+        """Jobs of one claim that lie side by side go together; all in the order of ids, as ever."""
+        tokens: list[int] = []
+        ids: list[str] = []
+        for token, together in groupby(_in_order(moves), key=lambda move: move.claim.token):
+            tokens.append(token)
+            ids.append("{" + ",".join([move.claim.job_id for move in together]) + "}")
         params: Params = {
-            "ids": text_array(["{" + ",".join(sorted(by_token[token])) + "}" for token in tokens]),
+            "ids": text_array(ids),
             "tokens": number_array(tokens),
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,

@@ -305,7 +305,7 @@ class PostgresIntake:
             return await self._pool.transaction(lambda wire: self.insert_within(wire, jobs))
         if len(jobs) > 1:
             params = encode_plain(jobs, self._now())
-            return await self._pool.run(lambda wire: _insert_plain(wire, jobs, plainly, params))
+            return await self._pool.run(lambda wire: self._insert_plain(wire, jobs, plainly, params))
         if _is_simple(jobs[0]) and (ring := self._signals.ring_along(jobs[0].queue)):
             return await self._insert_ringing(jobs[0], ring)
         return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
@@ -338,8 +338,10 @@ class PostgresIntake:
             try:
                 await asyncio.sleep(0)  # it is on its way
                 chunk, params = self._next_chunk(jobs, len(receipts) + len(chunk))
-            finally:
-                receipts += await writing
+            except BaseException:  # it is all over, however the writing ends: a source that has failed gives no more
+                await asyncio.gather(writing, return_exceptions=True)
+                raise
+            receipts += await writing
         return receipts
 
     def _next_chunk(self, jobs: Supply, start: int) -> tuple[list[NewJob], Texts | None]:
@@ -350,16 +352,17 @@ class PostgresIntake:
     async def _write_chunk(self, wire: Wire, chunk: list[NewJob], plainly: str, params: Texts | None) -> list[Receipt]:
         if params is None:
             return await self.insert_within(wire, chunk)
-        return await _insert_plain(wire, chunk, plainly, params)
+        return await self._insert_plain(wire, chunk, plainly, params)
+
+    async def _insert_plain(self, wire: Wire, jobs: Sequence[NewJob], plainly: str, params: Texts) -> list[Receipt]:
+        try:
+            rows = await wire.fetch(plainly, params)
+        except UniqueViolation as error:
+            if plainly != self._for_new_ids:
+                raise
+            raise _KnownIdError from error
+        return read_plain(jobs, rows)
 
 
 class _KnownIdError(Exception):
     """An id that was taken for new is not."""
-
-
-async def _insert_plain(wire: Wire, jobs: Sequence[NewJob], statement: str, params: Texts) -> list[Receipt]:
-    try:
-        rows = await wire.fetch(statement, params)
-    except UniqueViolation as error:
-        raise _KnownIdError from error
-    return read_plain(jobs, rows)

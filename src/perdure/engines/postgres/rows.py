@@ -19,6 +19,7 @@ from perdure.engines.definitions import read_definition
 Row = tuple[Any, ...]
 
 _TEXTS: Final = json.Decoder(tuple[str, ...])
+_STATES: Final = frozenset(JobState)
 _claim: Final[Callable[..., Claim]] = Claim  # its fields come from a row, in order
 
 
@@ -37,8 +38,8 @@ def _claim_of(row: Row) -> Claim:
 
 @lru_cache(maxsize=1_000)
 def states_of(text: str) -> frozenset[JobState]:
-    """The states of a unique key, as they are stored."""
-    return frozenset(map(JobState, text.split(","))) if text else frozenset()
+    """The states of a unique key, as they are stored, without those that only a newer release knows."""
+    return frozenset(JobState(word) for word in text.split(",") if word in _STATES)
 
 
 def orphan_of(row: Row) -> Orphan:

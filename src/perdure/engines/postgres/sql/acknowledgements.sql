@@ -1,7 +1,8 @@
 -- name: acknowledge_plain
 -- Jobs without a key that are done and leave nothing behind, most of all. Those of one claim, which share its token, are
--- found in one walk along the index. A claim that was lost matches no row; then those that were written are listed.
--- Nearly always one worker held them all, whose name is looked up once.
+-- found in one walk along the index, as far as no job of another claim lies between them: rows are locked in the order
+-- of ids. A claim that was lost matches no row; then those that were written are listed. Nearly always one worker held
+-- them all, whose name is looked up once.
 WITH gone AS (
     DELETE FROM {lease} l
     USING unnest(%(tokens)s::bigint[], %(ids)s::text[]) AS i (token, ids)
