@@ -4,7 +4,8 @@ A job that waits gains one level of priority for each `ageing` of its wait. Put 
 more urgent one that became due later than itself by more than `ageing` for each level between them. The store goes on
 handing out jobs by priority; about once a second this one looks at what comes next in each priority, and where one has
 aged past the most urgent, up to a quarter of what is claimed from that queue is taken from there first. In a queue that
-was empty nothing has aged: whatever comes next to a worker at rest is claimed without a look.
+was empty nothing has aged: whatever comes next to a worker at rest is claimed without a look. A queue may also seem
+empty because jobs whose key is held are not handed out: so not all looks in a row are spared.
 
 Two workers that look at the same moment may both take what one of them has seen, and so a job that has not quite aged.
 The wait counts from when the job first became due, so its retries do not send it back to the beginning.
@@ -13,6 +14,7 @@ The wait counts from when the job first became due, so its retries do not send i
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -24,6 +26,7 @@ from perdure.storage.records import Front, Wanted
 LOOK_EVERY: Final = 1.0
 DEPTH: Final = 50  # aged jobs that one look can find in a priority
 SHARE: Final = 0.25
+MOST_SPARED: Final = 10  # looks in a row at one queue
 
 
 class Ageing:
@@ -37,6 +40,7 @@ class Ageing:
         self._aged: dict[str, Wanted] = {}
         self._credit: dict[str, float] = {}
         self._emptied: set[str] = set()
+        self._spared: Counter[str] = Counter()
 
     def note_empty(self, queues: Iterable[str]) -> None:
         """Queues that have nothing more: the next job to come need not wait for a look."""
@@ -44,14 +48,21 @@ class Ageing:
 
     async def divide(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """The same number of jobs of each queue, part of them from its aged priority if it has one."""
-        queues = [want.queue for want in wanted if want.queue not in self._emptied]
-        self._emptied.difference_update([want.queue for want in wanted])
-        if queues and self._monotonic() - self._last_look >= LOOK_EVERY:
+        is_due = self._monotonic() - self._last_look >= LOOK_EVERY
+        if is_due and (queues := [want.queue for want in wanted if not self._spares(want.queue)]):
             fronts = await self._store.fronts(queues, DEPTH)
             self._last_look = self._monotonic()
             self._aged = {want.queue: want for want in aged(fronts, self._ageing)}
             self._credit = {queue: self._credit.get(queue, 1.0) for queue in self._aged}
+        self._emptied.difference_update([want.queue for want in wanted])
         return [part for want in wanted for part in self._parts(want)] if self._aged else list(wanted)
+
+    def _spares(self, queue: str) -> bool:
+        if queue in self._emptied and self._spared[queue] < MOST_SPARED:
+            self._spared[queue] += 1
+            return True
+        self._spared[queue] = 0
+        return False
 
     def _parts(self, want: Wanted) -> list[Wanted]:
         found = self._aged.get(want.queue)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import apsw
 import pytest
-from tests.support.jobs import MINUTE, claim_one, employ
+from tests.support.jobs import MINUTE, claim_one, employ, enqueue, show
 from tests.support.schedules import fire_next, make, stands, step
 
-from perdure.clock import ManualClock
+from perdure.clock import ManualClock, SystemClock
 from perdure.domain.schedule import Fate, Overlap
 from perdure.engines.sqlite.drivers import DRIVERS
 from perdure.engines.sqlite.store import SqliteStore
@@ -55,5 +55,24 @@ async def test_time_through_either_library(path: str, clock: ManualClock, driver
         clock.move(LEASE)
         assert (await store.lead("reports", "b", LEASE)).term == 2
         assert (await stands(store, Overlap.SKIP)).last_job_id == fires[0].job_id
+    finally:
+        await store.close()
+
+
+async def test_a_clock_made_of_the_systems_is_asked_too(path: str) -> None:
+    """Its own word counts, not the short way to the system's time."""
+
+    class Tomorrow(SystemClock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(days=1)
+
+    clock = Tomorrow()
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    try:
+        await store.migrate()
+        before = clock.now()
+        view = await show(store, await enqueue(store))
+        assert before <= view.created_at <= clock.now()
     finally:
         await store.close()

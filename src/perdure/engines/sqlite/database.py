@@ -37,7 +37,7 @@ class Database:
         self.driver = driver
         self.prefix = prefix or DEFAULT_PREFIX
         self.clock = clock
-        self.now: Final = clock.micros if isinstance(clock, SystemClock) else lambda: to_micros(clock.now())
+        self.now: Final = clock.micros if type(clock) is SystemClock else lambda: to_micros(clock.now())
         self._file: files.OpenFile | None = None
         self._writer: Writer | None = None
         self._reader: Reader | None = None
