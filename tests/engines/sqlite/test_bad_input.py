@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.jobs import A_FAILURE, MINUTE, a_job, claim_one, employ, enqueue, show
+from tests.support.jobs import A_FAILURE, MINUTE, a_job, a_key, claim_one, claim_some, employ, enqueue, show
 
 from perdure.domain import transition
 from perdure.domain.job import Intake
@@ -171,3 +171,19 @@ async def test_a_poisoned_row_does_not_hide_the_others(sqlite: SqliteStore, path
     assert {claim.job_id for claim in claims} == {good, bad}
     await sqlite.acknowledge([transition.died(claim, Reason.BAD_ARGUMENTS, A_FAILURE) for claim in claims])
     assert (await show(sqlite, bad)).state is JobState.DEAD
+
+
+async def test_tags_and_states_that_cannot_be_read_strand_nobody(sqlite: SqliteStore, path: str) -> None:
+    """Tags that other hands have damaged, and a state that only a newer release knows."""
+    good, bad = await enqueue(sqlite, tags=("a",)), await enqueue(sqlite, tags=("b",), unique=a_key())
+    other = apsw.Connection(path)
+    other.execute(
+        "UPDATE perdure_job SET tags = 'no list', unique_states = unique_states || ',dreaming' WHERE id = ?", (bad,)
+    )
+    other.close()
+    assert {view.id: view.tags for view in await sqlite.jobs(JobFilter(), Page())} == {good: ("a",), bad: ()}
+    [first, second] = await claim_some(sqlite, await employ(sqlite))
+    assert (first.job_id, first.tags, second.job_id, second.tags) == (good, ("a",), bad, ())
+    assert second.unique == a_key()
+    done = await sqlite.acknowledge([transition.succeeded(claim, None, ()) for claim in (first, second)])
+    assert done.applied == 2

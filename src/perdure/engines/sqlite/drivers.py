@@ -150,10 +150,10 @@ class StdlibConnection:
             self._link = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=200
             )
+            if sys.version_info >= (3, 12):
+                self._link.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, True)
         except sqlite3.Error as error:
             raise self._failure(error) from error
-        if sys.version_info >= (3, 12):
-            self._link.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, True)
 
     def run(self, sql: str, params: Params = ()) -> list[Row]:
         """Run one statement and return its rows."""

@@ -16,6 +16,7 @@ from perdure.engines.instants import from_micros, maybe_moment
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(list[Any])
 _texts: Final = msgspec.json.Decoder(tuple[str, ...])
+_STATES: Final = frozenset(JobState)
 
 _VIEW: Final = (
     *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
@@ -49,8 +50,11 @@ def warnings_text(move: Transition) -> str | None:
 
 
 def texts(stored: str | None) -> tuple[str, ...]:
-    """A list of texts from its column."""
-    return () if stored is None else _texts.decode(stored)
+    """A list of texts from its column; one that other hands have damaged is empty, and hides no job."""
+    try:
+        return () if stored is None else _texts.decode(stored)
+    except (msgspec.DecodeError, TypeError):
+        return ()
 
 
 def states_text(states: frozenset[JobState]) -> str:
@@ -60,8 +64,8 @@ def states_text(states: frozenset[JobState]) -> str:
 
 @lru_cache
 def states_set(text: str) -> frozenset[JobState]:
-    """A set of states from its column."""
-    return frozenset(JobState(word) for word in text.split(",") if word)
+    """A set of states from its column, without those that only a newer release knows."""
+    return frozenset(JobState(word) for word in text.split(",") if word in _STATES)
 
 
 def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey | None:
