@@ -116,6 +116,17 @@ async def test_many_rescuers_bury_each_worker_once(store: Store, clock: ManualCl
     assert sorted(view.id for views in buried for view in views) == sorted(view.id for view in await store.workers())
 
 
+async def test_the_dead_are_those_who_retired_or_were_buried(store: Store, clock: ManualClock) -> None:
+    assert await store.dead_workers() == frozenset()
+    silent, retired = await employ(store), await employ(store)
+    clock.move(HOUR)
+    await employ(store)
+    await store.retire(retired)
+    assert await store.dead_workers() == {retired}
+    await store.bury_silent(LEASE)
+    assert await store.dead_workers() == {retired, silent}
+
+
 async def test_the_living_have_no_orphans(store: Store) -> None:
     await start(store)
     await enqueue(store)

@@ -177,6 +177,9 @@ class UpkeepStore(Protocol):
     async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
         """Declare dead the living workers of this host whose process `is_alive` denies; return those."""
 
+    async def dead_workers(self) -> frozenset[WorkerId]:
+        """All that were declared dead, or have retired, and are not forgotten yet."""
+
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id, beyond `after`."""
 

@@ -8,6 +8,11 @@ alive after all and finish first, the rescue is what comes too late.
 While the database is away nobody can beat. So after an outage all workers are given one sweep's time to be heard again
 before any of them is taken for dead.
 
+To look for what the dead hold is to walk past all that the living hold, and past what vacuum has not yet cleared away.
+Nobody claims for a dead worker, so one that was seen to hold nothing is not asked after again: the walk is made when
+somebody has died since, be it under an id that was used before (a database may be an older copy of itself), and every
+ten minutes, should a worker be missing from the register altogether.
+
 What the dead were lent of gates is taken back as well, once their jobs are.
 
 Jobs come back at once, unless their queue has an Opening: then the usher lets them in one by one.
@@ -28,7 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
 from perdure.domain.outcome import Crashed, Failure
 from perdure.domain.states import JobState
@@ -44,6 +49,7 @@ from perdure.upkeep.steadiness import Steadiness
 from perdure.upkeep.usher import Usher
 
 _PAGE: Final = 500
+_WALK_EVERY: Final = 600.0  # seconds, although nobody has died
 _SPREAD: Final = 1.1  # a tick may come so much later than its interval says
 
 
@@ -90,6 +96,8 @@ class Rescuer(Loop[Rescued]):
         self._was_away = False
         self._steadiness = Steadiness(lease / 2)
         self._trusted_from = 0.0
+        self._empty_handed: frozenset[WorkerId] = frozenset()
+        self._next_walk = 0.0
 
     async def tick(self) -> Rescued:
         """Bury who is dead, then bring back what the dead hold."""
@@ -111,6 +119,8 @@ class Rescuer(Loop[Rescued]):
             buried += await self._bury_silent()
         if not (buried or due):
             return Rescued()
+        if buried:
+            self._next_walk = 0.0
         rescued = await self._rescue_all()
         if await self._store.recall_loans():
             self._on_ready()
@@ -129,7 +139,13 @@ class Rescuer(Loop[Rescued]):
             self.emitter.emit(WorkersBuried(tuple(worker.name for worker in silent), "lease ran out"))
         return len(silent)
 
+    def _all_are_empty_handed(self, gone: frozenset[WorkerId]) -> bool:
+        return gone <= self._empty_handed and self._clock.monotonic() < self._next_walk
+
     async def _rescue_all(self) -> Rescued:
+        gone = await self._store.dead_workers()
+        if self._all_are_empty_handed(gone):
+            return Rescued()
         went: Counter[JobState] = Counter()
         tried = 0
 
@@ -147,6 +163,9 @@ class Rescuer(Loop[Rescued]):
             after = page[-1].claim.job_id
             if at_once := await usher.gather([self._decide(orphan) for orphan in page]):
                 await write(at_once)
+        found_none = after is None
+        self._empty_handed = gone if found_none else frozenset()
+        self._next_walk = self._clock.monotonic() + (_WALK_EVERY if found_none else 0)
         await usher.let_in()
         ready, dead, returning = (went[state] for state in (JobState.READY, JobState.DEAD, JobState.RETRYING))
         if went:

@@ -306,16 +306,31 @@ async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
     postgres_url: str, full: str, file: str, name: str
 ) -> None:
     """`lease` is as large as what a fleet runs at once: one walk is cheap, one for each worker or job is not."""
-    sql = Naming(full).statements(f"{file}.sql")[name]
+    [walk] = await walks_through_leases(
+        postgres_url, full, file, name, beforehand=f"UPDATE {full}.worker SET dead_at = now() - interval '2 d'"
+    )
+    assert "loops=1)" in walk
+
+
+async def test_while_there_is_no_worker_to_forget_the_leases_are_not_read(postgres_url: str, full: str) -> None:
+    """A snapshot that is held open keeps the rows of all leases there ever were: they are no quick read."""
+    [walk] = await walks_through_leases(postgres_url, full, "upkeep", "forget_workers")
+    assert "(never executed)" in walk
+
+
+async def walks_through_leases(
+    postgres_url: str, schema: str, file: str, name: str, beforehand: str = "SELECT"
+) -> list[str]:
+    """What a plan that was carried out tells of them."""
+    sql = Naming(schema).statements(f"{file}.sql")[name]
     params = {"worker": 1, "token": 0, "now": None, "after": BEFORE_ALL, "limit": 100}
     server = Server(postgres_url)
     async with await server.connect(generic_plans=True) as connection, connection.transaction(force_rollback=True):
+        await connection.execute(beforehand)
         rows = await Wire(connection, prepare=True).fetch(
             f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}", params
         )
-    walks = [line for (line,) in rows if re.search(r"Scan.* on lease\b", line)]
-    assert len(walks) == 1, rows
-    assert all("loops=1)" in walk for walk in walks), walks
+    return [line for (line,) in rows if re.search(r"Scan.* on lease\b", line)]
 
 
 @pytest.mark.parametrize(

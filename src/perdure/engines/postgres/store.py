@@ -211,6 +211,10 @@ class PostgresStore:
         """See UpkeepStore."""
         return await self._workers.bury_gone(host, is_alive)
 
+    async def dead_workers(self) -> frozenset[WorkerId]:
+        """See UpkeepStore."""
+        return await self._workers.dead_workers()
+
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """See UpkeepStore."""
         return await self._upkeep.orphans(limit, after)

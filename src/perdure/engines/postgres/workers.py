@@ -80,5 +80,9 @@ class PostgresWorkers:
         rows = await self._pool.rows(self._statements["bury"], {"workers": number_array(gone), "now": self._now()})
         return [worker_of(row) for row in rows]
 
+    async def dead_workers(self) -> frozenset[WorkerId]:
+        """All that were declared dead, or have retired, and are not forgotten yet."""
+        return frozenset(WorkerId(row[0]) for row in await self._pool.rows(self._statements["dead_workers"]))
+
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None

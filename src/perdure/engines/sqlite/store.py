@@ -111,6 +111,7 @@ class SqliteStore:
         self.workers = workers.workers
         self.bury_silent = workers.bury_silent
         self.bury_gone = workers.bury_gone
+        self.dead_workers = workers.dead_workers
 
     def _add_commands(self, commands: CommandPart, workers: WorkerPart) -> None:
         self.requeue = commands.requeue

@@ -116,6 +116,11 @@ class WorkerPart:
             lambda transaction: self._bury(transaction, "bury", {"now": transaction.now, "ids": ids})
         )
 
+    async def dead_workers(self) -> frozenset[WorkerId]:
+        """All that were declared dead, or have retired, and are not forgotten yet."""
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["dead_workers"]))
+        return frozenset(WorkerId(worker_id) for (worker_id,) in rows)
+
     async def _mark(self, statement: str, worker_id: WorkerId) -> bool:
         def mark(transaction: Transaction) -> bool:
             return transaction.change(self._sql[statement], {"worker_id": worker_id, "now": transaction.now}) > 0

@@ -59,3 +59,6 @@ UPDATE {worker} w SET dead_at = coalesce(%(now)s::timestamptz, now())
 WHERE dead_at IS NULL AND id = ANY (%(workers)s::bigint[])
 RETURNING id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at, phase, quiet_at,
           (SELECT count(*) FROM {lease} l WHERE l.worker_id = w.id);
+
+-- name: dead_workers
+SELECT id FROM {worker} WHERE dead_at IS NOT NULL;

@@ -37,6 +37,9 @@ UPDATE {worker} SET dead_at = :now
 WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
 RETURNING id;
 
+-- name: dead_workers
+SELECT id FROM {worker} WHERE dead_at IS NOT NULL;
+
 -- name: report
 UPDATE {worker} SET phase = :phase WHERE id = :worker_id;
 
