@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -11,8 +13,10 @@ from tests.engines.postgres.conftest import Ask, eventually
 from tests.support.jobs import a_job, apply, claim_one, claim_some, employ, enqueue
 
 from perdure.domain import transition
+from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.engines.postgres.arrays import number_array, text_array
+from perdure.engines.postgres.cursors import Cursors
 from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import StoreUnavailable
@@ -79,6 +83,24 @@ async def test_a_claim_that_arrives_after_its_worker_gave_it_up_gets_nothing(pg_
     assert len(await claim_some(pg_store, worker_id)) == 1
 
 
+@asynccontextmanager
+async def insert_under_way(postgres_url: str, schema: str) -> AsyncIterator[JobId]:
+    """A job whose transaction has its number from the start and commits at the end."""
+    late = a_job()
+    async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
+        await connection.execute(
+            f'INSERT INTO "{schema}".job (id, kind, queue, priority, args, created_at, crash_limit)'
+            f" VALUES (%s, 'k', 'default', 5, '[]', now(), 3)",
+            (late.id,),
+        )
+        await connection.execute(
+            f"INSERT INTO \"{schema}\".ready (queue, priority, job_id, since) VALUES ('default', 5, %s, now())",
+            (late.id,),
+        )
+        yield late.id
+        await connection.commit()
+
+
 async def test_a_cancelled_claim_loses_no_job(pg_store: PostgresStore) -> None:
     worker_id = await employ(pg_store)
     jobs = [a_job() for _ in range(200)]
@@ -104,24 +126,34 @@ async def test_a_job_committed_late_is_found_although_later_ones_were_claimed(
 ) -> None:
     """A long transaction took its number first and commits last."""
     worker_id = await employ(pg_store)
-    late = a_job()
-    async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
-        await connection.execute(
-            f'INSERT INTO "{schema}".job (id, kind, queue, priority, args, created_at, crash_limit)'
-            f" VALUES (%s, 'k', 'default', 5, '[]', now(), 3)",
-            (late.id,),
-        )
-        await connection.execute(
-            f"INSERT INTO \"{schema}\".ready (queue, priority, job_id, since) VALUES ('default', 5, %s, now())",
-            (late.id,),
-        )
+    async with insert_under_way(postgres_url, schema) as late:
         for _ in range(5):
             await enqueue(pg_store)
             await claim_one(pg_store, worker_id)
         assert await claim_some(pg_store, worker_id) == []
-        await connection.commit()
     claims = await eventually(lambda: claim_some(pg_store, worker_id))
-    assert [claim.job_id for claim in claims] == [late.id]
+    assert [claim.job_id for claim in claims] == [late]
+
+
+@pytest.mark.parametrize(("passed", "found_after"), [(3, 1), (7, 10)], ids=["look back", "full look"])
+async def test_a_job_committed_late_is_found_while_there_is_always_another_to_claim(
+    pg_store: PostgresStore, postgres_url: str, schema: str, passed: int, found_after: int
+) -> None:
+    """At the next second's look back if the claims passed its number within five seconds, else at a full look."""
+    seconds = [100.0]
+    pg_store._claims._cursors = Cursors(lambda: seconds[0])
+    worker_id = await employ(pg_store)
+    async with insert_under_way(postgres_url, schema) as late:
+        await pg_store.insert([a_job() for _ in range(50)])
+        await claim_some(pg_store, worker_id, 1)
+        for _ in range(passed):
+            seconds[0] += 1
+            assert late not in [claim.job_id for claim in await claim_some(pg_store, worker_id, 1)]
+    waited = 0
+    while late not in [claim.job_id for claim in await claim_some(pg_store, worker_id, 1)]:
+        seconds[0] += 1
+        waited += 1
+        assert waited <= found_after
 
 
 async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(

@@ -33,15 +33,56 @@ def test_looks_go_on_behind_the_highest_number_taken_for_each_priority() -> None
     assert cursors.starts("other") == [0] * 10
 
 
-def test_while_jobs_are_found_a_full_look_is_due_every_second() -> None:
+def test_while_jobs_are_found_a_full_look_is_due_every_ten_seconds() -> None:
     hands = Hands()
     cursors = Cursors(hands)
     a_look(cursors, (5, 1))
     cursors.looked_fully(0.001)
-    hands.time += 0.9
+    hands.time += 9.9
     assert not cursors.wants_full_look()
     hands.time += 0.1
     assert cursors.wants_full_look()
+
+
+def test_every_second_a_look_begins_where_the_store_was_five_seconds_ago() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    a_look(cursors, (5, 100))
+    cursors.looked_fully(0.001)
+    begun = []
+    for second in range(1, 9):
+        hands.time += 0.5
+        assert not cursors.wants_look_back()
+        hands.time += 0.5
+        assert cursors.wants_look_back()
+        begun.append(cursors.earlier_starts("q")[5])
+        a_look(cursors, (5, 100 + second))
+        cursors.looked_back(0.001)
+    assert begun == [0, 0, 0, 0, 0, 100, 101, 102], "five seconds before the first look it was at the beginning"
+
+
+def test_a_look_back_at_a_queue_that_is_new_begins_at_the_beginning() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    for number in (100, 101):
+        a_look(cursors, (5, number))
+        cursors.looked_fully(0.001)
+        hands.time += 10
+    assert cursors.earlier_starts("q")[5] == 100
+    assert cursors.earlier_starts("other") == [0] * 10
+
+
+def test_looks_back_never_take_more_than_a_twentieth_of_the_time() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    cursors.looked_fully(0.001)
+    hands.time += 1
+    a_look(cursors, (5, 1))
+    cursors.looked_back(0.2)
+    hands.time += 3.7
+    assert not cursors.wants_look_back()
+    hands.time += 0.11
+    assert cursors.wants_look_back()
 
 
 def test_a_look_that_found_nothing_is_followed_by_a_full_one() -> None:

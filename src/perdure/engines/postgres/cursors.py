@@ -1,16 +1,17 @@
-"""How far this store has claimed, and when it must look from the beginning all the same.
+"""How far this store has claimed, and when it must look farther back all the same.
 
 A snapshot held open anywhere (a backup, a long report) stops vacuum, and then every job ever claimed leaves a dead
 entry at the front of the index of `ready`, where each look begins. So a store remembers, for each queue and priority,
 the number up to which it has taken jobs, and starts there. Whatever enters `ready` gets a new, higher number, so only
 two kinds of job can lie behind: those of a transaction that commits late, and those that another claimant gave back by
-dying before its commit. For them there is the full look, from the beginning: every second, and whenever nothing is
-found otherwise, but never for more than a twentieth of the time.
+dying before its commit. Nearly all of them come within seconds. For those there is the look back, every second, from
+where the store was five seconds ago; for the rest the full look, from the beginning: every ten seconds, and whenever
+nothing is found otherwise. Neither takes more than a twentieth of the time.
 
 Jobs with a fair key lie between and ahead of the numbers of the sequence, so what was taken of them says nothing of
 what is still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
-without a key from there, it may fall behind the place where the next look begins, and waits for the full look. So their
-numbers are not told here: 0 stands for them.
+without a key from there, it may fall behind the place where the next look begins, and waits for the look back. So
+their numbers are not told here: 0 stands for them.
 
 A lane that others empty moves on too: the number that was the newest a second ago is safe to start from once a look
 has found the lane empty.
@@ -19,12 +20,15 @@ has found the lane empty.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from perdure.domain.job import PRIORITIES
 
-FULL_LOOK_EVERY: Final = 1.0
+LOOK_BACK_EVERY: Final = 1.0
+LOOK_BACK_BY: Final = 5.0
+FULL_LOOK_EVERY: Final = 10.0
 SHARE_OF_TIME: Final = 0.05
 SETTLING: Final = 1.0  # seconds after which a number's transaction has surely ended, or counts as late
 
@@ -38,6 +42,8 @@ class Cursors:
         self._found_nothing = True
         self._last_full_look = float("-inf")
         self._next_full_look = float("-inf")
+        self._next_look_back = float("-inf")
+        self._past: deque[tuple[float, dict[str, list[int]]]] = deque([(float("-inf"), {})])
         self._mark: tuple[float, int] = (float("-inf"), 0)
         self._settled = 0
 
@@ -47,6 +53,10 @@ class Cursors:
         if now < self._next_full_look:
             return False
         return self._found_nothing or now - self._last_full_look >= FULL_LOOK_EVERY
+
+    def wants_look_back(self) -> bool:
+        """Whether the next look, if it is no full one, should begin where the store was a while ago."""
+        return self._monotonic() >= self._next_look_back
 
     def wants_mark(self) -> bool:
         """Whether it is time to ask for the newest number."""
@@ -63,6 +73,11 @@ class Cursors:
         if lanes is None:
             lanes = self._lanes[queue] = [0] * len(PRIORITIES)
         return lanes
+
+    def earlier_starts(self, queue: str) -> list[int]:
+        """The same, as it was a while ago."""
+        _, lanes = self._past[0]
+        return lanes.get(queue, [0] * len(PRIORITIES))
 
     def looked(self, wanted: dict[str, int], found: Iterable[tuple[str, int, int]]) -> None:
         """Learn from a look: how many were wanted of each queue, and the queue, priority and number of each found."""
@@ -83,4 +98,22 @@ class Cursors:
     def looked_fully(self, took: float) -> None:
         """Note that a look from the beginning has just ended, and what it cost in seconds."""
         self._last_full_look = self._monotonic()
-        self._next_full_look = self._last_full_look + took * (1 / SHARE_OF_TIME - 1)
+        self._next_full_look = self._last_full_look + _rest_after(took)
+        self._remember()
+
+    def looked_back(self, took: float) -> None:
+        """Note that a look back has just ended, and what it cost in seconds."""
+        self._remember()
+        self._next_look_back = max(self._next_look_back, self._monotonic() + _rest_after(took))
+
+    def _remember(self) -> None:
+        """Keep where the store is now; of what is older than the look back goes, only the newest is kept."""
+        now = self._monotonic()
+        self._next_look_back = now + LOOK_BACK_EVERY
+        self._past.append((now, {queue: list(lanes) for queue, lanes in self._lanes.items()}))
+        while len(self._past) > 1 and self._past[1][0] <= now - LOOK_BACK_BY:
+            self._past.popleft()
+
+
+def _rest_after(took: float) -> float:
+    return took * (1 / SHARE_OF_TIME - 1)
