@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
@@ -19,6 +20,13 @@ from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 OpenStore = Callable[[], Awaitable[Store]]
+
+
+def pytest_configure() -> None:
+    """Heed what a shell's background job or `nohup` ignores, so that the processes of tests do: they inherit it."""
+    for one in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(one) is signal.SIG_IGN:
+            signal.signal(one, signal.default_int_handler if one is signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

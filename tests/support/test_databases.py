@@ -19,6 +19,7 @@ def use(database: PostgresDatabase, *statements: str) -> str:
 
 
 def test_rows_and_tables_and_numbers_are_taken_back(postgres_database: PostgresDatabase) -> None:
+    postgres_database.drop()  # one that was lent often enough is not lent again
     with postgres_database.lent() as address:
         url = with_option(address, "schema", SCHEMA)
         first = query(url, NUMBERS)
