@@ -2,7 +2,7 @@
 
 A producer keeps the queue filled, one worker empties it. What is compared is the number of jobs acknowledged
 in the last 15 seconds against the first 15. On PostgreSQL also with a snapshot held open all the while (a backup, a
-long report), which stops vacuum.
+long report), which stops vacuum. Memory costs the same all the while, see `harness.memory`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.harness.contestant import Engine
 from benchmarks.harness.databases import new_database
+from benchmarks.harness.memory import memory_at_hand_in_use
 from benchmarks.ours.addresses import address
 from perdure import App, WorkerSettings
 
@@ -34,7 +35,12 @@ def steadiness(engine: Engine, server: str, *, held_snapshot: bool = False, seco
         url = address(engine, database)
         asyncio.run(_prepare(url))
         hold = _held_snapshot(database) if held_snapshot else nullcontext()
-        with hold, _process("produce", url, progress.name), _process("work", url, progress.name):
+        with (
+            hold,
+            memory_at_hand_in_use(),
+            _process("produce", url, progress.name),
+            _process("work", url, progress.name),
+        ):
             counts = _counts_each_second(Path(progress.name), seconds)
     return (counts[-1] - counts[-1 - WINDOW]) / (counts[WINDOW] - counts[0])
 
