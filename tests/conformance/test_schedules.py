@@ -261,7 +261,7 @@ async def test_declared_schedules_are_due_only_where_they_are_declared(store: St
 
 
 async def test_history_comes_in_pages_the_latest_first(store: Store, clock: ManualClock) -> None:
-    start = clock.now()
+    start = clock.now() - HOUR
     await make(store, start, overlap=Overlap.ALLOW)
     await make(store, start, name="other")
     await store.fire([step(await stands(store), times=5)])

@@ -186,11 +186,14 @@ def test_what_became_of_a_time_without_a_job_is_told(cli: Cli, arrange: Arrange[
         view = await store.schedule(nightly)
         assert view is not None
         assert view.next_at is not None
-        missed = Firing(nominal_at=view.next_at, job=None)
-        later = view.next_at + 24 * HOUR
-        overlap, version = view.schedule.overlap, view.version
+        missed = Firing(nominal_at=view.next_at - 24 * HOUR, job=None)
         step = Advance(
-            name=nightly, version=version, overlap=overlap, expected=view.next_at, next_at=later, firings=(missed,)
+            name=nightly,
+            version=view.version,
+            overlap=view.schedule.overlap,
+            expected=view.next_at,
+            next_at=view.next_at,
+            firings=(missed,),
         )
         await store.fire([step])
 

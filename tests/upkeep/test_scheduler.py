@@ -12,7 +12,7 @@ from tests.support.jobs import apply, claim_one, employ
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
-from perdure.domain.schedule import Fate, Missed, Overlap, Schedule
+from perdure.domain.schedule import Fate, Missed, Overlap, Schedule, ScheduleView
 from perdure.domain.states import JobState
 from perdure.events import Emitter, Event, ScheduleBroken, ScheduleFired, ScheduleMissed, ScheduleOverlapped
 from perdure.policy.timetable import timetable
@@ -211,6 +211,57 @@ async def test_g6_what_fell_due_between_the_clocks_return_and_the_next_look_fire
     await scheduler.tick()
     await scheduler.tick()
     assert (await house.nominal())[:5] == [NOON + timedelta(seconds=number) for number in range(1, 6)]
+
+
+async def test_g6_one_that_has_never_fired_is_put_back_with_the_clock(house: House) -> None:
+    await house.declare(every_minute())
+    scheduler = house.scheduler("s")
+    await scheduler.tick()
+    house.clock.move(-HOUR)
+    await scheduler.tick()
+    house.clock.move(MINUTE)
+    await scheduler.tick()
+    assert (await house.nominal())[-1] == NOON - HOUR + MINUTE
+
+
+async def test_g6_one_that_another_process_moves_on_at_that_moment_is_put_back_all_the_same(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That other one took its step by the clock as it was, and died before it could look again."""
+    await house.declare(every_minute())
+    scheduler, other = house.scheduler("s"), house.scheduler("s")
+    house.clock.move(HOUR)
+    await scheduler.tick()
+    house.clock.move(-HOUR)
+    look = house.store.schedules
+
+    async def schedules() -> list[ScheduleView]:
+        views = await look()
+        monkeypatch.setattr(house.store, "schedules", look)
+        house.clock._now += HOUR + MINUTE
+        assert len((await other.tick()).fires) == 1
+        house.clock._now -= HOUR + MINUTE
+        return views
+
+    monkeypatch.setattr(house.store, "schedules", schedules)
+    await scheduler.tick()
+    await scheduler.tick()
+    house.clock.move(MINUTE)
+    await scheduler.tick()
+    assert NOON + MINUTE in await house.nominal()
+
+
+async def test_g6_a_pause_holds_on_when_the_clock_is_put_back(house: House) -> None:
+    await house.declare(every_minute())
+    until = NOON + HOUR
+    await house.store.pause_schedule("s", "me", until=until, next_at=until)
+    scheduler = house.scheduler("s")
+    await scheduler.tick()
+    house.clock.move(-HOUR)
+    for _ in range(12):
+        assert (await scheduler.tick()).fires == ()
+        house.clock.move(10 * MINUTE)
+    assert [fire.nominal_at for fire in (await scheduler.tick()).fires] == [until]
 
 
 async def test_a_schedule_that_is_declared_elsewhere_is_left_to_those_who_declare_it(house: House) -> None:

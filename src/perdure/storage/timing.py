@@ -68,10 +68,11 @@ class ScheduleStore(Protocol):
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
         """Take these steps, all in one transaction, each if nobody else has; what was dealt with now comes back.
 
-        Of every firing a record is made. One whose nominal time has a job already is passed over, and so is one without
-        a job whose time has a record; a time that was let go may still get its job. The job is inserted unless the
-        schedule's overlap policy is against it: SKIP makes the time OVERLAPPED while the schedule's last job is not
-        final, CANCEL calls that one off first. `regardless` firings ask for neither.
+        A step to nominal times that are still to come is not taken: whoever asks for it saw a clock that has been put
+        back since. Of every firing a record is made. One whose nominal time has a job already is passed over, and so is
+        one without a job whose time has a record; a time that was let go may still get its job. The job is inserted
+        unless the schedule's overlap policy is against it: SKIP makes the time OVERLAPPED while the schedule's last job
+        is not final, CANCEL calls that one off first. `regardless` firings ask for neither.
         """
 
     async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:

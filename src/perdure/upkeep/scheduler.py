@@ -5,7 +5,8 @@ with the jobs and the record of their nominal times (G6). Whoever is second find
 
 The database's clock is the one that counts. When it is put back, schedules that are ahead of it are put back too, so
 that none falls silent until the clock has caught up; the record keeps nominal times that were dealt with from being
-dealt with again.
+dealt with again. Somebody may still be about to move one on by the time before: so whoever has found one ahead looks
+again, until there is none, and a step to times that are still to come is not taken.
 """
 
 from __future__ import annotations
@@ -66,16 +67,15 @@ class Scheduler(Loop[Fired]):
         self._on_ready = on_ready
         self._random = chance or random.Random()  # noqa: S311 - jitter hides nothing
         self._steadiness = Steadiness(_JUMP)
-        self._looked = False
+        self._may_be_ahead = True
         self._broken: dict[str, int] = {}  # the version that could not be read
 
     async def tick(self) -> Fired:
         """Take the steps that are due, one batch of them."""
         found = await self._store.due_schedules(_BATCH, self._declared)
         jump = self._steadiness.jump(found.now, self._clock.monotonic())
-        if not self._looked or (jump is not None and jump < timedelta(0)):
-            await self._put_back(found.now)
-            self._looked = True
+        if self._may_be_ahead or (jump is not None and jump < timedelta(0)):
+            self._may_be_ahead = await self._put_back(found.now)
         advances = [step for view in found.due if (step := self._step(view, found.now)) is not None]
         fires = await self._store.fire(advances) if advances else []
         self._tell(fires, found.now)
@@ -109,25 +109,25 @@ class Scheduler(Loop[Fired]):
             firings=(*lost, *fire),
         )
 
-    async def _put_back(self, now: datetime) -> None:
-        """Put schedules back that are ahead of the clock: it was ahead of itself when they were last dealt with."""
-        ahead = [view for view in await self._store.schedules() if view.last_at is not None and view.last_at > now]
-        steps = []
-        for view in ahead:
-            times = self._times(view)
-            if times is not None and view.next_at is not None:
-                again = times.next_after(_since(view, now))
-                steps.append(
-                    Advance(
-                        name=view.name,
-                        version=view.version,
-                        overlap=view.schedule.overlap,
-                        expected=view.next_at,
-                        next_at=again,
-                    )
-                )
+    async def _put_back(self, now: datetime) -> bool:
+        """Put schedules back that are ahead of the clock; whether there were any."""
+        steps = [step for view in await self._store.schedules() if (step := self._step_back(view, now)) is not None]
         if steps:
             await self._store.fire(steps)
+        return bool(steps)
+
+    def _step_back(self, view: ScheduleView, now: datetime) -> Advance | None:
+        """How a schedule comes back that was last dealt with when the clock was ahead of itself; None: it was not."""
+        times = self._times(view)
+        if times is None or view.next_at is None or not _is_ahead(view, now, times):
+            return None
+        return Advance(
+            name=view.name,
+            version=view.version,
+            overlap=view.schedule.overlap,
+            expected=view.next_at,
+            next_at=times.next_after(_since(view, now)),
+        )
 
     def _times(self, view: ScheduleView) -> Timetable | None:
         try:
@@ -155,6 +155,17 @@ class Scheduler(Loop[Fired]):
     def _tell_missed(self, schedule: Schedule, owed: Agenda) -> None:
         first, last = owed.let_go[0].isoformat(), owed.let_go[-1].isoformat()
         self.emitter.emit(ScheduleMissed(schedule.name, owed.missed, first, last))
+
+
+def _is_ahead(view: ScheduleView, now: datetime, times: Timetable) -> bool:
+    """Whether a schedule's next time is a later one than the clock says; if it has never been dealt with, ask it."""
+    if view.last_at is not None:
+        return view.last_at > now
+    is_paused = view.paused_until is not None and view.paused_until > now
+    if is_paused or view.next_at is None or view.next_at <= now:
+        return False
+    next_at = times.next_after(now)
+    return next_at is not None and next_at < view.next_at
 
 
 def _since(view: ScheduleView, now: datetime) -> datetime:

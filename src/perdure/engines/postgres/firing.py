@@ -109,6 +109,7 @@ class PostgresFiring:
             "expecteds": text_array([moment_text(step.expected) for step in steps]),
             "next_ats": text_array([moment_text(step.next_at) for step in steps]),
             "last_ats": text_array([moment_text(last_at) for last_at in latest]),
+            "now": self._now(),
         }
         return dict(await wire.fetch(self._statements["take"], params))
 

@@ -69,7 +69,8 @@ class FiringPart:
             latest = max((firing.nominal_at for firing in step.firings), default=None)
             times = (to_micros(step.expected), maybe_micros(step.next_at), maybe_micros(latest))
             moves.append((step.name, step.version, *times))
-        taken = transaction.run(self._sql["advance"], {"rows": to_document(moves)}) if moves else []
+        params = {"rows": to_document(moves), "now": transaction.now}
+        taken = transaction.run(self._sql["advance"], params) if moves else []
         known = transaction.run(self._sql["known"], {"names": to_document(extra)}) if extra else []
         ours = {name for (name,) in (*taken, *known)}
         return [step for step in steps if step.name in ours]

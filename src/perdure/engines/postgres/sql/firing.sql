@@ -20,7 +20,8 @@ ORDER BY s.next_at;
 
 -- name: take
 -- Take the steps that nobody else has taken, and lock their schedules, in the order of their names, until the end. A
--- step that expects nothing takes its schedule as it is. One without firings puts a schedule back.
+-- step that expects nothing takes its schedule as it is. One without firings puts a schedule back. One to times that are
+-- still to come is from before the clock was put back.
 WITH step AS MATERIALIZED (
     SELECT i.* FROM unnest(
         %(names)s::text[], %(versions)s::int[], %(expecteds)s::timestamptz[], %(next_ats)s::timestamptz[],
@@ -29,7 +30,10 @@ WITH step AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT s.name, s.last_job_id, p.expected, p.next_at, p.last_at
     FROM step p JOIN {schedule} s ON s.name = p.name
-    WHERE p.expected IS NULL OR (s.version = p.version AND s.next_at = p.expected)
+    WHERE p.expected IS NULL OR (
+        s.version = p.version AND s.next_at = p.expected
+        AND coalesce(p.last_at <= coalesce(%(now)s::timestamptz, now()), true)
+    )
     ORDER BY s.name FOR UPDATE OF s
 ), moved AS (
     UPDATE {schedule} s

@@ -1,6 +1,7 @@
 -- name: advance
--- Whoever comes second finds another next time, or another version, and matches no row. A step without nominal times
--- puts a schedule back: the latest one dealt with is forgotten, or it would be put back for ever.
+-- Whoever comes second finds another next time, or another version, and matches no row; whoever saw the clock before it
+-- was put back has times that are still to come. A step without nominal times puts a schedule back: the latest one dealt
+-- with is forgotten, or it would be put back for ever.
 UPDATE {schedule}
 SET
     next_at = row.value ->> 3,
@@ -12,6 +13,7 @@ WHERE
     {schedule}.name = row.value ->> 0
     AND {schedule}.version = row.value ->> 1
     AND {schedule}.next_at = row.value ->> 2
+    AND coalesce(row.value ->> 4 <= :now, true)
 RETURNING name;
 
 -- name: known
