@@ -178,6 +178,7 @@ def stop_between_writes(member: Member, url: str) -> None:
         if is_writable(url):
             return
         member.wake()
+        until_sync(lambda: is_writable(url), PATIENCE)  # it needs a moment to come to the end of its write
     raise AssertionError(f"{member.name} writes without end")
 
 

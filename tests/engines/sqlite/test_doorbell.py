@@ -10,6 +10,7 @@ from typing import cast
 import apsw
 import pytest
 from tests.support.jobs import a_job, claim_one, claim_some, employ, enqueue
+from tests.support.waiting import until
 
 from perdure.domain import transition
 from perdure.engines.sqlite import inotify, signals
@@ -107,15 +108,13 @@ async def test_a_write_is_looked_at_soon_although_nothing_came_of_the_one_before
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pauses have grown long by then."""
-    looks = asyncio.Event()
+    looks: list[None] = []
     monkeypatch.setattr(signals, "_PAUSES", (0.001, 60.0))
     bell = signals.Doorbell(sqlite._database, cast("Connection", Glimpses(0)), asyncio.Event())
-    monkeypatch.setattr(bell, "_look", looks.set)
+    monkeypatch.setattr(bell, "_look", lambda: looks.append(None))
     for _ in range(3):
         write_to(sqlite._database.log)
-        await asyncio.wait_for(looks.wait(), SOON)  # opening it makes one, and the write another
-        looks.clear()
-        await asyncio.wait_for(looks.wait(), SOON)
+        await until(lambda: len(looks) == 2, SOON)  # opening it makes one, and the write another
         looks.clear()
     bell.close()
 
