@@ -35,7 +35,7 @@ async def test_claims_of_four_processes_never_overlap(real_time_store: Store, en
     left = await claim_some(real_time_store, await employ(real_time_store), JOBS)
     everybody = Counter(job_id for each in taken for job_id in each) + Counter(claim.job_id for claim in left)
     assert everybody == Counter(job.id for job in jobs)
-    assert sum(1 for each in taken if each) > 1
+    assert all(taken)
 
 
 async def test_e1_64_concurrent_inserts_of_one_key_make_one_job(
@@ -96,14 +96,16 @@ def claim_until_empty(ready: Ready, url: str) -> list[JobId]:
 
     async def work(store: Store) -> list[JobId]:
         worker_id = await employ(store)
+        claims = await claim_some(store, worker_id, 40)
         await asyncio.to_thread(ready)
         done: list[JobId] = []
-        while claims := await claim_some(store, worker_id, 40):
+        while claims:
             kept, returned = claims[:30], claims[30:]
             moves = [transition.succeeded(claim, None, ()) for claim in kept]
             moves += [transition.released(claim) for claim in returned]
             assert (await store.acknowledge(moves)).stale == ()
             done += [claim.job_id for claim in kept]
+            claims = await claim_some(store, worker_id, 40)
         return done
 
     return asyncio.run(_with_store(url, work))
