@@ -233,6 +233,7 @@ async def check_schedules(store: Store, clock: ManualClock) -> None:
     made = await claim_some(store, await employ(store))
     assert len(made) == 3
     await apply(store, *(transition.succeeded(claim, None, ()) for claim in made))
+    clock.move(MINUTE)
     assert (await fire_next(store)).fate is Fate.FIRED
     await apply(store, transition.succeeded(await claim_one(store, await employ(store)), None, ()))
     for name in ("nightly", "report"):
