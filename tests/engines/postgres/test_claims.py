@@ -73,6 +73,32 @@ async def test_what_the_worker_knows_it_holds_is_not_handed_over_again(
     assert known.job_id != lost_id
 
 
+async def test_an_aged_job_is_handed_over_although_the_rest_of_its_claim_failed(
+    pg_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is taken from an aged priority is committed before the rest is asked for."""
+    worker_id = await employ(pg_store)
+    old, urgent = a_job(priority=9), a_job(priority=0)
+    await pg_store.insert([old, urgent])
+    parts = [Wanted("default", 1, 9), Wanted("default", 1)]
+    fetch, looks = Wire.fetch, 0
+
+    async def fail_at_the_second(wire: Wire, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
+        nonlocal looks
+        looks += "claim_token" in sql
+        if looks == 2:
+            raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+        return await fetch(wire, sql, params)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Wire, "fetch", fail_at_the_second)
+        with pytest.raises(StoreUnavailable):
+            await pg_store.claim(worker_id, parts)
+    found = await pg_store.claim(worker_id, parts)
+    found += await pg_store.claim(worker_id, parts)
+    assert {claim.job_id for claim in found} == {old.id, urgent.id}
+
+
 async def test_a_claim_that_arrives_after_its_worker_gave_it_up_gets_nothing(pg_store: PostgresStore) -> None:
     """Its request was under way in the network while the worker had already asked what it holds."""
     worker_id = await employ(pg_store)

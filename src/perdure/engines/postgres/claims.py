@@ -69,12 +69,12 @@ class PostgresClaims:
                 levels.append(want)
             elif want.limit > 0:
                 limits[want.queue] = limits.get(want.queue, 0) + want.limit
-        claims: list[Claim] = []
+        looks: list[_Look] = []
         if levels:
-            claims += await self._pool.run(partial(self._claim, worker_id, partial(self._look_at_levels, levels)))
+            looks.append(partial(self._look_at_levels, levels))
         if limits:
-            claims += await self._pool.run(partial(self._claim, worker_id, partial(self._look, limits)))
-        return claims
+            looks.append(partial(self._look, limits))
+        return await self._pool.run(partial(self._claim, worker_id, looks)) if looks else []
 
     async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
         """What comes next in each priority of these queues, from where claims begin to look."""
@@ -83,7 +83,8 @@ class PostgresClaims:
         rows = await self._pool.run(lambda wire: wire.fetch(self._statements["fronts"], params))
         return [Front(*row) for row in rows]
 
-    async def _claim(self, worker_id: WorkerId, look: _Look, wire: Wire) -> list[Claim]:
+    async def _claim(self, worker_id: WorkerId, looks: Sequence[_Look], wire: Wire) -> list[Claim]:
+        """Look, each time in a transaction of its own; what the first has taken is in doubt until the last is over."""
         standing = self._standings.get(worker_id)
         if standing is None:
             rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
@@ -96,11 +97,11 @@ class PostgresClaims:
             [[newest]] = await wire.fetch(self._statements["newest_number"])
             self._cursors.mark(newest)
         standing.in_doubt = True
-        rows = await look(worker_id, standing.epoch, wire)
+        rows = [row for look in looks for row in await look(worker_id, standing.epoch, wire)]
         claims = await self._settle_keys(claims_of(rows), wire)
         standing.in_doubt = False
         if rows:
-            standing.newest_token = rows[0][1]
+            standing.newest_token = rows[-1][1]
         return claims
 
     async def _look(self, limits: dict[str, int], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:
