@@ -110,20 +110,13 @@ async def test_a_claim_that_arrives_after_its_worker_gave_it_up_gets_nothing(pg_
 
 
 @asynccontextmanager
-async def insert_under_way(postgres_url: str, schema: str) -> AsyncIterator[JobId]:
-    """A job whose transaction has its number from the start and commits at the end."""
-    late = a_job()
+async def inserts_under_way(
+    store: PostgresStore, postgres_url: str, number: int = 1, **changes: Any
+) -> AsyncIterator[list[JobId]]:
+    """Jobs whose transaction has their numbers from the start and commits at the end."""
     async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
-        await connection.execute(
-            f'INSERT INTO "{schema}".job (id, kind, queue, priority, args, created_at, crash_limit)'
-            f" VALUES (%s, 'k', 'default', 5, '[]', now(), 3)",
-            (late.id,),
-        )
-        await connection.execute(
-            f"INSERT INTO \"{schema}\".ready (queue, priority, job_id, since) VALUES ('default', 5, %s, now())",
-            (late.id,),
-        )
-        yield late.id
+        receipts = await store.through(connection).insert([a_job(**changes) for _ in range(number)])
+        yield [receipt.job_id for receipt in receipts]
         await connection.commit()
 
 
@@ -148,11 +141,11 @@ async def test_a_cancelled_claim_loses_no_job(pg_store: PostgresStore) -> None:
 
 
 async def test_a_job_committed_late_is_found_although_later_ones_were_claimed(
-    pg_store: PostgresStore, postgres_url: str, schema: str
+    pg_store: PostgresStore, postgres_url: str
 ) -> None:
     """A long transaction took its number first and commits last."""
     worker_id = await employ(pg_store)
-    async with insert_under_way(postgres_url, schema) as late:
+    async with inserts_under_way(pg_store, postgres_url) as [late]:
         for _ in range(5):
             await enqueue(pg_store)
             await claim_one(pg_store, worker_id)
@@ -163,13 +156,13 @@ async def test_a_job_committed_late_is_found_although_later_ones_were_claimed(
 
 @pytest.mark.parametrize(("passed", "found_after"), [(3, 1), (7, 10)], ids=["look back", "full look"])
 async def test_a_job_committed_late_is_found_while_there_is_always_another_to_claim(
-    pg_store: PostgresStore, postgres_url: str, schema: str, passed: int, found_after: int
+    pg_store: PostgresStore, postgres_url: str, passed: int, found_after: int
 ) -> None:
     """At the next second's look back if the claims passed its number within five seconds, else at a full look."""
     seconds = [100.0]
     pg_store._claims._cursors = Cursors(lambda: seconds[0])
     worker_id = await employ(pg_store)
-    async with insert_under_way(postgres_url, schema) as late:
+    async with inserts_under_way(pg_store, postgres_url) as [late]:
         await pg_store.insert([a_job() for _ in range(50)])
         await claim_some(pg_store, worker_id, 1)
         for _ in range(passed):
@@ -180,6 +173,27 @@ async def test_a_job_committed_late_is_found_while_there_is_always_another_to_cl
         seconds[0] += 1
         waited += 1
         assert waited <= found_after
+
+
+@pytest.mark.parametrize("fair_key", [None, "a share"])
+async def test_of_many_jobs_committed_late_the_others_follow_the_first(
+    pg_store: PostgresStore, postgres_url: str, fair_key: str | None
+) -> None:
+    """They are more than one look takes; they do not wait for a look from the beginning each."""
+    seconds = [100.0]
+    pg_store._claims._cursors = Cursors(lambda: seconds[0])
+    worker_id = await employ(pg_store)
+    await pg_store.insert([a_job(fair_key=fair_key) for _ in range(2)])
+    async with inserts_under_way(pg_store, postgres_url, 20, fair_key=fair_key) as late:
+        await pg_store.insert([a_job() for _ in range(50)])
+        for _ in range(9):
+            await claim_some(pg_store, worker_id, 1)
+            seconds[0] += 1
+    taken: list[JobId] = []
+    for _ in range(40):
+        seconds[0] += 0.05
+        taken += [claim.job_id for claim in await claim_some(pg_store, worker_id, 1)]
+    assert set(late) <= set(taken)
 
 
 async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(

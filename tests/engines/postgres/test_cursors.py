@@ -18,7 +18,7 @@ class Hands:
 
 
 def a_look(cursors: Cursors, *found: tuple[int, int], queue: str = "q", limit: int = 10) -> None:
-    cursors.looked({queue: limit}, [(queue, priority, number) for priority, number in found])
+    cursors.looked({queue: limit}, [(queue, priority, number, False) for priority, number in found])
 
 
 def test_the_first_look_is_a_full_one() -> None:
@@ -136,6 +136,15 @@ def test_a_lane_with_a_backlog_stays_where_it_is() -> None:
     cursors.mark(2_000)
     a_look(cursors, (3, 1_990), (3, 1_991), limit=2)
     assert cursors.starts("q") == [1_000, 1_000, 1_000, 1_991, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_look_filled_by_what_lay_behind_is_followed_by_one_from_there() -> None:
+    cursors = Cursors(Hands())
+    a_look(cursors, (5, 90), (7, 80), limit=10)
+    a_look(cursors, (5, 20), (5, 21), limit=2)
+    assert cursors.starts("q") == [0, 0, 0, 0, 0, 21, 0, 80, 0, 0]
+    a_look(cursors, (5, 22), (5, 95), limit=2)
+    assert cursors.starts("q") == [0, 0, 0, 0, 0, 95, 0, 80, 0, 0]
 
 
 def test_a_queue_not_looked_at_stays_where_it_is() -> None:

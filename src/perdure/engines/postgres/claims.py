@@ -26,7 +26,7 @@ from perdure.domain.states import JobState, Reason
 from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
 from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.connections import Pool
-from perdure.engines.postgres.cursors import Cursors
+from perdure.engines.postgres.cursors import Cursors, Place
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row, claims_of
 from perdure.engines.postgres.wire import Params, Wire
@@ -185,9 +185,9 @@ class PostgresClaims:
         return [claim for claim in claims if claim.job_id not in losers]
 
 
-def _place(row: Row) -> tuple[str, int, int]:
-    """The queue, the priority and the number of a job that was taken; 0 for one with a fair key."""
-    return row[3], row[20], 0 if row[21] % STRIDE else row[21]
+def _place(row: Row) -> Place:
+    """Where a job stood that was taken."""
+    return row[3], row[20], row[21], row[21] % STRIDE > 0
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

@@ -6,12 +6,13 @@ the number up to which it has taken jobs, and starts there. Whatever enters `rea
 two kinds of job can lie behind: those of a transaction that commits late, and those that another claimant gave back by
 dying before its commit. Nearly all of them come within seconds. For those there is the look back, every second, from
 where the store was five seconds ago; for the rest the full look, from the beginning: every ten seconds, and whenever
-nothing is found otherwise. Neither takes more than a twentieth of the time.
+nothing is found otherwise. Neither takes more than a twentieth of the time. If one of them finds more behind than it
+may take, the store goes on from there, until it is back where it was.
 
 Jobs with a fair key lie between and ahead of the numbers of the sequence, so what was taken of them says nothing of
 what is still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
 without a key from there, it may fall behind the place where the next look begins, and waits for the look back. So
-their numbers are not told here: 0 stands for them.
+their numbers never move that place on.
 
 A lane that others empty moves on too: the number that was the newest a second ago is safe to start from once a look
 has found the lane empty.
@@ -31,6 +32,9 @@ LOOK_BACK_BY: Final = 5.0
 FULL_LOOK_EVERY: Final = 10.0
 SHARE_OF_TIME: Final = 0.05
 SETTLING: Final = 1.0  # seconds after which a number's transaction has surely ended, or counts as late
+
+Place = tuple[str, int, int, bool]
+"""The queue, the priority and the number of a job, and whether it has a fair key."""
 
 
 class Cursors:
@@ -79,19 +83,23 @@ class Cursors:
         _, lanes = self._past[0]
         return lanes.get(queue, [0] * len(PRIORITIES))
 
-    def looked(self, wanted: dict[str, int], found: Iterable[tuple[str, int, int]]) -> None:
-        """Learn from a look: how many were wanted of each queue, and the queue, priority and number of each found."""
+    def looked(self, wanted: dict[str, int], found: Iterable[Place]) -> None:
+        """Learn from a look: how many were wanted of each queue, and where each that was found stood."""
         taken = dict.fromkeys(wanted, 0)
-        lowest = dict.fromkeys(wanted, 0)
-        for queue, priority, number in found:
+        last = dict.fromkeys(wanted, (0, 0))
+        for queue, priority, number, is_fair in found:
             lanes = self.starts(queue)
-            lanes[priority] = max(lanes[priority], number)
+            if not is_fair:
+                lanes[priority] = max(lanes[priority], number)
             taken[queue] += 1
-            lowest[queue] = max(lowest[queue], priority)
+            last[queue] = max(last[queue], (priority, number))
         for queue, limit in wanted.items():
             if limit > 0:
-                emptied = len(PRIORITIES) if taken[queue] < limit else lowest[queue]
                 lanes = self.starts(queue)
+                emptied = len(PRIORITIES)
+                if taken[queue] >= limit:
+                    emptied, number = last[queue]
+                    lanes[emptied] = min(lanes[emptied], number)
                 lanes[:emptied] = [max(lane, self._settled) for lane in lanes[:emptied]]
         self._found_nothing = not any(taken.values())
 
