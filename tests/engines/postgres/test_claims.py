@@ -196,6 +196,28 @@ async def test_of_many_jobs_committed_late_the_others_follow_the_first(
     assert set(late) <= set(taken)
 
 
+async def test_a_job_committed_late_is_found_in_a_queue_that_is_seldom_asked_for(
+    pg_store: PostgresStore, postgres_url: str
+) -> None:
+    """Its worker has room for one of its jobs, and asks for those of another queue ten times a second."""
+    seconds = [100.0]
+    pg_store._claims._cursors = Cursors(lambda: seconds[0])
+    worker_id = await employ(pg_store)
+    async with inserts_under_way(pg_store, postgres_url, queue="seldom") as [late]:
+        await pg_store.insert([a_job(queue="seldom") for _ in range(50)])
+        for _ in range(7):
+            await claim_some(pg_store, worker_id, 1, "seldom")
+            seconds[0] += 1
+    await pg_store.insert([a_job() for _ in range(300)])
+    waited = 0
+    while late not in [claim.job_id for claim in await claim_some(pg_store, worker_id, 1, "seldom")]:
+        for _ in range(10):
+            seconds[0] += 0.1
+            await claim_some(pg_store, worker_id, 1)
+        waited += 1
+        assert waited <= 10
+
+
 async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(
     pg_store: PostgresStore, postgres_url: str, schema: str
 ) -> None:

@@ -22,7 +22,7 @@ def a_look(cursors: Cursors, *found: tuple[int, int], queue: str = "q", limit: i
 
 
 def test_the_first_look_is_a_full_one() -> None:
-    assert Cursors(Hands()).wants_full_look()
+    assert Cursors(Hands()).wants_full_look(ONE_QUEUE)
 
 
 def test_looks_go_on_behind_the_highest_number_taken_for_each_priority() -> None:
@@ -37,18 +37,30 @@ def test_while_jobs_are_found_a_full_look_is_due_every_ten_seconds() -> None:
     hands = Hands()
     cursors = Cursors(hands)
     a_look(cursors, (5, 1))
-    cursors.looked_fully(0.001)
+    cursors.looked_fully(ONE_QUEUE, 0.001)
     hands.time += 9.9
-    assert not cursors.wants_full_look()
+    assert not cursors.wants_full_look(ONE_QUEUE)
     hands.time += 0.1
-    assert cursors.wants_full_look()
+    assert cursors.wants_full_look(ONE_QUEUE)
+
+
+def test_a_full_look_at_one_queue_is_none_at_another() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    cursors.looked({"q": 1, "other": 1}, [("q", 5, 1, False), ("other", 5, 2, False)])
+    cursors.looked_fully(["q", "other"], 0.001)
+    hands.time += 9
+    cursors.looked_fully(["q"], 0.001)
+    hands.time += 1
+    assert not cursors.wants_full_look(["q"])
+    assert cursors.wants_full_look(["q", "other"])
 
 
 def test_every_second_a_look_begins_where_the_store_was_five_seconds_ago() -> None:
     hands = Hands()
     cursors = Cursors(hands)
     a_look(cursors, (5, 100))
-    cursors.looked_fully(0.001)
+    cursors.looked_fully(ONE_QUEUE, 0.001)
     begun = []
     for second in range(1, 9):
         hands.time += 0.5
@@ -66,7 +78,7 @@ def test_a_look_back_at_a_queue_that_is_new_begins_at_the_beginning() -> None:
     cursors = Cursors(hands)
     for number in (100, 101):
         a_look(cursors, (5, number))
-        cursors.looked_fully(0.001)
+        cursors.looked_fully(ONE_QUEUE, 0.001)
         hands.time += 10
     assert cursors.earlier_starts("q")[5] == 100
     assert cursors.earlier_starts("other") == [0] * 10
@@ -75,7 +87,7 @@ def test_a_look_back_at_a_queue_that_is_new_begins_at_the_beginning() -> None:
 def test_looks_back_never_take_more_than_a_twentieth_of_the_time() -> None:
     hands = Hands()
     cursors = Cursors(hands)
-    cursors.looked_fully(0.001)
+    cursors.looked_fully(ONE_QUEUE, 0.001)
     hands.time += 1
     a_look(cursors, (5, 1))
     cursors.looked_back(0.2)
@@ -89,11 +101,11 @@ def test_a_look_that_found_nothing_is_followed_by_a_full_one() -> None:
     hands = Hands()
     cursors = Cursors(hands)
     a_look(cursors, (5, 1))
-    cursors.looked_fully(0.0002)
+    cursors.looked_fully(ONE_QUEUE, 0.0002)
     hands.time += 0.01
-    assert not cursors.wants_full_look()
+    assert not cursors.wants_full_look(ONE_QUEUE)
     a_look(cursors)
-    assert cursors.wants_full_look()
+    assert cursors.wants_full_look(ONE_QUEUE)
 
 
 def test_full_looks_never_take_more_than_a_twentieth_of_the_time() -> None:
@@ -102,10 +114,10 @@ def test_full_looks_never_take_more_than_a_twentieth_of_the_time() -> None:
     spent = 0.0
     while hands.time < 200.0:
         a_look(cursors)
-        if cursors.wants_full_look():
+        if cursors.wants_full_look(ONE_QUEUE):
             hands.time += 0.4
             spent += 0.4
-            cursors.looked_fully(0.4)
+            cursors.looked_fully(ONE_QUEUE, 0.4)
         hands.time += 0.01
     assert 0.04 <= (spent - 0.4) / 100.0 <= 0.05, "the first look is free"
 

@@ -113,7 +113,7 @@ class PostgresClaims:
             "now": self._clock.now() if self._clock else None,
         }
         began = time.monotonic()
-        if not self._cursors.wants_full_look():
+        if not self._cursors.wants_full_look(limits):
             is_back = self._cursors.wants_look_back()
             starts_of = self._cursors.earlier_starts if is_back else self._cursors.starts
             starts = text_array([number_array(starts_of(queue)) for queue in limits])
@@ -121,12 +121,12 @@ class PostgresClaims:
             self._cursors.looked(limits, map(_place, rows))
             if is_back:
                 self._cursors.looked_back(time.monotonic() - began)
-            if rows or not self._cursors.wants_full_look():
+            if rows or not self._cursors.wants_full_look(limits):
                 return rows
             began = time.monotonic()
         rows = await wire.fetch(self._statements["claim_front"], params)
         self._cursors.looked(limits, map(_place, rows))
-        self._cursors.looked_fully(time.monotonic() - began)
+        self._cursors.looked_fully(limits, time.monotonic() - began)
         return rows
 
     async def _look_at_levels(self, levels: list[Wanted], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:

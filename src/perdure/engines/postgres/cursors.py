@@ -5,9 +5,9 @@ entry at the front of the index of `ready`, where each look begins. So a store r
 the number up to which it has taken jobs, and starts there. Whatever enters `ready` gets a new, higher number, so only
 two kinds of job can lie behind: those of a transaction that commits late, and those that another claimant gave back by
 dying before its commit. Nearly all of them come within seconds. For those there is the look back, every second, from
-where the store was five seconds ago; for the rest the full look, from the beginning: every ten seconds, and whenever
-nothing is found otherwise. Neither takes more than a twentieth of the time. If one of them finds more behind than it
-may take, the store goes on from there, until it is back where it was.
+where the store was five seconds ago; for the rest the full look, from the beginning: at each queue every ten seconds,
+and whenever nothing is found otherwise. Neither takes more than a twentieth of the time. If one of them finds more
+behind than it may take, the store goes on from there, until it is back where it was.
 
 Jobs with a fair key lie between and ahead of the numbers of the sequence, so what was taken of them says nothing of
 what is still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
@@ -44,19 +44,22 @@ class Cursors:
         self._monotonic = monotonic
         self._lanes: dict[str, list[int]] = {}
         self._found_nothing = True
-        self._last_full_look = float("-inf")
+        self._full_looks: dict[str, float] = {}  # when the last one at each queue was
         self._next_full_look = float("-inf")
         self._next_look_back = float("-inf")
         self._past: deque[tuple[float, dict[str, list[int]]]] = deque([(float("-inf"), {})])
         self._mark: tuple[float, int] = (float("-inf"), 0)
         self._settled = 0
 
-    def wants_full_look(self) -> bool:
-        """Whether the next look should begin at the beginning."""
+    def wants_full_look(self, queues: Iterable[str]) -> bool:
+        """Whether the next look at these queues should begin at the beginning."""
         now = self._monotonic()
         if now < self._next_full_look:
             return False
-        return self._found_nothing or now - self._last_full_look >= FULL_LOOK_EVERY
+        never = float("-inf")
+        return self._found_nothing or any(
+            now - self._full_looks.get(queue, never) >= FULL_LOOK_EVERY for queue in queues
+        )
 
     def wants_look_back(self) -> bool:
         """Whether the next look, if it is no full one, should begin where the store was a while ago."""
@@ -103,10 +106,11 @@ class Cursors:
                 lanes[:emptied] = [max(lane, self._settled) for lane in lanes[:emptied]]
         self._found_nothing = not any(taken.values())
 
-    def looked_fully(self, took: float) -> None:
-        """Note that a look from the beginning has just ended, and what it cost in seconds."""
-        self._last_full_look = self._monotonic()
-        self._next_full_look = self._last_full_look + _rest_after(took)
+    def looked_fully(self, queues: Iterable[str], took: float) -> None:
+        """Note that a look at these queues from the beginning has just ended, and what it cost in seconds."""
+        now = self._monotonic()
+        self._full_looks.update(dict.fromkeys(queues, now))
+        self._next_full_look = now + _rest_after(took)
         self._remember()
 
     def looked_back(self, took: float) -> None:
