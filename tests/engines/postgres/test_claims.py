@@ -218,6 +218,26 @@ async def test_a_job_committed_late_is_found_in_a_queue_that_is_seldom_asked_for
         assert waited <= 10
 
 
+async def test_in_a_database_put_back_new_jobs_are_found_at_once(pg_store: PostgresStore, ask: Ask) -> None:
+    """Its sequence gives numbers again that were claimed once, while another queue has always something to claim."""
+    seconds = [100.0]
+    pg_store._claims._cursors = Cursors(lambda: seconds[0])
+    worker_id = await employ(pg_store)
+    both = [Wanted("default", 10), Wanted("busy", 1)]
+    await pg_store.insert([a_job() for _ in range(50)])
+    for _ in range(10):
+        await pg_store.claim(worker_id, both)
+        seconds[0] += 1
+    ask("SELECT setval('ready_seq', 10 * 1048576)")
+    await pg_store.insert([a_job(queue="busy") for _ in range(30)])
+    seconds[0] += 11
+    await pg_store.claim(worker_id, both)
+    for _ in range(9):
+        seconds[0] += 0.1
+        job_id = await enqueue(pg_store)
+        assert job_id in [claim.job_id for claim in await pg_store.claim(worker_id, both)]
+
+
 async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(
     pg_store: PostgresStore, postgres_url: str, schema: str
 ) -> None:

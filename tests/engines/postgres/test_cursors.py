@@ -139,6 +139,20 @@ def test_an_empty_lane_moves_on_to_what_was_newest_a_second_ago() -> None:
     assert cursors.starts("q") == [1_000] * 10
 
 
+def test_once_numbers_begin_again_nothing_is_taken_for_claimed() -> None:
+    hands = Hands()
+    cursors = Cursors(hands)
+    for newest in (1_000, 2_000, 500):
+        cursors.mark(newest)
+        a_look(cursors, (5, newest))
+        cursors.looked_fully(ONE_QUEUE, 0.001)
+        hands.time += 10
+    assert cursors.starts("q") == [0, 0, 0, 0, 0, 500, 0, 0, 0, 0]
+    cursors.mark(600)
+    a_look(cursors)
+    assert cursors.starts("q") == [500] * 10
+
+
 def test_a_lane_with_a_backlog_stays_where_it_is() -> None:
     """Urgent jobs fill every batch; those that wait behind them keep their place."""
     hands = Hands()

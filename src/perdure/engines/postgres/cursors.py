@@ -15,7 +15,8 @@ without a key from there, it may fall behind the place where the next look begin
 their numbers never move that place on.
 
 A lane that others empty moves on too: the number that was the newest a second ago is safe to start from once a look
-has found the lane empty.
+has found the lane empty. Should the newest number ever be a lower one than before, the database was put back to an
+older copy of itself, and all begins anew.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Cursors:
     def mark(self, newest: int) -> None:
         """Note the newest number given out so far; the one noted before has settled by now."""
         self._settled = max(self._settled, self._mark[1])
+        if newest < self._mark[1]:
+            self._forget()
         self._mark = (self._monotonic(), newest)
 
     def starts(self, queue: str) -> list[int]:
@@ -117,6 +120,12 @@ class Cursors:
         """Note that a look back has just ended, and what it cost in seconds."""
         self._remember()
         self._next_look_back = max(self._next_look_back, self._monotonic() + _rest_after(took))
+
+    def _forget(self) -> None:
+        """The database is an older copy of itself: numbers that were claimed once are still to come."""
+        self._lanes.clear()
+        self._past = deque([(float("-inf"), {})])
+        self._settled = 0
 
     def _remember(self) -> None:
         """Keep where the store is now; of what is older than the look back goes, only the newest is kept."""
