@@ -45,6 +45,22 @@ async def test_connections_cut_while_idle_cost_nobody_an_error(pg_store: Postgre
         assert len(await pg_store.jobs(JobFilter(), Page())) > 0
 
 
+@pytest.mark.parametrize("number", [1, 2], ids=["one job, and a ring behind it", "two jobs"])
+async def test_connections_cut_while_nobody_listens_cost_nobody_an_error(
+    pg_store: PostgresStore, ask: Ask, number: int
+) -> None:
+    """The event loop has not turned since: whoever holds it was busy with something else, or it only runs for calls."""
+    for _ in range(3):
+        receipts = await pg_store.insert([a_job() for _ in range(number)])
+        assert all(receipt.intake is Intake.NEW for receipt in receipts)
+        ask(CUT)
+        for pool in pg_store._pools:
+            for wire in pool._idle:
+                hung_up = select.poll()
+                hung_up.register(wire._socket, select.POLLRDHUP)
+                assert hung_up.poll(10_000)
+
+
 async def test_a_connection_whose_statements_the_server_forgot_is_not_used_again(pg_store: PostgresStore) -> None:
     """As behind a pooler that lends another session, or after somebody's DEALLOCATE ALL."""
     worker_id = await employ(pg_store)

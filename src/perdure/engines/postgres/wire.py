@@ -119,8 +119,8 @@ class Wire:
 
     def is_sound(self, *status: TransactionStatus) -> bool:
         """Whether the server is still there, as far as can be told without asking it, and idle (or as given)."""
-        if not self._lost and self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
-            self._on_readable()
+        while not self._lost and self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
+            self._on_readable()  # which says it, and then hangs up
         if self._lost or self._forgotten or self._pgconn.status != ConnStatus.OK:
             return False
         return self._posted or self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
