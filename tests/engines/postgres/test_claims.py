@@ -22,15 +22,16 @@ from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import StoreUnavailable
 from perdure.storage.records import Wanted
 
+_fetch = Wire.fetch
+
 
 @pytest.fixture
 def lose_answers(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Every claim is committed, and its answer never arrives."""
-    fetch = Wire.fetch
 
     async def lossy(wire: Wire, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
-        rows = await fetch(wire, sql, params)
-        if "claim_token" in sql:
+        rows = await _fetch(wire, sql, params)
+        if "claim_token" in sql and "picked" in sql:
             wire.drop()
             raise psycopg.OperationalError("the connection was lost")
         return rows
@@ -238,6 +239,28 @@ async def test_in_a_database_put_back_new_jobs_are_found_at_once(pg_store: Postg
         assert job_id in [claim.job_id for claim in await pg_store.claim(worker_id, both)]
 
 
+async def test_in_a_database_put_back_a_worker_claims_on(
+    pg_store: PostgresStore, lose_answers: pytest.MonkeyPatch, ask: Ask
+) -> None:
+    """The copy knows neither the worker's epoch nor the newest token; and then an answer is lost once more."""
+    worker_id = await employ(pg_store)
+    await enqueue(pg_store)
+    with pytest.raises(StoreUnavailable):
+        await claim_some(pg_store, worker_id)
+    with lose_answers.context() as patch:
+        patch.setattr(Wire, "fetch", _fetch)
+        assert len(await claim_some(pg_store, worker_id)) == 1
+        await put_back(pg_store, ask)
+        await enqueue(pg_store)
+        await claim_one(pg_store, worker_id)
+        await put_back(pg_store, ask)
+        lost = await enqueue(pg_store)
+    with pytest.raises(StoreUnavailable):
+        await claim_some(pg_store, worker_id)
+    lose_answers.undo()
+    assert (await claim_one(pg_store, worker_id)).job_id == lost
+
+
 async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(
     pg_store: PostgresStore, postgres_url: str, schema: str
 ) -> None:
@@ -277,6 +300,19 @@ async def test_rows_that_others_have_locked_are_passed_over(
     rest = await eventually(lambda: claim_some(pg_store, worker_id))
     assert len(rest) == 4
     assert ask("SELECT count(*) FROM lease") == [(10,)]
+
+
+async def put_back(store: PostgresStore, ask: Ask) -> None:
+    """A copy takes over that has seen nothing of what was claimed; whoever was connected is cut off."""
+    ask("UPDATE worker SET epoch = 0")
+    ask("DELETE FROM lease")
+    ask("SELECT setval('claim_token', 1, false)")
+    ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = current_schema()")
+
+    async def all_are_cut() -> bool:
+        return not any(wire.is_sound() for pool in store._pools for wire in pool._idle)
+
+    await eventually(all_are_cut)
 
 
 async def start_one(store: PostgresStore, worker_id: Any) -> Claim:

@@ -5,7 +5,8 @@ deletes them, writes the leases and reads the records. Where it begins to look i
 
 When the connection breaks under a claim, nobody knows whether it was committed; if it was, a living worker holds jobs
 it has never heard of, and no rescuer would ever come for them. So the next claim of that worker first raises the
-worker's epoch, which waits for the lost statement or shuts it out, and then hands over what that one had taken.
+worker's epoch, which waits for the lost statement or shuts it out, and then hands over what that one had taken. So does
+the first claim over a new connection: what it leads to may be a copy that has not heard of the last epoch.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class _Standing(Struct):
     """What this store knows of a worker it claims for."""
 
     epoch: int
+    wire: Wire  # over which it was learnt
     newest_token: int = 0
     in_doubt: bool = False
 
@@ -90,8 +92,9 @@ class PostgresClaims:
             rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
             if not rows:
                 return []
-            standing = self._standings[worker_id] = _Standing(rows[0][0])
-        if standing.in_doubt and (found := await self._recover(worker_id, standing, wire)):
+            standing = self._standings[worker_id] = _Standing(rows[0][0], wire)
+        is_in_doubt = standing.in_doubt or standing.wire is not wire
+        if is_in_doubt and (found := await self._recover(worker_id, standing, wire)):
             return found
         if self._cursors.wants_mark():
             [[newest]] = await wire.fetch(self._statements["newest_number"])
@@ -152,12 +155,12 @@ class PostgresClaims:
         rows = await wire.fetch(self._statements["next_epoch"], {"worker": worker_id})
         if not rows:
             return []
-        standing.epoch = rows[0][0]
+        [[standing.epoch, newest_token]] = rows
         lost = {"worker": worker_id, "token": standing.newest_token}
-        rows = await wire.fetch(self._statements["lost_claims"], lost)
-        claims = await self._settle_keys(claims_of(rows), wire)
+        claims = await self._settle_keys(claims_of(await wire.fetch(self._statements["lost_claims"], lost)), wire)
+        standing.wire = wire
         standing.in_doubt = False
-        standing.newest_token = max([row[1] for row in rows], default=standing.newest_token)
+        standing.newest_token = newest_token
         return claims
 
     async def _settle_keys(self, claims: list[Claim], wire: Wire) -> list[Claim]:

@@ -91,8 +91,10 @@ SELECT last_value FROM {ready_seq};
 SELECT epoch FROM {worker} WHERE id = %(worker)s::bigint;
 
 -- name: next_epoch
--- Waits for a claim that is still under way, and shuts out one that has yet to arrive.
-UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint RETURNING epoch;
+-- Waits for a claim that is still under way, and shuts out one that has yet to arrive: whatever the worker claims from
+-- now on has a higher token than is the newest now.
+UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint
+RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {claim_token});
 
 -- name: lost_claims
 -- What was claimed for a worker by a statement whose answer never came.
