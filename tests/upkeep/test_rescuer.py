@@ -12,6 +12,7 @@ from perdure.clock import ManualClock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Orphan
 from perdure.domain.states import JobState
+from perdure.errors import StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
@@ -91,6 +92,29 @@ async def test_g4_who_dies_a_second_time_in_a_database_put_back_is_found(
     job_id = await enqueue(store)
     await claim_one(store, worker)
     await sweep(rescuer, clock, 8)
+    assert await state_of(store, job_id) is JobState.READY
+
+
+async def test_g4_jobs_that_the_long_dead_hold_again_after_an_outage_are_found(
+    engine_url: str, store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What took over is a copy in which the worker was dead already, and its jobs not yet rescued."""
+    rescuer = rescuer_of(store, clock)
+    dead, living = await employ(store), await employ(store)
+    await store.retire(dead)
+    await sweep(rescuer, clock)
+    with monkeypatch.context() as away:
+
+        async def nobody(*_: object) -> None:
+            raise StoreUnavailable("the server is gone")
+
+        away.setattr(store, "bury_gone", nobody)
+        with pytest.raises(StoreUnavailable):
+            await sweep(rescuer, clock)
+    job_id = await enqueue(store)
+    await claim_one(store, living)
+    query(engine_url, f"UPDATE {{lease}} SET worker_id = {dead}")
+    await sweep(rescuer, clock, 2)
     assert await state_of(store, job_id) is JobState.READY
 
 

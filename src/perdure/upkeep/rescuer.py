@@ -10,8 +10,8 @@ before any of them is taken for dead.
 
 To look for what the dead hold is to walk past all that the living hold, and past what vacuum has not yet cleared away.
 Nobody claims for a dead worker, so one that was seen to hold nothing is not asked after again: the walk is made when
-somebody has died since, be it under an id that was used before (a database may be an older copy of itself), and every
-ten minutes, should a worker be missing from the register altogether.
+somebody has died since, be it under an id that was used before (a database may be an older copy of itself), after an
+outage (such a copy may have taken over), and every ten minutes, should a worker not be in the register at all.
 
 What the dead were lent of gates is taken back as well, once their jobs are.
 
@@ -109,6 +109,7 @@ class Rescuer(Loop[Rescued]):
         if self._was_away:
             self._was_away = False
             self._next_sweep = self._clock.monotonic() + self._sweep
+            self._next_walk = 0.0
         if gone:
             self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
         buried = len(gone)
