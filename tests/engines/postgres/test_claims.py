@@ -219,6 +219,29 @@ async def test_a_job_committed_late_is_found_in_a_queue_that_is_seldom_asked_for
         assert waited <= 10
 
 
+async def test_a_job_committed_late_ages_behind_a_stream_of_urgent_ones(
+    pg_store: PostgresStore, postgres_url: str
+) -> None:
+    """No look gets as far as its priority; what has aged is seen all the same, and claimed by its level."""
+    seconds = [100.0]
+    pg_store._claims._cursors = Cursors(lambda: seconds[0])
+    worker_id = await employ(pg_store)
+    async with inserts_under_way(pg_store, postgres_url, priority=9) as [late]:
+        for _ in range(9):
+            await enqueue(pg_store)
+            await claim_some(pg_store, worker_id)
+            seconds[0] += 1
+        await pg_store.insert([a_job(priority=0) for _ in range(50)])
+        await claim_some(pg_store, worker_id, 1)
+    for _ in range(10):
+        seconds[0] += 1
+        await claim_some(pg_store, worker_id, 1)
+        fronts = await pg_store.fronts(["default"], 3)
+    assert [front.priority for front in fronts] == [0, 0, 0, 9]
+    [aged] = await pg_store.claim(worker_id, [Wanted("default", 1, 9)])
+    assert aged.job_id == late
+
+
 async def test_in_a_database_put_back_new_jobs_are_found_at_once(pg_store: PostgresStore, ask: Ask) -> None:
     """Its sequence gives numbers again that were claimed once, while another queue has always something to claim."""
     seconds = [100.0]

@@ -35,6 +35,7 @@ from perdure.storage.records import Front, Wanted
 
 KEY_HELD_FOR: Final = timedelta(seconds=30)
 STRIDE: Final = 2**20  # from one number of the sequence to the next; those between are of jobs with a fair key
+_FROM_THE_BEGINNING: Final = [0] * len(PRIORITIES)
 _BEYOND_ALL: Final = 2**63 - 1
 
 _Look = Callable[[WorkerId, int, Wire], Awaitable[list[Row]]]
@@ -79,11 +80,20 @@ class PostgresClaims:
         return await self._pool.run(partial(self._claim, worker_id, looks)) if looks else []
 
     async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
-        """What comes next in each priority of these queues, from where claims begin to look."""
-        starts = text_array([number_array(self._cursors.starts(queue)) for queue in queues])
-        params: Params = {"queues": text_array(list(queues)), "starts": starts, "depth": depth}
-        rows = await self._pool.run(lambda wire: wire.fetch(self._statements["fronts"], params))
-        return [Front(*row) for row in rows]
+        """What comes next in each priority of these queues, from where claims begin to look, or from the beginning."""
+        is_full = self._cursors.wants_full_fronts(queues)
+        starts = [_FROM_THE_BEGINNING if is_full else self._cursors.starts(queue) for queue in queues]
+        params: Params = {
+            "queues": text_array(list(queues)),
+            "starts": text_array([number_array(lanes) for lanes in starts]),
+            "depth": depth,
+        }
+        began = time.monotonic()
+        rows = await self._pool.rows(self._statements["fronts"], params)
+        if is_full:
+            places = [(queue, priority, number) for queue, priority, _, number in rows]
+            self._cursors.saw_fronts(queues, places, time.monotonic() - began)
+        return [Front(*row[:3]) for row in rows]
 
     async def _claim(self, worker_id: WorkerId, looks: Sequence[_Look], wire: Wire) -> list[Claim]:
         """Look, each time in a transaction of its own; what the first has taken is in doubt until the last is over."""

@@ -9,6 +9,9 @@ where the store was five seconds ago; for the rest the full look, from the begin
 and whenever nothing is found otherwise. Neither takes more than a twentieth of the time. If one of them finds more
 behind than it may take, the store goes on from there, until it is back where it was.
 
+A full look takes the urgent jobs first, and may not get as far as the others while there are always enough of those.
+So what comes next in each priority, which is asked for because of its age, is asked for from the beginning as often.
+
 Jobs with a fair key lie between and ahead of the numbers of the sequence, so what was taken of them says nothing of
 what is still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
 without a key from there, it may fall behind the place where the next look begins, and waits for the look back. So
@@ -45,8 +48,8 @@ class Cursors:
         self._monotonic = monotonic
         self._lanes: dict[str, list[int]] = {}
         self._found_nothing = True
-        self._full_looks: dict[str, float] = {}  # when the last one at each queue was
-        self._next_full_look = float("-inf")
+        self._full_looks = _Turns()
+        self._full_fronts = _Turns()
         self._next_look_back = float("-inf")
         self._past: deque[tuple[float, dict[str, list[int]]]] = deque([(float("-inf"), {})])
         self._mark: tuple[float, int] = (float("-inf"), 0)
@@ -55,12 +58,9 @@ class Cursors:
     def wants_full_look(self, queues: Iterable[str]) -> bool:
         """Whether the next look at these queues should begin at the beginning."""
         now = self._monotonic()
-        if now < self._next_full_look:
-            return False
-        never = float("-inf")
-        return self._found_nothing or any(
-            now - self._full_looks.get(queue, never) >= FULL_LOOK_EVERY for queue in queues
-        )
+        if self._found_nothing:
+            return self._full_looks.may_come(now)
+        return self._full_looks.must_come(queues, now)
 
     def wants_look_back(self) -> bool:
         """Whether the next look, if it is no full one, should begin where the store was a while ago."""
@@ -111,15 +111,24 @@ class Cursors:
 
     def looked_fully(self, queues: Iterable[str], took: float) -> None:
         """Note that a look at these queues from the beginning has just ended, and what it cost in seconds."""
-        now = self._monotonic()
-        self._full_looks.update(dict.fromkeys(queues, now))
-        self._next_full_look = now + _rest_after(took)
+        self._full_looks.came(queues, self._monotonic(), took)
         self._remember()
 
     def looked_back(self, took: float) -> None:
         """Note that a look back has just ended, and what it cost in seconds."""
         self._remember()
         self._next_look_back = max(self._next_look_back, self._monotonic() + _rest_after(took))
+
+    def wants_full_fronts(self, queues: Iterable[str]) -> bool:
+        """Whether what comes next in each priority should be asked for from the beginning."""
+        return self._full_fronts.must_come(queues, self._monotonic())
+
+    def saw_fronts(self, queues: Iterable[str], fronts: Iterable[tuple[str, int, int]], took: float) -> None:
+        """Learn from the queue, priority and number of what comes next, from the beginning: lanes begin before it."""
+        self._full_fronts.came(queues, self._monotonic(), took)
+        for queue, priority, number in fronts:
+            lanes = self.starts(queue)
+            lanes[priority] = min(lanes[priority], number - 1)
 
     def _forget(self) -> None:
         """The database is an older copy of itself: numbers that were claimed once are still to come."""
@@ -134,6 +143,30 @@ class Cursors:
         self._past.append((now, {queue: list(lanes) for queue, lanes in self._lanes.items()}))
         while len(self._past) > 1 and self._past[1][0] <= now - LOOK_BACK_BY:
             self._past.popleft()
+
+
+class _Turns:
+    """When each queue was last looked through from the beginning."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._next = float("-inf")
+
+    def may_come(self, now: float) -> bool:
+        """Whether the next such look would not cost too much."""
+        return now >= self._next
+
+    def must_come(self, queues: Iterable[str], now: float) -> bool:
+        """Whether it may come, and one of these queues has waited for long."""
+        if not self.may_come(now):
+            return False
+        never = float("-inf")
+        return any(now - self._last.get(queue, never) >= FULL_LOOK_EVERY for queue in queues)
+
+    def came(self, queues: Iterable[str], now: float, took: float) -> None:
+        """A look at these queues has just ended, and took so many seconds."""
+        self._last.update(dict.fromkeys(queues, now))
+        self._next = now + _rest_after(took)
 
 
 def _rest_after(took: float) -> float:

@@ -74,7 +74,7 @@ CROSS JOIN LATERAL (
 
 -- name: fronts
 -- What comes next in each priority of each queue.
-SELECT w.queue, r.priority, r.since
+SELECT w.queue, r.priority, r.since, r.seq
 FROM unnest(%(queues)s::text[], %(starts)s::text[]) AS w (queue, starts)
 CROSS JOIN LATERAL unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
 CROSS JOIN LATERAL (
