@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from inspect import signature
 from typing import Any
@@ -130,6 +130,10 @@ def checked_instant(field: str, value: object) -> datetime:
         raise ArgumentError(field, f"must be a datetime with a time zone, got {_echo(value)}")
     if value.tzinfo is None:
         raise ArgumentError(field, f"needs a time zone, got {value!r}; use datetime(..., tzinfo=UTC)")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:  # it could be stored, and never be read
+        raise ArgumentError(field, f"must lie in the years 1 to 9999 of UTC, got {value!r}") from None
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -31,6 +31,8 @@ async def stored(app: App) -> int:
         ({"run_at": "tomorrow"}, "run_at", "must be a datetime with a time zone, got 'tomorrow'"),
         ({"run_at": date(2030, 1, 1)}, "run_at", "must be a datetime with a time zone"),
         ({"run_at": datetime(2030, 1, 1)}, "run_at", "needs a time zone"),  # noqa: DTZ001 - the mistake that is meant
+        ({"run_at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))}, "run_at", "years 1 to 9999"),
+        ({"run_at": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))}, "run_at", "years 1 to 9999"),
         ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 1}, "run_at", "and delay are both given"),
         ({"tags": "monthly"}, "tags", r"must be a list of names, such as \[\"monthly\"\], got 'monthly'"),
         ({"tags": 3}, "tags", "must be a list of names"),
