@@ -73,6 +73,17 @@ async def test_a_connection_whose_statements_the_server_forgot_is_not_used_again
     assert await pg_store.beat(worker_id)
 
 
+async def test_a_connection_that_led_to_a_standby_is_not_used_again(pg_store: PostgresStore) -> None:
+    """The server's name leads to the primary again, and only a new connection gets there."""
+    worker_id = await employ(pg_store)
+    for pool in pg_store._pools:
+        for wire in pool._idle:
+            await wire.script("SET default_transaction_read_only = on")
+    with pytest.raises(StoreRefused, match="read-only"):
+        await pg_store.beat(worker_id)
+    assert await pg_store.beat(worker_id)
+
+
 async def test_a_connection_cut_under_a_statement_is_unavailable_and_then_mended(
     pg_store: PostgresStore, schema: str, ask: Ask
 ) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import psycopg
 from psycopg.adapt import Transformer
-from psycopg.errors import InvalidSqlStatementName, error_from_result
+from psycopg.errors import InvalidSqlStatementName, ReadOnlySqlTransaction, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _FINE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY})
 _LOST: Final = "the connection was lost"
+_MISPLACED: Final = (InvalidSqlStatementName, ReadOnlySqlTransaction)
 
 
 class Asks(Protocol):
@@ -62,7 +63,7 @@ class Wire:
         self._poll.register(self._socket, select.POLLIN)
         self._loop.add_reader(self._socket, self._on_readable)
         self._lost = False
-        self._forgotten = False  # the server does not know what was prepared here
+        self._unfit = False  # the server does not know what was prepared here, or takes no writes: another one may
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement with `%(name)s` parameters, after those that were deferred, and fetch what it answers."""
@@ -121,7 +122,7 @@ class Wire:
         """Whether the server is still there, as far as can be told without asking it, and idle (or as given)."""
         while not self._lost and self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
             self._on_readable()  # which says it, and then hangs up
-        if self._lost or self._forgotten or self._pgconn.status != ConnStatus.OK:
+        if self._lost or self._unfit or self._pgconn.status != ConnStatus.OK:
             return False
         return self._posted or self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
 
@@ -213,7 +214,7 @@ class Wire:
         for result in results:
             if result.status not in _FINE:
                 error = error_from_result(result, encoding="utf-8")
-                self._forgotten = self._forgotten or isinstance(error, InvalidSqlStatementName)
+                self._unfit = self._unfit or isinstance(error, _MISPLACED)
                 raise error
         return results
 
