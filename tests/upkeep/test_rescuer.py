@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from tests.support.behind import query
-from tests.support.jobs import claim_one, claim_some, employ, enqueue, state_of
+from tests.support.jobs import SECOND, claim_one, claim_some, employ, enqueue, state_of
 
 from perdure.clock import ManualClock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Orphan
 from perdure.domain.states import JobState
-from perdure.errors import StoreUnavailable
+from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
@@ -116,6 +117,30 @@ async def test_g4_jobs_that_the_long_dead_hold_again_after_an_outage_are_found(
     query(engine_url, f"UPDATE {{lease}} SET worker_id = {dead}")
     await sweep(rescuer, clock, 2)
     assert await state_of(store, job_id) is JobState.READY
+
+
+@pytest.mark.parametrize("seconds", range(60, 66))
+async def test_g3_nobody_is_buried_who_could_not_beat_while_the_database_was_read_only(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """A standby answers questions, and takes over at last; then all workers have a sweep's time to be heard again."""
+    rescuer = rescuer_of(store, clock)
+    worker = await employ(store)
+    await sweep(rescuer, clock)
+    with monkeypatch.context() as read_only:
+
+        async def refuse(*_: object) -> None:
+            raise StoreRefused("the server is read-only")
+
+        read_only.setattr(store, "bury_silent", refuse)
+        for _ in range(seconds):
+            clock.move(SECOND)
+            with suppress(StoreRefused):
+                await rescuer.tick()
+    for _ in range(4):
+        clock.move(SECOND)
+        await rescuer.tick()
+    assert await store.beat(worker), "a beat is tried again every second"
 
 
 async def test_g4_a_job_that_could_not_be_rescued_is_looked_for_again(

@@ -5,8 +5,8 @@ from this host. Never because of a job's age: a job may run for days. What a wor
 is decided by the same function as everything else, and written under the dead claim's own token: should the worker be
 alive after all and finish first, the rescue is what comes too late.
 
-While the database is away nobody can beat. So after an outage all workers are given one sweep's time to be heard again
-before any of them is taken for dead.
+While the database is away, or takes no writes, nobody can beat. So after an outage all workers are given one sweep's
+time to be heard again before any of them is taken for dead.
 
 To look for what the dead hold is to walk past all that the living hold, and past what vacuum has not yet cleared away.
 Nobody claims for a dead worker, so one that was seen to hold nothing is not asked after again: the walk is made when
@@ -33,12 +33,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.clock import Clock
+from perdure.domain.duration import LONGEST
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
 from perdure.domain.outcome import Crashed, Failure
 from perdure.domain.states import JobState
 from perdure.domain.transition import Transition
-from perdure.errors import StoreUnavailable
+from perdure.errors import StoreError, StoreUnavailable
 from perdure.events import ClockJumped, Emitter, JobDied, JobsRescued, RescueFailed, WorkersBuried
 from perdure.lifecycle.identity import is_alive, this_host
 from perdure.lifecycle.loop import Loop
@@ -102,22 +103,10 @@ class Rescuer(Loop[Rescued]):
     async def tick(self) -> Rescued:
         """Bury who is dead, then bring back what the dead hold."""
         try:
-            gone = await self._store.bury_gone(this_host(), is_alive)
-        except StoreUnavailable:
+            buried, due = await self._bury()
+        except StoreError:
             self._was_away = True
             raise
-        if self._was_away:
-            self._was_away = False
-            self._next_sweep = self._clock.monotonic() + self._sweep
-            self._next_walk = 0.0
-        if gone:
-            self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
-        buried = len(gone)
-        next_tick = self._clock.monotonic() + self.interval.total_seconds() * _SPREAD
-        due = next_tick > self._next_sweep  # to wait for it would be too late
-        if due:
-            self._next_sweep = self._clock.monotonic() + self._sweep
-            buried += await self._bury_silent()
         if not (buried or due):
             return Rescued()
         if buried:
@@ -126,6 +115,23 @@ class Rescuer(Loop[Rescued]):
         if await self._store.recall_loans():
             self._on_ready()
         return replace(rescued, buried=buried)
+
+    async def _bury(self) -> tuple[int, bool]:
+        """Bury who is seen to be gone, and if a sweep is due, whoever is silent; how many, and whether it was due."""
+        gone = await self._store.bury_gone(this_host(), is_alive)
+        if gone:
+            self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
+        if self._was_away:
+            await self._store.bury_silent(LONGEST)  # nobody, but it shows whether one can write
+            self._was_away = False
+            self._next_sweep = self._clock.monotonic() + self._sweep
+            self._next_walk = 0.0
+        next_tick = self._clock.monotonic() + self.interval.total_seconds() * _SPREAD
+        due = next_tick > self._next_sweep  # to wait for it would be too late
+        if not due:
+            return len(gone), False
+        self._next_sweep = self._clock.monotonic() + self._sweep
+        return len(gone) + await self._bury_silent(), True
 
     async def _bury_silent(self) -> int:
         """Bury whoever's lease ran out. After the clock has jumped everybody first gets the time to beat by it."""
