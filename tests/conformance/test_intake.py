@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -148,6 +148,22 @@ async def test_run_at_of_another_time_zone_is_the_same_instant(store: Store, clo
     tokyo = timezone(timedelta(hours=9))
     view = await show(store, await enqueue(store, run_at=(clock.now() + HOUR).astimezone(tokyo)))
     assert view.due_at == clock.now() + HOUR
+
+
+FIRST_MORNING = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
+LAST_EVENING = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
+
+
+@pytest.mark.parametrize("when", [FIRST_MORNING, LAST_EVENING], ids=["first morning", "last evening"])
+async def test_a_time_without_a_date_in_utc_holds_up_nobody_else(
+    store: Store, clock: ManualClock, when: datetime
+) -> None:
+    odd = await enqueue(store, run_at=when)
+    soon = await enqueue(store, delay=SECOND)
+    clock.move(SECOND)
+    await store.promote(10)
+    assert await state_of(store, soon) is JobState.READY
+    assert {view.id for view in await store.jobs(JobFilter(), Page())} == {soon, odd}
 
 
 async def test_scheduled_jobs_are_not_claimed(store: Store) -> None:

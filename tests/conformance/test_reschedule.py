@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from tests.support.behind import query
@@ -46,6 +46,17 @@ async def test_a_parked_job_comes_back_at_its_new_time(
     clock.move(INSTANT)
     assert (await store.promote(10)).total == 1
     assert (await claim_one(store, await employ(store))).job_id == job_id
+
+
+async def test_a_time_without_a_date_in_utc_holds_up_nobody_else(store: Store, clock: ManualClock) -> None:
+    """The last evening of a western zone comes after the calendar of UTC has ended."""
+    put_off = await job_in(JobState.SCHEDULED, store)
+    last_evening = datetime.max.replace(tzinfo=timezone(-HOUR))
+    await store.reschedule(only(put_off), last_evening, "ops", 1)
+    soon = await enqueue(store, delay=MINUTE)
+    clock.move(MINUTE)
+    assert (await store.promote(10)).total == 1
+    assert (await show(store, soon)).state is JobState.READY
 
 
 async def test_a_time_that_has_passed_is_now(store: Store, clock: ManualClock) -> None:

@@ -1,18 +1,33 @@
-"""Times as whole microseconds since 1970, in UTC: what SQLite keeps, and the starts of rates on both engines."""
+"""Times as whole microseconds since 1970, in UTC: what SQLite keeps, and the starts of rates on both engines.
+
+A time that could be written but not read again would take every list with it in which it stands.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import MINYEAR, UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-END_OF_TIME: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
+_BEGINNING_OF_TIME: Final = (_FIRST - _EPOCH) // timedelta(microseconds=1)
+END_OF_TIME: Final = (_LAST - _EPOCH) // timedelta(microseconds=1)
+
+
+def on_calendar(moment: datetime) -> datetime:
+    """The same point in time; where it has no date in UTC, as on the last evening of a western zone, the nearest."""
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        return _FIRST if moment.year == MINYEAR else _LAST
+    return moment
 
 
 def to_micros(moment: datetime) -> int:
-    """A point in time as microseconds."""
-    return span(moment - _EPOCH)
+    """A point in time as microseconds; one beyond either end of the calendar is that end."""
+    return min(max(span(moment - _EPOCH), _BEGINNING_OF_TIME), END_OF_TIME)
 
 
 @lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ from typing import Final
 
 from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
+from perdure.engines.instants import on_calendar
 from perdure.engines.postgres.arrays import UnstorableTextError, text_array
 from perdure.errors import ArgumentError
 
@@ -116,7 +117,7 @@ def moment_text(moment: datetime | None) -> str | None:
         return None
     if moment.tzinfo is None:
         raise ArgumentError("run_at", f"must carry a time zone, got {moment.isoformat()}")
-    return moment.isoformat()
+    return on_calendar(moment).isoformat()
 
 
 def seconds_text(span: timedelta | None) -> str | None:

@@ -26,6 +26,7 @@ from psycopg.errors import InvalidSqlStatementName, ReadOnlySqlTransaction, erro
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from perdure.engines.instants import on_calendar
 from perdure.engines.placeholders import numbered
 from perdure.engines.postgres.arrays import UnstorableTextError
 
@@ -272,7 +273,7 @@ def as_bytes(value: object) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, datetime):
-        value = value.isoformat()
+        value = on_calendar(value).isoformat()
     elif isinstance(value, timedelta):
         value = f"{value.total_seconds()} seconds"
     try:
