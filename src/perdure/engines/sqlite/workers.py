@@ -93,14 +93,17 @@ class WorkerPart:
         """Declare dead whose last beat is older than `lease`; a fleet in good health is only looked at."""
         limit = span(lease)
         living = [worker for worker in await self.workers() if worker.dead_at is None]
-        latest = from_micros(self._database.now() - limit)
-        if not any(worker.beat_at < latest for worker in living):
+        now = self._database.now()
+        latest, earliest = from_micros(now), from_micros(now - limit)
+        if all(earliest <= worker.beat_at <= latest for worker in living):
             return []
-        return await self._database.write(
-            lambda transaction: self._bury(
-                transaction, "bury_silent", {"now": transaction.now, "silent_since": transaction.now - limit}
-            )
-        )
+
+        def bury(transaction: Transaction) -> list[WorkerView]:
+            transaction.change(self._sql["put_back_beats"], {"now": transaction.now})
+            silent = {"now": transaction.now, "silent_since": transaction.now - limit}
+            return self._bury(transaction, "bury_silent", silent)
+
+        return await self._database.write(bury)
 
     async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
         """Declare dead the living workers of this host whose process is gone."""

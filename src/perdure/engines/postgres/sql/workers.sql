@@ -46,6 +46,11 @@ FROM {worker} w LEFT JOIN held h ON h.worker_id = w.id
 ORDER BY w.dead_at IS NOT NULL, w.id;
 
 -- name: bury_silent
+-- A beat that is still to come was heard before the clock was put back, and counts from now on.
+WITH ahead AS (
+    UPDATE {worker} SET beat_at = coalesce(%(now)s::timestamptz, now())
+    WHERE dead_at IS NULL AND beat_at > coalesce(%(now)s::timestamptz, now())
+)
 UPDATE {worker} w SET dead_at = coalesce(%(now)s::timestamptz, now())
 WHERE dead_at IS NULL AND beat_at < coalesce(%(now)s::timestamptz, now()) - %(lease)s::interval
 RETURNING id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at, dead_at, phase, quiet_at,

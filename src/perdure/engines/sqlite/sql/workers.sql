@@ -29,6 +29,10 @@ FROM {worker} AS worker
 LEFT JOIN (SELECT worker_id, count(*) AS jobs FROM {lease} GROUP BY worker_id) AS held ON held.worker_id = worker.id
 ORDER BY worker.dead_at IS NOT NULL, worker.id;
 
+-- name: put_back_beats
+-- A beat that is still to come was heard before the clock was put back, and counts from now on.
+UPDATE {worker} SET beat_at = :now WHERE dead_at IS NULL AND beat_at > :now;
+
 -- name: bury_silent
 UPDATE {worker} SET dead_at = :now WHERE dead_at IS NULL AND beat_at < :silent_since RETURNING id;
 
