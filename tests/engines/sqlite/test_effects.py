@@ -32,6 +32,13 @@ def leave_a_cursor_open(connection: Any) -> Any:
     return connection.cursor().execute(SEVERAL[type(connection).__module__])
 
 
+def define_function(connection: Any, name: str, function: Callable[[], int]) -> None:
+    if type(connection).__module__ == "apsw":
+        connection.create_scalar_function(name, function, 0)
+    else:
+        connection.create_function(name, 0, function)
+
+
 def close_it(connection: Any) -> None:
     connection.close()
 
@@ -49,6 +56,30 @@ async def test_g5_a_cursor_left_open_does_not_keep_the_job_from_its_end(store: S
         cursor = leave_a_cursor_open(connection)
     answer = await effects.commit_with(transition.succeeded(claim, None, ()))
     assert (answer.applied, cursor is None) == (1, False)
+    assert await state_of(store, claim.job_id) is JobState.SUCCEEDED
+    await takes_its_turn(store)
+
+
+async def test_g5_a_commit_that_is_called_off_midway_goes_on_to_its_end(store: SqliteStore) -> None:
+    """A program that ends cancels all its tasks, also that of an attempt whose end is being written in a thread."""
+    claim = await start(store)
+    effects = await store.begin_effects()
+    loop, midway, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def pause() -> int:
+        loop.call_soon_threadsafe(midway.set)
+        go_on.wait(SOON)
+        return 0
+
+    define_function(effects.connection, "pause", pause)
+    effects.connection.execute(
+        "CREATE TEMP TRIGGER pausing AFTER INSERT ON main.perdure_finished BEGIN SELECT pause(); END"
+    )
+    committing = asyncio.create_task(effects.commit_with(transition.succeeded(claim, None, ())))
+    await midway.wait()
+    committing.cancel()
+    loop.call_later(0.05, go_on.set)
+    assert (await committing).applied == 1
     assert await state_of(store, claim.job_id) is JobState.SUCCEEDED
     await takes_its_turn(store)
 

@@ -112,7 +112,11 @@ class OpenEffects:
                 raise ConflictError(_GIVEN_UP)
             if self._release is None:
                 return self._commit_with(transition, alongside)
-            return await asyncio.to_thread(self._commit_with, transition, alongside)
+            committing = asyncio.get_running_loop().run_in_executor(None, self._commit_with, transition, alongside)
+            while not committing.done():  # whoever would stop it asks too late: the connection is in use
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({committing})
+            return committing.result()
         finally:
             self._let_go()
 
