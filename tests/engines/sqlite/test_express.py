@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from pathlib import Path
 from shutil import move
 from types import SimpleNamespace
 
@@ -120,3 +122,28 @@ async def test_a_file_that_was_moved_is_noticed_within_a_millisecond_and_stays_r
     move(f"{path}.away", path)
     assert await enqueue(sqlite)
     assert short._commits == before + 2
+
+
+async def test_whoever_enqueues_while_the_store_closes_opens_it_no_more(path: str) -> None:
+    """A connection that is left open is one that the book knows nothing of: another library would be let in."""
+    store = SqliteStore(path)
+    await store.open()
+    await store.migrate()
+    await open_way(store)
+    go_on = threading.Event()
+    reading = store._database.read(lambda _: go_on.wait(30))
+    closing = asyncio.create_task(store.close())
+    for _ in range(50):
+        await enqueue(store)
+        await asyncio.sleep(0)
+    if opening := way(store)._opening:
+        await asyncio.wait([opening])
+    go_on.set()
+    assert await reading
+    await closing
+    assert opened_by_this_process(path) == []
+
+
+def opened_by_this_process(path: str) -> list[str]:
+    found = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return [target for target in found if target.startswith(path)]

@@ -64,8 +64,8 @@ class Database:
     async def close(self) -> None:
         """Finish what was begun and let go of the file."""
         if self._is_ours_to_close() and self._writer and self._reader and self._express:
-            await self._express.close()
             await self._reader.close()
+            await self._express.close()  # right before the writer, which from then on takes nothing: it stays closed
             await self._writer.close()
             self._leave()
 
