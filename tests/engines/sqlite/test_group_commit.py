@@ -187,6 +187,22 @@ async def test_trouble_while_idle_does_not_end_the_writer(sqlite: SqliteStore, m
     await asyncio.wait_for(enqueue(sqlite), 10)
 
 
+@pytest.mark.parametrize("lane", ["read", "write"])
+async def test_a_store_whose_closing_was_called_off_is_closed_by_the_next_who_asks(path: str, lane: str) -> None:
+    """It is closed when its threads have let go of the file, not before: who forks then, or opens it anew, may."""
+    store = SqliteStore(path)
+    await store.open()
+    go_on = threading.Event()
+    working = getattr(store._database, lane)(lambda _: go_on.wait(30))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(store.close(), 0.1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(store.close(), 0.1)
+    go_on.set()
+    await store.close()
+    assert await working
+
+
 async def test_a_closed_store_says_so(path: str) -> None:
     store = SqliteStore(path)
     with pytest.raises(StoreUnavailable, match="not open"):

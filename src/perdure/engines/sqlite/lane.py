@@ -79,6 +79,7 @@ class Lane(ABC):
         self._connect = connect
         self._queue: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._is_open = False
         self._pid = 0
         self._under_way = 0
 
@@ -90,6 +91,7 @@ class Lane(ABC):
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._main, args=(opened,), name=self._name, daemon=True)
         self._thread.start()
+        self._is_open = True
         try:
             await opened
         except BaseException:
@@ -97,18 +99,14 @@ class Lane(ABC):
             raise
 
     async def close(self) -> None:
-        """Finish what was handed in, then end the thread."""
-        if self._thread and self._pid == os.getpid():
-            thread, self._thread = self._thread, None
-            self._queue.put(None)
-            await self._ended
+        """Finish what was handed in, then end the thread; who was cancelled meanwhile may ask again."""
+        if (thread := self._last_call()) is not None:
+            await asyncio.wait({self._ended})
             thread.join()
 
     def abandon(self) -> None:
         """The same once the event loop is closed; blocks until the thread has ended."""
-        if self._thread and self._pid == os.getpid():
-            thread, self._thread = self._thread, None
-            self._queue.put(None)
+        if (thread := self._last_call()) is not None:
             thread.join()
 
     def submit(self, work: Work[T]) -> asyncio.Future[T]:
@@ -121,14 +119,21 @@ class Lane(ABC):
         """Hand an operation to the thread."""
         if self._pid not in {0, os.getpid()}:
             raise ForkError("this store was opened before a fork: open one in each process, after forking")
-        if self._thread is None:
+        if not self._is_open:
             raise StoreUnavailable("the store is closed: open a new one")
         self._under_way += 1
         self._queue.put(operation)
 
     def is_busy(self) -> bool:
         """Whether anything handed in is not answered yet; also of one that cannot be used at all."""
-        return self._under_way > 0 or self._thread is None or self._pid != os.getpid()
+        return self._under_way > 0 or not self._is_open or self._pid != os.getpid()
+
+    def _last_call(self) -> threading.Thread | None:
+        """Take nothing more; the thread that is to end, if there is one in this process."""
+        if self._is_open and self._pid == os.getpid():
+            self._is_open = False
+            self._queue.put(None)
+        return self._thread if self._pid == os.getpid() else None
 
     @abstractmethod
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
