@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.jobs import a_job, enqueue, show
+from tests.support.jobs import a_job, employ, enqueue, show
 
 from perdure.domain.states import JobState
 from perdure.engines.connect import store_for
+from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import StoreUnavailable
 from perdure.storage.port import Store
 
@@ -77,3 +78,23 @@ async def test_g1_a_file_that_was_replaced_is_not_written_to_by_those_who_have_t
             await fresh.close()
     finally:
         await store.close()
+
+
+async def test_a_program_that_changes_its_folder_keeps_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was lost begins to beat again through a sibling: it must not beat into another file."""
+    monkeypatch.chdir(tmp_path)
+    store = SqliteStore("perdure.db")
+    await store.open()
+    await store.migrate()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    sibling = store.sibling()
+    await sibling.open()
+    try:
+        assert await sibling.beat(await employ(store))
+    finally:
+        await sibling.close()
+        await store.close()
+    assert not (tmp_path / "elsewhere" / "perdure.db").exists()

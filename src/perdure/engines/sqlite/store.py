@@ -195,5 +195,6 @@ class SqliteStore:
 
     def sibling(self) -> SqliteStore:
         """Another store on the same file with connections of its own, not yet open."""
-        path, driver, prefix, clock = self._settings
+        _, driver, prefix, clock = self._settings
+        path = self._database.path  # once open the real one: the folder that the given one starts from may be another
         return SqliteStore(path, driver=driver, prefix=prefix, clock=clock)
