@@ -104,8 +104,10 @@ def prepare(path: str) -> str:
         raise StoreRefused(f"{real}: this is a folder: name a file in it")
     refuse_network(real)
     try:
-        # O_EXCL: a file that exists is never opened here, since closing it would drop locks that SQLite holds.
-        os.close(os.open(real, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+        # O_EXCL: a file that exists is never opened here, since closing it would drop locks that SQLite holds. So it
+        # must be closed before another thread finds it.
+        with _lock:
+            os.close(os.open(real, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
     except FileExistsError:
         pass
     except OSError as error:
