@@ -20,9 +20,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.transition import released
 from perdure.errors import StillRunning, StoreError
 from perdure.events import Emitter, RecordsLeft, TicksLeft
 from perdure.lifecycle.loops import Loops
+from perdure.storage.port import Store
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
@@ -35,6 +38,7 @@ from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings
 
 _MOMENT: Final = 1.0
+_PAGE: Final = 500
 _TO_BE_KILLED: Final = 1.0
 
 
@@ -86,6 +90,22 @@ async def record_all(
     except TimeoutError:
         acknowledger.give_up()
         emitter.emit(RecordsLeft(name, acknowledger.backlog))
+
+
+async def give_back_unknown(store: Store, worker_id: WorkerId, deadline: float) -> None:
+    """Give back, at no cost, what a retired worker holds without knowing: a claim was cut off before its answer came.
+
+    A program that ends does that: it cancels all its tasks, also the one that claims.
+    """
+    with suppress(TimeoutError, StoreError):  # what is left is rescued
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _MOMENT)):
+            after: JobId | None = None
+            while page := await store.orphans(_PAGE, after):
+                after = page[-1].claim.job_id
+                unknown = [released(orphan.claim) for orphan in page if orphan.worker_id == worker_id]
+                if unknown:
+                    await store.acknowledge(unknown)
+                    store.ring({move.claim.queue for move in unknown})
 
 
 async def settle_reports(reports: Iterable[GateReports | FreedKeys], deadline: float) -> None:

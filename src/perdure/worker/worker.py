@@ -45,7 +45,7 @@ from perdure.version import __version__
 from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.ageing import Ageing
 from perdure.worker.canceller import Canceller
-from perdure.worker.closing import Closing, end_loops, record_all, return_loans, settle_reports
+from perdure.worker.closing import Closing, end_loops, give_back_unknown, record_all, return_loans, settle_reports
 from perdure.worker.ears import Ears
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
@@ -395,6 +395,8 @@ class Worker:
         if self._worker_id is not None:
             with suppress(StoreError):
                 await self._store.retire(self._worker_id)
+                if not self._acknowledger.backlog:  # whose ends are known belongs to those who rescue
+                    await give_back_unknown(self._store, self._worker_id, deadline)
                 await self._store.recall_loans()  # of which it knows nothing
         self._emitter.emit(WorkerClosed(self.name, self._executor.finished, self._executor.released - given_back))
 
