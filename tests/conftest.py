@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import threading
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -56,6 +59,17 @@ def crew() -> Iterator[Crew]:
 def clock() -> ManualClock:
     """The time, which only the test moves."""
     return ManualClock()
+
+
+@pytest.fixture
+async def no_free_thread() -> AsyncIterator[None]:
+    """All threads of `asyncio.to_thread` are taken by calls that block."""
+    over = threading.Event()
+    with ThreadPoolExecutor(1) as only:
+        asyncio.get_running_loop().set_default_executor(only)
+        only.submit(over.wait)
+        yield
+        over.set()
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,16 @@ async def test_g5_a_commit_that_is_called_off_midway_goes_on_to_its_end(store: S
     await takes_its_turn(store)
 
 
+async def test_a_commit_waits_for_no_thread_of_asyncios(store: SqliteStore, no_free_thread: None) -> None:
+    """It holds the lock: while handlers block all those threads, nobody could write, and workers would be lost."""
+    claim = await start(store)
+    effects = await store.begin_effects()
+    committing = asyncio.create_task(effects.commit_with(transition.succeeded(claim, None, ())))
+    await asyncio.wait({committing}, timeout=SOON)
+    assert committing.done()
+    await takes_its_turn(store)
+
+
 async def test_a_transaction_in_the_middle_of_a_statement_is_undone_though_a_cursor_was_left_open(
     store: SqliteStore,
 ) -> None:

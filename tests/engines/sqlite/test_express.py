@@ -144,6 +144,14 @@ async def test_whoever_enqueues_while_the_store_closes_opens_it_no_more(path: st
     assert opened_by_this_process(path) == []
 
 
+async def test_a_store_closes_although_asyncio_has_no_thread_to_open_it(path: str, no_free_thread: None) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await store.migrate()
+    await open_way(store)
+    await asyncio.wait_for(store.close(), 30)
+
+
 def opened_by_this_process(path: str) -> list[str]:
     found = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
     return [target for target in found if target.startswith(path)]

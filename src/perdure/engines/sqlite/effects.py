@@ -21,6 +21,7 @@ from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Connection
 from perdure.engines.sqlite.lines import LinePart
+from perdure.engines.sqlite.own_thread import in_own_thread
 from perdure.engines.sqlite.patience import patiently, patiently_awaiting
 from perdure.engines.sqlite.steps import StepPart
 from perdure.errors import ConflictError, StoreError
@@ -112,7 +113,7 @@ class OpenEffects:
                 raise ConflictError(_GIVEN_UP)
             if self._release is None:
                 return self._commit_with(transition, alongside)
-            committing = asyncio.get_running_loop().run_in_executor(None, self._commit_with, transition, alongside)
+            committing = in_own_thread(partial(self._commit_with, transition, alongside))
             while not committing.done():  # whoever would stop it asks too late: the connection is in use
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait({committing})

@@ -18,6 +18,7 @@ from perdure.engines.sqlite import log
 from perdure.engines.sqlite.drivers import Connection
 from perdure.engines.sqlite.failures import StoreBusy
 from perdure.engines.sqlite.lane import Work
+from perdure.engines.sqlite.own_thread import in_own_thread
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import StoreError
 
@@ -126,7 +127,7 @@ class Express:
 
     async def _open(self) -> None:
         try:
-            connection = await asyncio.to_thread(self._connect)
+            connection = await in_own_thread(self._connect)
         except StoreError:
             return  # whatever is the matter, the usual way will tell
         connection.run("PRAGMA wal_autocheckpoint = 0")

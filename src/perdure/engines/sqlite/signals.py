@@ -21,6 +21,7 @@ from typing import Final
 from perdure.engines.sqlite import inotify
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.own_thread import in_own_thread
 from perdure.errors import StoreError
 
 _POLL_EVERY: Final = 0.010
@@ -41,7 +42,7 @@ class SignalPart:
     async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
         """Listen: each item means "look now"; items that pile up are one."""
         event = asyncio.Event()
-        connection = await asyncio.to_thread(self._database.connect_to_look)
+        connection = await in_own_thread(self._database.connect_to_look)
         try:
             doorbell = Doorbell(self._database, connection, event)
             self._database.listen(event.set)
