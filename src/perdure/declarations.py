@@ -148,6 +148,8 @@ class Declarations:
         what happens while the last job is not finished; `jitter` lets the job run up to so much later. `schedule`
         names it (default: the job's name). Other options are those of `@app.job`, unless it is put on a declared job.
         """
+        if callable(expression):
+            raise SettingsError("expression", 'of @app.cron is missing: write for example @app.cron("0 2 * * *")')
 
         def declare(handler: Any) -> Job[Any, Any]:
             if isinstance(handler, Job) and options:
@@ -186,6 +188,8 @@ class Declarations:
         (the interval) is told to stop. `at_start`: the first at once, not after an interval. `jitter` spreads the
         calls by that share of the interval. With per="fleet" only one worker of all calls it.
         """
+        if callable(interval):
+            raise SettingsError("interval", 'of @app.every is missing: write for example @app.every("2m")')
 
         def declare(function: Task) -> Task:
             made = periodic(function, interval, limit=limit, at_start=at_start, jitter=jitter, per=per, name=name)

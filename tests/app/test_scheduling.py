@@ -69,6 +69,16 @@ def test_what_cannot_be_meant_is_refused_by_name(options: dict[str, Any], proble
     assert app.schedules == {}
 
 
+@pytest.mark.parametrize(("decorator", "field"), [("cron", "expression"), ("every", "interval")])
+def test_a_decorator_without_its_times_does_not_pass_in_silence(decorator: str, field: str) -> None:
+    """Without the parentheses the function would be taken for the times, and nothing would ever call it."""
+
+    def clean_up() -> None: ...
+
+    with pytest.raises(SettingsError, match=rf"{field} of @app\.{decorator} is missing: write for example @app"):
+        getattr(App(UNUSED), decorator)(clean_up)
+
+
 def test_a_handler_that_needs_arguments_is_refused_with_what_to_do() -> None:
     app = App(UNUSED)
     with pytest.raises(SettingsError, match=r"cron of job greet needs a handler without arguments.*app\.schedule"):
