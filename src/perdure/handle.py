@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from msgspec import Struct
 
-from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.duration import Duration, format_duration, parse_duration
 from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, JobView, Receipt
@@ -67,12 +67,19 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
 
     async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
         """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""
-        limit = None if timeout is None else parse_duration("timeout", timeout).total_seconds()
-        async with asyncio.timeout(limit):
-            pause = _FIRST_LOOK
-            while (view := await self.view()).state not in FINAL:
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, _LONGEST_PAUSE)
+        limit = None if timeout is None else parse_duration("timeout", timeout)
+        seen = ""
+        try:
+            async with asyncio.timeout(None if limit is None else limit.total_seconds()) as patience:
+                pause = _FIRST_LOOK
+                while (view := await self.view()).state not in FINAL:
+                    seen = f": it is {view.state}"
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 1.5, _LONGEST_PAUSE)
+        except TimeoutError:
+            if limit is None or not patience.expired():
+                raise
+            raise TimeoutError(f"job {self.id} is not finished after {format_duration(limit)}{seen}") from None
         if view.state is not JobState.SUCCEEDED:
             raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
         value: Any = None if view.result is None else self._kind.signature.decode_result(view.result)

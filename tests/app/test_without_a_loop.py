@@ -44,8 +44,8 @@ def test_a_job_is_looked_at_and_waited_for(app: App) -> None:
     app.migrate_sync()
     handle, refused = add.enqueue_sync(1, 2), refuse.enqueue_sync()
     assert handle.view_sync().state is JobState.READY
-    with pytest.raises(TimeoutError):
-        handle.result_sync(timeout="10ms")
+    with pytest.raises(TimeoutError, match=f"job {handle.id} is not finished after 500ms: it is ready"):
+        handle.result_sync(timeout="500ms")
 
     async def work() -> None:
         async with app:
