@@ -79,7 +79,9 @@ class Signature:
         bound = dict(zip(self._positional, args, strict=False))
         for name, value in kwargs.items():
             if name not in self._known:
-                raise PayloadError(f"argument {name}", f"is not one of {self._handler.__qualname__}{self.names}")
+                raise PayloadError(
+                    f"argument {name}", f"is not one of {self._handler.__qualname__}({', '.join(self.names)})"
+                )
             if name in bound:
                 raise PayloadError(f"argument {name}", f"of {self._handler.__qualname__} is given twice")
             bound[name] = value

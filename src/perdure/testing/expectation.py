@@ -105,7 +105,7 @@ def _by_name(signature: Signature, kind: str, args: tuple[Any, ...], kwargs: Map
     by_name = dict(zip(signature.names, args, strict=False))
     for name, value in kwargs.items():
         if name not in signature.names:
-            raise ArgumentError(f"argument {name}", f"is not one of {kind}{signature.names}")
+            raise ArgumentError(f"argument {name}", f"is not one of {kind}({', '.join(signature.names)})")
         if name in by_name:
             raise ArgumentError(f"argument {name}", f"of {kind} is expected twice")
         by_name[name] = value
