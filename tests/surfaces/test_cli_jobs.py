@@ -321,6 +321,23 @@ def test_bad_input_names_the_field(cli: Cli, dead: JobId, words: tuple[str, ...]
     assert plain.err.startswith("error: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("jobs", "list", "--limit", "many"), "--limit must be a whole number, got 'many'"),
+        (("jobs", "list", "--state", "odd"), "--state 'odd' is not one of 'scheduled', 'ready', "),
+        (("worker", "jobs:app", "--processes", "0"), "--processes must be at least 1, got 0"),
+        (("jobs", "list", "--limit"), "Option '--limit' requires an argument."),
+        (("jobs", "list", "--limt", "3"), "No such option: --limt"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_our_words(words: tuple[str, ...], said: str) -> None:
+    answer = run_cli(*words)
+    assert answer.code == Exit.USAGE
+    assert answer.err.startswith(f"error: {said}")
+    assert answer.err.endswith(f"\nTry: perdure {'worker' if words[0] == 'worker' else 'jobs list'} --help\n")
+
+
 def test_a_poisoned_row_is_shown_as_it_is(cli: Cli, arrange: Arrange[Any]) -> None:
     job_id = arrange(lambda store: enqueue(store, args="{not json"))
     assert "{not json" in cli("jobs", "show", job_id).out

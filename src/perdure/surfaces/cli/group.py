@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from perdure.errors import ArgumentError, PerdureError
 from perdure.surfaces.cli.exits import Exit, exit_for
 from perdure.surfaces.cli.output import complain
-from perdure.surfaces.cli.typed import as_typed
+from perdure.surfaces.cli.typed import as_typed, path_of
 
 
 class Perdure(TyperGroup):
@@ -40,7 +40,7 @@ class Perdure(TyperGroup):
             complain("interrupted", as_json=as_json)
             code = Exit.FAILED
         except typer.TyperException as error:
-            code = _misused(error, as_json=as_json)
+            code = _misused(error, path_of(self, words), as_json=as_json)
         sys.exit(int(code or 0))
 
 
@@ -53,14 +53,26 @@ def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: b
     complain(f"{field}{str(error).removeprefix(error.field)}", as_json=as_json, field=field)
 
 
-def _misused(error: typer.TyperException, *, as_json: bool) -> int:
+def _misused(error: typer.TyperException, path: str, *, as_json: bool) -> int:
     """A command line that typer could not read; one without any word gets the help it asks for."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "perdure"
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
         error.show()  # type: ignore[attr-defined] # prints the help
     else:
         param = getattr(error, "param", None)
         field = param.opts[0] if param is not None else getattr(error, "option_name", None)
-        complain(error.format_message(), as_json=as_json, field=field, hint=f"Try: {path} --help")
+        complain(_in_our_words(error, field), as_json=as_json, field=field, hint=f"Try: {path} --help")
     return Exit.USAGE
+
+
+def _in_our_words(error: typer.TyperException, field: str | None) -> str:
+    """What is wrong with a value that typer had pydantic read: the option, what it must be, and what came."""
+    problems: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    problem = problems[0] if problems else {}
+    match problem.get("type"):
+        case "int_parsing":
+            return f"{field} must be a whole number, got {problem['input']!r}"
+        case "greater_than_equal":
+            return f"{field} must be at least {problem['ctx']['ge']}, got {problem['input']}"
+        case "value_error":
+            return f"{field} {problem['ctx']['error']}"
+    return error.format_message()

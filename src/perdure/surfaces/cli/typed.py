@@ -33,6 +33,17 @@ def as_typed(root: Any, words: Sequence[str]) -> Callable[[str], str]:
     return typed
 
 
+def path_of(root: Any, words: Sequence[str]) -> str:
+    """The command that these words call, as it is typed: `perdure jobs list`."""
+    command, path = root, [root.name]
+    for word in words:
+        if (found := getattr(command, "commands", {}).get(word)) is None:
+            break
+        command = found
+        path.append(word)
+    return " ".join(path)
+
+
 def _called(command: Any, words: Sequence[str]) -> Any:
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
