@@ -58,7 +58,7 @@ def checked_options(
         priority=None if priority is None else checked_priority(priority),
         delay=None if delay is None else parse_duration("delay", delay),
         run_at=None if run_at is None else checked_instant("run_at", run_at),
-        id=None if id is None else as_job_id(id),
+        id=None if id is None else as_job_id(id, advice="; for other keys use Unique"),
         tags=_checked_tags(tags),
         meta=None if meta is None else _checked_meta(meta),
         unique=checked_unique(unique, parameters),

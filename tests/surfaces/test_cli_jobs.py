@@ -338,6 +338,11 @@ def test_what_cannot_be_read_is_said_in_our_words(words: tuple[str, ...], said: 
     assert answer.err.endswith(f"\nTry: perdure {'worker' if words[0] == 'worker' else 'jobs list'} --help\n")
 
 
+@pytest.mark.parametrize("words", [("jobs", "show", "nine"), ("jobs", "cancel", "nine"), ("jobs", "why", "nine")])
+def test_an_id_that_is_none_is_refused_without_a_word_about_code(cli: Cli, dead: JobId, words: tuple[str, ...]) -> None:
+    assert cli(*words).err.endswith(", got 'nine'\n")
+
+
 def test_a_poisoned_row_is_shown_as_it_is(cli: Cli, arrange: Arrange[Any]) -> None:
     job_id = arrange(lambda store: enqueue(store, args="{not json"))
     assert "{not json" in cli("jobs", "show", job_id).out

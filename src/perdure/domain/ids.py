@@ -43,9 +43,9 @@ def _more_noise() -> str:
     return _NOISE.pop()
 
 
-def as_job_id(value: object) -> JobId:
-    """Accept a UUID, or its text, as the id of a job; refuse anything else by name."""
+def as_job_id(value: object, *, advice: str = "") -> JobId:
+    """Accept a UUID, or its text, as the id of a job; refuse anything else by name, with this advice."""
     text = str(value).strip().lower()
     if not _UUID.fullmatch(text):
-        raise ArgumentError("id", f"must be a UUID such as {new_job_id()}, got {value!r}; for other keys use Unique")
+        raise ArgumentError("id", f"must be a UUID such as {new_job_id()}, got {value!r}{advice}")
     return JobId(text)
