@@ -70,7 +70,10 @@ def one_expression(cron: str | None, every: Duration | None) -> str:
         raise ArgumentError("cron", "or every must be given, and not both")
     if cron is not None:
         return cron
-    return f"@every {every if isinstance(every, str) else format_duration(parse_duration('every', every or 0))}"
+    interval = parse_duration("every", every or 0)
+    if interval < _SHORTEST:
+        raise ArgumentError("every", f"must be at least 1s, got {format_duration(interval)}")
+    return f"@every {every if isinstance(every, str) else format_duration(interval)}"
 
 
 def _word(field: str, words: type[Word], given: str) -> Word:

@@ -109,7 +109,7 @@ async def test_g6_a_backfill_makes_each_nominal_time_once_whatever_was_made_befo
 @pytest.mark.parametrize(
     ("start", "end", "problem"),
     [
-        (NOON, NOON, "end must be later than start"),
+        (NOON, NOON, "end must be later than the start"),
         (NOON - MINUTE, NOON + MINUTE, "end must not lie in the future"),
         (NOON - MINUTE * (MOST_BACKFILLED + 1), NOON, "more than 10,000 nominal times"),
         (datetime(2026, 1, 1), NOON, "start and end need a time zone"),  # noqa: DTZ001 - that is what is refused

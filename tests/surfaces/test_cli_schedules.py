@@ -304,6 +304,21 @@ def test_bad_input_names_the_field(cli: Cli, nightly: str, words: tuple[str, ...
     assert plain.err.startswith(f"error: {field} ") or "Missing option" in plain.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*MAKE, "--every", "0s"), "--every must be at least 1s, got 0s"),
+        ((*MAKE, "--every", "@daily"), "--every is no duration: '@daily'; write it as \"90s\""),
+        ((*MAKE, "--every", "1d", "--args", "{oops"), "quote it for the shell, as '{\"n\": 1}'"),
+        (("backfill", "nightly", "--from", "-1d", "--to", "-2d"), "--to must be later than the start, got "),
+    ],
+)
+def test_bad_input_is_told_by_the_words_that_one_types(
+    cli: Cli, nightly: str, words: tuple[str, ...], said: str
+) -> None:
+    assert said in cli("schedules", *words).err
+
+
 def test_an_expression_that_cannot_be_read_is_shown_as_such(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(keep(Schedule(name="odd", kind="report", expression="@lunar")))
     assert "cannot be read" in cli("schedules", "list").out

@@ -117,7 +117,7 @@ class Calendar:
         if start.tzinfo is None or end.tzinfo is None:
             raise ArgumentError("start", "and end need a time zone; use datetime(..., tzinfo=UTC)")
         if start >= end:
-            raise ArgumentError("end", f"must be later than start, got {start.isoformat()} to {end.isoformat()}")
+            raise ArgumentError("end", f"must be later than the start, got {start.isoformat()} to {end.isoformat()}")
         if end > await self._store.now():
             raise ArgumentError("end", "must not lie in the future: those times come by themselves")
         view = await self._find(name)

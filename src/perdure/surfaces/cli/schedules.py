@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Final
 
-import msgspec
 import typer
 
 from perdure.domain.ids import new_job_id
@@ -22,6 +21,7 @@ from perdure.surfaces.cli.asking import agreed, check_somebody_is_there, some
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import plain, print_json, say
+from perdure.surfaces.cli.reading import read_json
 from perdure.surfaces.cli.schedule_page import show_schedule
 from perdure.surfaces.cli.schedule_table import Jobs, is_overdue, jobs_of, schedule_document, show_schedules
 from perdure.surfaces.cli.session import with_desk
@@ -255,10 +255,7 @@ def delete(name: Name, url: options.Url = None, yes: options.Yes = False, as_jso
 
 
 def _arguments(text: str) -> str:
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ArgumentError("--args", f"is no JSON: {error}") from None
+    value = read_json("--args", text)
     if not isinstance(value, dict):
         raise ArgumentError("--args", f'must be a JSON object of arguments by name, as {{"n": 1}}, got {text[:100]!r}')
     encoded = encode(value)
