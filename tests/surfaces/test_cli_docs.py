@@ -37,6 +37,16 @@ def declared() -> dict[str, set[str]]:
     return found
 
 
+def test_help_has_no_line_that_ends_in_the_middle() -> None:
+    """Typer keeps the line breaks within a paragraph: on a terminal of another width they look like accidents."""
+    root: Any = typer.main.get_command(perdure)
+    leaves = [
+        leaf for command in root.commands.values() for leaf in getattr(command, "commands", {"": command}).values()
+    ]
+    ragged = [leaf.name for leaf in leaves for part in (leaf.help or "").split("\n\n") if "\n" in part.strip()]
+    assert ragged == []
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     """A database with a dead letter and a schedule in it, so that there is something to do."""

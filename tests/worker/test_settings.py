@@ -85,7 +85,7 @@ def test_what_cannot_be_meant_is_refused_by_name(setting: str, value: object) ->
 
 
 def test_a_lease_that_contradicts_the_heartbeat_is_told_in_durations() -> None:
-    with pytest.raises(SettingsError, match=r"worker\.lease must be at least twice worker\.heartbeat \(10s\), got 15s"):
+    with pytest.raises(SettingsError, match=r"worker\.lease must be at least twice the heartbeat \(10s\), got 15s"):
         WorkerSettings(lease="15s")
 
 

@@ -156,7 +156,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
                 raise SettingsError(f"worker.{field}", "must be longer than 0")
         if self.lease < 2 * self.heartbeat:
             heartbeat, lease = format_duration(self.heartbeat), format_duration(self.lease)
-            raise SettingsError("worker.lease", f"must be at least twice worker.heartbeat ({heartbeat}), got {lease}")
+            raise SettingsError("worker.lease", f"must be at least twice the heartbeat ({heartbeat}), got {lease}")
 
 
 def parse_queues(text: str) -> tuple[Queue, ...]:
@@ -168,9 +168,12 @@ def parse_queues(text: str) -> tuple[Queue, ...]:
         if not name:
             raise SettingsError("queues", f"has an empty name in {text!r}; write for example mail:3,reports@2")
         try:
-            queues.append(Queue(name, int(weight or 1), int(concurrency) if concurrency else None))
+            queue = Queue(name, int(weight or 1), int(concurrency) if concurrency else None)
         except ValueError:
             raise SettingsError("queues", f"has no number where one belongs in {piece!r}") from None
+        if queue.weight < 1 or (queue.concurrency is not None and queue.concurrency < 1):
+            raise SettingsError("queues", f"has a number below 1 in {piece!r}; write for example mail:3,reports@2")
+        queues.append(queue)
     return tuple(queues)
 
 

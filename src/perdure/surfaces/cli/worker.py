@@ -124,9 +124,13 @@ def worker(
 ) -> None:
     """Run jobs until told to stop.
 
-    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries. SIGTSTP stops the
-    claiming and lets the rest run; SIGCONT claims again. Every worker also does
-    the upkeep: jobs that fall due, jobs of dead workers, old jobs. Where no option speaks, the app's own settings hold.
+    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries.
+
+    SIGTSTP stops the claiming and lets the rest run; SIGCONT claims again.
+
+    Every worker also does the upkeep: jobs that fall due, jobs of dead workers, old jobs.
+
+    Where no option speaks, the app's own settings hold.
     """
     said = {
         "queues": None if queues is None else parse_queues(queues),
@@ -145,7 +149,7 @@ def worker(
     settings = replace(
         own,
         **{field: value for field, value in said.items() if value is not None},
-        name=_own_name(name or own.name, processes),
+        name=_own_name(own.name if name is None else name, processes),
     )
     if no_migrate:
         loaded.keep_schema()
