@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -129,6 +130,7 @@ def test_show_tells_how_far_a_job_has_come(cli: Cli, arrange: Arrange[Any]) -> N
     assert 'Checkpoint\n  {\n    "page": 17\n  }' in "\n".join(
         line.rstrip() for line in cli("jobs", "show", job_id).out.splitlines()
     )
+    assert cli("jobs", "show", job_id, "--json").json["job"]["cursor"] == {"page": 17}
 
 
 @pytest.fixture
@@ -182,6 +184,15 @@ def test_a_wide_terminal_gets_wider_tables(engine_url: str, dead: JobId) -> None
         answer = run_cli(group, "list", env={"PERDURE_URL": engine_url, "COLUMNS": "160"})
         assert "Last error" in answer.out
         assert "no such host" in answer.out
+
+
+@pytest.mark.parametrize("group", ["jobs", "dead"])
+def test_a_narrow_terminal_gets_whole_ids(
+    engine_url: str, dead: JobId, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((40, 24)))
+    answer = run_cli(group, "list", env={"PERDURE_URL": engine_url, "COLUMNS": None, "TERM": "xterm"})
+    assert dead in answer.out
 
 
 @pytest.mark.parametrize("group", ["jobs", "dead"])

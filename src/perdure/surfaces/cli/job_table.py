@@ -15,7 +15,7 @@ from perdure.domain.job import JobView
 from perdure.domain.states import JobState
 from perdure.operate.records import JobPage
 from perdure.surfaces.cli.hostile import one_line
-from perdure.surfaces.cli.output import console, plain, print_json, say, state_text, unpacked
+from perdure.surfaces.cli.output import NARROWEST, console, plain, print_json, say, state_text, unpacked
 from perdure.surfaces.cli.pieces import cell, columns
 from perdure.surfaces.cli.times import relative
 
@@ -36,6 +36,7 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
         say("No dead letters." if dead else "No jobs.", "dim")
         return
     out = console()
+    out.width = max(out.width, NARROWEST)  # a terminal breaks longer lines by itself; half an id is of no use
     if not dead:
         out.print(_job_table(page.jobs, now, wide=out.width >= WIDE))
         if any(job.warnings for job in page.jobs):
@@ -51,7 +52,7 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
 def job_document(job: JobView) -> dict[str, Any]:
     """A job as JSON: what it stores as JSON text is unpacked."""
     document: dict[str, Any] = plain(job)
-    for field in ("args", "meta", "result"):
+    for field in ("args", "meta", "result", "cursor"):
         document[field] = unpacked(document[field])
     return document
 

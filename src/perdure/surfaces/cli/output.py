@@ -24,14 +24,14 @@ STATE_STYLE: Final = {
     "dead": "bold red",
     "cancelled": "dim",
 }
-_NARROWEST: Final = 60
+NARROWEST: Final = 60  # room for an id, a state and a time
 
 
 def console(stream: IO[str] | None = None) -> Console:
     """A console on standard output (or `stream`) as it is now: colours on a terminal only, and no markup read."""
     chosen = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
-    width = max(int(columns), _NARROWEST) if columns.isdigit() else None
+    width = max(int(columns), NARROWEST) if columns.isdigit() else None
     return Console(file=chosen, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
 
 
