@@ -85,7 +85,12 @@ class App(Declarations):
         )
         self._portal = Portal()
         self._is_diverted = False
-        self._unopened: BorrowingStore = self._make_store()  # a bad URL is refused here, not at the first job
+        try:
+            self._unopened: BorrowingStore = self._make_store()  # a bad URL is refused here, not at the first job
+        except SettingsError as error:
+            if url or error.field != "url":
+                raise
+            raise SettingsError(_URL_VARIABLE, str(error).removeprefix("url ")) from None
 
     async def schedule(
         self,

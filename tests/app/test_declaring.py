@@ -97,6 +97,12 @@ def test_what_cannot_be_meant_is_refused_when_a_job_is_declared(options: dict[st
         ({"payload_limit": "64k"}, "^payload_limit must be a whole number of at least 1, got '64k'$"),
         ({"worker": {"concurrency": 3}}, r"^worker must be WorkerSettings, as in WorkerSettings\(concurrency=10\)"),
         ({"url": 5}, "^url must be text, got int: use sqlite:///"),
+        ({"url": "jobs.db"}, "^url has no scheme: use sqlite:///"),
+        (
+            {"url": "sqlite:///jobs.db?drvier=apsw"},
+            "^url has an unknown option 'drvier': SQLite takes driver and prefix$",
+        ),
+        ({"url": "postgresql://host/db?prepare=no"}, "^url has prepare='no': write on or off$"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_when_an_app_is_made(options: dict[str, Any], problem: str) -> None:
@@ -116,6 +122,12 @@ def test_a_url_that_is_cut_in_the_wrong_place_says_what_to_write_instead(url: st
     with pytest.raises(SettingsError, match=r"^url .*in a password write # as %23, / as %2F") as refused:
         App(url)
     assert "w@host" not in str(refused.value)
+
+
+def test_a_bad_url_of_the_environment_is_called_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_URL", "jobs.db")
+    with pytest.raises(SettingsError, match=r"^PERDURE_URL has no scheme: use sqlite:///"):
+        App()
 
 
 def test_several_servers_may_be_named() -> None:

@@ -37,7 +37,7 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
         from perdure.engines.sqlite.store import SqliteStore  # noqa: PLC0415 - load only the engine in use
 
         driver = options.pop("driver", "apsw")
-        _refuse_rest(options, "sqlite")
+        _refuse_rest(options)
         if ":memory:" in parts.path:
             raise SettingsError(
                 "url",
@@ -56,9 +56,10 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
         query = f"?{urlencode(options)}" if options else ""
         clean = f"postgresql://{parts.netloc}{parts.path}{query}"  # urlunsplit drops the // of an empty host
         return PostgresStore(clean, schema=schema, prefix=prefix, clock=clock)
-    raise SettingsError("url", f"has unknown scheme {parts.scheme!r}: {_HELP}")
+    scheme = f"unknown scheme {parts.scheme!r}" if parts.scheme else "no scheme"
+    raise SettingsError("url", f"has {scheme}: {_HELP}")
 
 
-def _refuse_rest(options: dict[str, str], engine: str) -> None:
+def _refuse_rest(options: dict[str, str]) -> None:
     if options:
-        raise SettingsError(f"url option {next(iter(options))}", f"is not known for {engine}")
+        raise SettingsError("url", f"has an unknown option {next(iter(options))!r}: SQLite takes driver and prefix")

@@ -68,7 +68,10 @@ class Server:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
-        self.prepares = options.pop("prepare", "on") != "off"
+        prepare = options.pop("prepare", "on")
+        if prepare not in {"on", "off"}:
+            raise SettingsError("url", f"has prepare={prepare!r}: write on or off")
+        self.prepares = prepare == "on"
         try:
             # Not urlunsplit, which drops the // of a URL without a host: a socket's folder is named in the query.
             query = urlencode(options, quote_via=quote)
