@@ -7,6 +7,7 @@ import http.client
 import socket
 import ssl
 import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.message import Message
@@ -120,6 +121,14 @@ def test_an_address_that_makes_no_sense_is_permanent() -> None:
     error = foreign("requests.exceptions.MissingSchema", ValueError)
     assert isinstance(TRIAGE(error), Permanent)
     assert isinstance(POLL(error), Permanent)
+
+
+@pytest.mark.parametrize("url", ["example.org/hook", "htp://example.org/hook", "http:///hook"])
+def test_an_address_that_urllib_does_not_understand_is_permanent(url: str) -> None:
+    with pytest.raises((ValueError, OSError)) as refused:
+        urllib.request.urlopen(url)  # noqa: S310 - that is the point
+    assert isinstance(TRIAGE(refused.value), Permanent)
+    assert isinstance(POLL(refused.value), Permanent)
 
 
 @pytest.mark.parametrize(

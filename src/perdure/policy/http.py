@@ -62,6 +62,7 @@ _BAD_ADDRESS: Final = frozenset(
         "http.client.InvalidURL",
     }
 )
+_BAD_ADDRESS_IN_URLLIB: Final = re.compile(r"(<urlopen error )?(unknown url type: |no host given)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class HttpTriage:
         if not isinstance(happened, BaseException):
             raise ArgumentError("response", f"must have a status_code, status or code, got {type(happened).__name__}")
         names = lineage(type(happened))
-        if not _BAD_ADDRESS.isdisjoint(names):
+        if not _BAD_ADDRESS.isdisjoint(names) or _is_bad_address_of_urllib(happened):
             return Permanent(str(happened))
         if not _NETWORK.isdisjoint(names) or getattr(happened, "errno", None) in _UNREACHABLE:
             return self._again(None, str(happened))
@@ -134,6 +135,11 @@ def _answer(happened: object) -> object:
         if _status(candidate):
             return candidate
     return None
+
+
+def _is_bad_address_of_urllib(error: BaseException) -> bool:
+    """Whether urllib complains of the address: it has no type of its own for that, only words."""
+    return isinstance(error, ValueError | OSError) and bool(_BAD_ADDRESS_IN_URLLIB.match(str(error)))
 
 
 def _status(answer: object) -> int:
