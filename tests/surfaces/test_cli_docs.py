@@ -47,6 +47,13 @@ def test_help_has_no_line_that_ends_in_the_middle() -> None:
     assert ragged == []
 
 
+@pytest.mark.parametrize("command", ["jobs", "dead purge", "worker", "jobs show"])
+def test_help_names_no_value_for_flags(command: str) -> None:
+    answer = run_cli(*command.split(), "--help")
+    assert "--help" in answer.out
+    assert "bool" not in answer.out
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     """A database with a dead letter and a schedule in it, so that there is something to do."""

@@ -18,6 +18,10 @@ from perdure.surfaces.cli.typed import as_typed, path_of
 class Perdure(TyperGroup):
     """`perdure` itself."""
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        _show_flags_as_flags(self, typer.Context(self, **self.context_settings))
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -42,6 +46,15 @@ class Perdure(TyperGroup):
         except typer.TyperException as error:
             code = _misused(error, path_of(self, words), as_json=as_json)
         sys.exit(int(code or 0))
+
+
+def _show_flags_as_flags(command: Any, context: typer.Context) -> None:
+    """A flag takes no value: the help must not name a type for it, as typer does."""
+    for param in command.get_params(context):
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _show_flags_as_flags(inner, typer.Context(inner, parent=context))
 
 
 def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: bool) -> None:
