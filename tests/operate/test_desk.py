@@ -158,6 +158,12 @@ async def test_ids_of_which_none_exists_are_listed(desk: Desk) -> None:
         await desk.purge(missing)
 
 
+async def test_of_ids_of_which_nothing_can_be_done_each_is_told_with_the_reason(store: Store, desk: Desk) -> None:
+    dead, missing = await job_in(JobState.DEAD, store), new_job_id()
+    with pytest.raises(NotFoundError, match=f"^there is no job {missing}; job {dead}: it is dead; only scheduled, "):
+        await desk.cancel([dead, missing])
+
+
 async def test_no_ids_are_refused(desk: Desk) -> None:
     with pytest.raises(ArgumentError, match="at least one job"):
         await desk.cancel([])

@@ -278,9 +278,9 @@ class _Tally(Struct):
     def answer(self, action: Action, which: Which) -> Changed:
         """The account; of named jobs, if nothing could be done to any of them, an error."""
         if not isinstance(which, JobFilter) and not self.ids:
-            if self.missing:
-                raise NotFoundError(f"there is no job {listed(self.missing)}")
             reasons = listed((f"job {left.id}: {left.why}" for left in self.left), "; ")
+            if self.missing:
+                raise NotFoundError(f"there is no job {listed(self.missing)}{'; ' if reasons else ''}{reasons}")
             raise ConflictError(f"nothing was {action.verb}: {reasons}")
         return Changed(tuple(self.ids), tuple(self.asked), tuple(self.missing), tuple(self.left), self.more)
 
