@@ -231,7 +231,7 @@ async def test_b14_no_worker_serves_the_queue(store: Store, desk: Desk) -> None:
     await employ(store, queues=("mail", "default"))
     found = await desk.why(job_id)
     assert found.answer == "No worker serves its queue 'reports'."
-    assert found.facts[0] == "Alive are 1 worker, for 'default', 'mail'."
+    assert found.facts[0] == "Alive is 1 worker, for 'default', 'mail'."
     assert "--queues reports" in (found.what_to_do or "")
 
 

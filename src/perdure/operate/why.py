@@ -95,7 +95,8 @@ def _about_workers(job: JobView, crew: _Crew) -> Why:
         advice = f"look whether they hang or lost the network, or {start}"
     else:
         served = sorted({queue for worker in crew.beating for queue in worker.queues})
-        alive = f"Alive are {some(len(crew.beating), 'worker')}, for {listed(repr(queue) for queue in served)}."
+        living = f"{'is' if len(crew.beating) == 1 else 'are'} {some(len(crew.beating), 'worker')}"
+        alive = f"Alive {living}, for {listed(repr(queue) for queue in served)}."
         answer, facts, advice = f"No worker serves its queue {job.queue!r}.", [alive], start
         if not crew.beating:
             facts = ["No worker is alive."]
