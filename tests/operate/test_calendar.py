@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.support.behind import query
 from tests.support.schedules import a_schedule
 
 from perdure.clock import ManualClock
@@ -90,6 +91,23 @@ async def test_one_triggered_by_hand_runs_beside_its_regular_times(
     assert [(fire.cause, fire.fate) for fire in fires] == [(Cause.HAND, Fate.FIRED)] * 2
     assert (await calendar.schedule("s")).view.next_at == NOON + MINUTE
     assert len(await store.jobs(JobFilter(tag="schedule:s"), Page())) == 2
+
+
+async def test_who_had_jobs_made_is_in_the_audit_trail(
+    calendar: Calendar, store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    await calendar.save(a_schedule("s"))
+    clock.move(MINUTE)
+    assert await tick(store, clock) == 1  # by the clock: nobody asked for it
+    clock.move(timedelta(seconds=1))
+    by_hand = await calendar.trigger("s")
+    backfilled = await calendar.backfill("s", NOON - 2 * MINUTE, NOON)
+    trail = query(engine_url, "SELECT actor, action, job_id FROM {audit} WHERE action <> 'schedule.save' ORDER BY id")
+    assert [(actor, action) for actor, action, _ in trail] == [
+        ("ada", "schedule.trigger"),
+        *[("ada", "schedule.backfill")] * 2,
+    ]
+    assert {str(job_id) for _, _, job_id in trail} == {by_hand.job_id, *(fire.job_id for fire in backfilled)}
 
 
 async def test_g6_a_backfill_makes_each_nominal_time_once_whatever_was_made_before(

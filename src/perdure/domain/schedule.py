@@ -54,6 +54,11 @@ class Cause(StrEnum):
     HAND = "hand"  # triggered by an operator
     BACKFILL = "backfill"  # asked for after the fact
 
+    @property
+    def action(self) -> str:
+        """What the audit trail calls it."""
+        return "schedule.trigger" if self is Cause.HAND else f"schedule.{self}"
+
 
 class Schedule(Struct, frozen=True, kw_only=True):
     """What a schedule is. `expression` is cron with five or six fields, `@daily` and its kin, or `@every 90s`."""
@@ -111,6 +116,7 @@ class Advance(Struct, frozen=True, kw_only=True):
 
     It is taken only if the schedule still stands at `expected` (its `next_at`) and `version`, so that of any number of
     processes one takes it. `expected` None: the firings are extra, and the schedule's own times stay as they are.
+    `actor`: who asked for their jobs, for the audit trail; None: the clock did.
     """
 
     name: str
@@ -119,6 +125,7 @@ class Advance(Struct, frozen=True, kw_only=True):
     expected: datetime | None
     next_at: datetime | None = None
     firings: tuple[Firing, ...] = ()
+    actor: str | None = None
 
 
 class Fire(Struct, frozen=True, kw_only=True):

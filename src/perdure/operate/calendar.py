@@ -132,7 +132,12 @@ class Calendar:
             for time in nominal
         )
         step = Advance(
-            name=view.name, version=view.version, overlap=view.schedule.overlap, expected=None, firings=firings
+            name=view.name,
+            version=view.version,
+            overlap=view.schedule.overlap,
+            expected=None,
+            firings=firings,
+            actor=self._actor,
         )
         fires = await self._store.fire([step])
         self._store.ring({view.schedule.queue})

@@ -72,7 +72,8 @@ class ScheduleStore(Protocol):
         back since. Of every firing a record is made. One whose nominal time has a job already is passed over, and so is
         one without a job whose time has a record; a time that was let go may still get its job. The job is inserted
         unless the schedule's overlap policy is against it: SKIP makes the time OVERLAPPED while the schedule's last job
-        is not final, CANCEL calls that one off first. `regardless` firings ask for neither.
+        is not final, CANCEL calls that one off first. `regardless` firings ask for neither. The jobs of a step that has
+        an `actor` are noted in the audit trail.
         """
 
     async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:

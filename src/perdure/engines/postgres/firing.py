@@ -98,7 +98,24 @@ class PostgresFiring:
             if changed:
                 params = {"names": text_array(list(changed)), "ids": text_array(list(changed.values()))}
                 await wire.fetch(self._statements["remember"], params)
+        for number, step in enumerate(advances):
+            if step.actor is not None:
+                await self._note(
+                    step, step.actor, [fires[place] for place in sorted(fires) if place[0] == number], wire
+                )
         return [fires[place] for place in sorted(fires)]
+
+    async def _note(self, step: Advance, actor: str, fires: Sequence[Fire], wire: Wire) -> None:
+        """Who had these jobs made, beside the schedule's regular times."""
+        made = [fire for fire in fires if fire.job_id is not None]
+        params: Params = {
+            "actor": actor,
+            "name": step.name,
+            "actions": text_array([fire.cause.action for fire in made]),
+            "ids": text_array([fire.job_id for fire in made]),
+            "now": self._now(),
+        }
+        await wire.fetch(self._statements["note"], params)
 
     async def _take(self, steps: Sequence[Advance], wire: Wire) -> dict[str, JobId | None]:
         """The last jobs of the schedules whose steps are ours."""

@@ -17,6 +17,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.domain.schedule import Advance, Fate, Fire, Firing, Overlap
 from perdure.engines.instants import from_micros, maybe_micros, to_micros
+from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.commands import CommandPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.intake import IntakePart
@@ -47,6 +48,7 @@ class FiringPart:
         self._intake = intake
         self._commands = commands
         self._sql = database.statements("firing.sql")
+        self._audit = Audit(database)
 
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
         """Take these steps, each if nobody else has; what was dealt with now comes back."""
@@ -84,7 +86,16 @@ class FiringPart:
         if fires:
             rows = [(fire.schedule, to_micros(fire.nominal_at), fire.fate, fire.cause, fire.job_id) for fire in fires]
             transaction.change(self._sql["record"], {"rows": to_document(rows), "now": transaction.now})
+        for step in steps:
+            if step.actor is not None:
+                self._note(transaction, step, step.actor, [fire for fire in fires if fire.schedule == step.name])
         return fires
+
+    def _note(self, transaction: Transaction, step: Advance, actor: str, fires: list[Fire]) -> None:
+        """Who had these jobs made, beside the schedule's regular times."""
+        for cause in {fire.cause for fire in fires}:
+            ids = [fire.job_id for fire in fires if fire.cause is cause and fire.job_id is not None]
+            self._audit.about_jobs(transaction, ids, actor, cause.action, schedule=step.name)
 
     def _unrecorded(self, transaction: Transaction, owed: list[Owed]) -> list[Owed]:
         """Those whose nominal time has no job yet, or no record; a nominal time that comes twice is one."""

@@ -71,3 +71,10 @@ UPDATE {fire} SET job_id = %(id)s::uuid WHERE schedule = %(name)s::text AND nomi
 -- The job that the next overlap is about.
 UPDATE {schedule} s SET last_job_id = i.id
 FROM unnest(%(names)s::text[], %(ids)s::uuid[]) AS i (name, id) WHERE s.name = i.name;
+
+-- name: note
+-- Who had jobs made beside the regular times, an entry for each.
+INSERT INTO {audit} (at, actor, action, job_id, details)
+SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, i.action, i.id,
+       jsonb_build_object('schedule', %(name)s::text)
+FROM unnest(%(actions)s::text[], %(ids)s::uuid[]) AS i (action, id);
