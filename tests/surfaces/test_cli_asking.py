@@ -6,6 +6,7 @@ import asyncio
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -38,7 +39,10 @@ def url(tmp_path: Path) -> str:
 
 
 def at_a_terminal(url: str, typed: str, *words: str) -> tuple[int, str]:
-    """Run a command at a terminal of its own and type when it asks; its exit code and all that was on the screen."""
+    """Run a command at a terminal of its own and type when it asks; its exit code and all that was on the screen.
+
+    Where nothing is typed, the question is answered with Ctrl-C.
+    """
     ours, theirs = pty.openpty()
     environment = os.environ | {"PERDURE_URL": url, "TERM": "xterm-256color", "COLUMNS": "80"}
     process = subprocess.Popen(
@@ -56,10 +60,21 @@ def at_a_terminal(url: str, typed: str, *words: str) -> tuple[int, str]:
             break
         screen += piece
         if b"[y/N]" in screen and not asked:
-            os.write(ours, typed.encode())
+            if typed:
+                os.write(ours, typed.encode())
+            else:
+                process.send_signal(signal.SIGINT)
             asked = True
     os.close(ours)
     return process.wait(PATIENCE), screen.decode()
+
+
+@pytest.mark.parametrize("typed", ["", "\x04"], ids=["ctrl-c", "ctrl-d"])
+def test_a_question_can_be_left_without_an_answer(url: str, typed: str) -> None:
+    code, screen = at_a_terminal(url, typed, "dead", "purge", "--all")
+    *_, question, answer = screen.splitlines()
+    assert (code, "[y/N]" in question, "interrupted" in answer) == (Exit.FAILED, True, True)
+    assert "[y/N]" not in answer
 
 
 def test_a_no_changes_nothing(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -16,8 +17,19 @@ def check_somebody_is_there(*, as_json: bool, hint: str = "") -> None:
 
 
 def agreed(what_will_be: str) -> bool:
-    """Ask; what the question quotes must be safe already."""
-    return typer.confirm(f"{what_will_be}. Go on?")
+    """Ask; what the question quotes must be safe already.
+
+    An event loop keeps Ctrl-C for its next turn, and there is none while we wait for an answer. So here it is heard at
+    once.
+    """
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(f"{what_will_be}. Go on?")
+    except typer.Abort:
+        typer.echo()  # what follows begins on a line of its own
+        raise
+    finally:
+        signal.signal(signal.SIGINT, kept)
 
 
 def some(count: int, thing: str) -> str:
