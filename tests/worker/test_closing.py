@@ -70,6 +70,14 @@ async def test_c1_sync_handlers_are_told_too(real_time_store: Store) -> None:
     assert costs(await show(real_time_store, job_id)) == GIVEN_BACK
 
 
+async def test_c1_a_worker_closes_although_handlers_block_all_threads_of_asyncio(
+    real_time_store: Store, no_free_thread: None
+) -> None:
+    """What a handler has handed to `asyncio.to_thread` goes on after the handler was told to stop."""
+    async with at_work(real_time_store, App(UNUSED)) as shift:
+        assert await shift.stopped() < 10
+
+
 async def test_c1_a_sync_handler_that_waits_wakes_when_its_attempt_must_end(real_time_store: Store) -> None:
     """An interrupt alone does not reach a thread that waits."""
     app = App(UNUSED)

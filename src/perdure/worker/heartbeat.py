@@ -22,6 +22,7 @@ from perdure.lifecycle.watchdog import StoreCall
 from perdure.storage.port import Store
 
 _RETRY: Final = 1.0
+_FAREWELL: Final = 5.0  # seconds to let go of the connection
 
 
 class Heartbeat:
@@ -71,7 +72,10 @@ class Heartbeat:
         if loop is not None and wake is not None:
             with suppress(RuntimeError):  # the loop has ended in between
                 loop.call_soon_threadsafe(wake.set)
-        await asyncio.to_thread(self._thread.join, 5.0)
+        deadline = self._owner.time() + _FAREWELL
+        # Handlers may block all the threads of asyncio that could wait for this one.
+        while self._thread.is_alive() and self._owner.time() < deadline:  # noqa: ASYNC110 - closing is rare
+            await asyncio.sleep(0.01)
 
     def _run(self) -> None:
         try:
