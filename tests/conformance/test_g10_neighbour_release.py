@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from tests.support.behind import query
+from tests.support.gate_requests import budget, claims_of, passed
 from tests.support.jobs import (
     A_FAILURE,
     DAY,
@@ -94,7 +95,7 @@ async def opened(url: str, clock: ManualClock) -> AsyncIterator[Store]:
 async def live(store: Store, clock: ManualClock) -> None:
     """The whole life of jobs: in, run, failed, retried, dead, requeued, called off, rescued, looked at, forgotten.
 
-    And what is done for them: checkpoints, quiet workers, schedules, leadership.
+    And what is done for them: checkpoints, quiet workers, schedules, leadership, budgets.
     """
     await check_intake(store)
     await check_failures(store, clock)
@@ -102,6 +103,7 @@ async def live(store: Store, clock: ManualClock) -> None:
     await check_rescue(store, clock)
     await check_checkpoints(store, clock)
     await check_workers(store)
+    await check_budgets(store, clock)
     await check_schedules(store, clock)
     await check_leadership(store, clock)
     await check_views(store)
@@ -251,6 +253,23 @@ async def check_leadership(store: Store, clock: ManualClock) -> None:
     assert [leader.holder for leader in await store.leaders()] == ["b"]
     await store.step_down("reports", "b")
     assert await store.leaders() == []
+
+
+async def check_budgets(store: Store, clock: ManualClock) -> None:
+    """Estimated, spent, summed, refused and forgotten."""
+    claims = await claims_of(store, 3)
+    assert await passed(store, claims, **budget(5, 2)) == claims[:2]
+    assert await store.spend(claims[0], "ai", 1)
+    for _ in range(2):
+        assert await store.spent("ai", clock.now() - DAY) == 3
+        assert await passed(store, claims[2:], **budget(4, 2)) == []
+        clock.move(MINUTE)
+        await store.sum_spends(10)
+    await apply(store, *(transition.succeeded(claim, None, ()) for claim in claims))
+    clock.move(33 * DAY)
+    while await store.forget_gates(100):
+        pass
+    assert await store.spent("ai", clock.now() - 32 * DAY) == 0
 
 
 async def check_views(store: Store) -> None:

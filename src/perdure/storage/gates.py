@@ -74,6 +74,13 @@ class GateStore(Protocol):
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent under a name since then."""
 
+    async def sum_spends(self, limit: int) -> int:
+        """Add up to `limit` spends to the sums from which budgets are read; how many.
+
+        It changes nothing but what reading costs: whatever is not in the sums, or not as it stands, is read beside
+        them. Several may do it at the same time.
+        """
+
     async def pause(self, pause: Pause) -> None:
         """Keep a pause; it is recorded in the audit trail."""
 

@@ -1,4 +1,4 @@
-"""Forgets what no gate counts any more, and sets free jobs that are held by a pause which is gone."""
+"""Forgets what no gate counts any more, sums what was spent, and sets jobs free that a pause which is gone holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from perdure.lifecycle.loop import Loop
 from perdure.storage.gates import GateStore
 
 _BATCH = 5_000
+_SPENDS = 1_000  # each is written again, so it takes longer than to look at one
 _BACKLOG = 500
+_MANY = 50
 
 
 class GateSweeper(Loop[int]):
@@ -24,8 +26,10 @@ class GateSweeper(Loop[int]):
 
     async def tick(self) -> int:
         """Sweep once; how many rows that took."""
-        return await self._store.forget_gates(_BATCH)
+        return await self._store.sum_spends(_SPENDS) + await self._store.forget_gates(_BATCH)
 
     def next_wait(self, did: int) -> timedelta:
-        """Soon again while there is a backlog."""
-        return timedelta(milliseconds=50) if did >= _BACKLOG else self.interval
+        """At once while there is a backlog, and soon where much is spent: what is not summed is read at every gate."""
+        if did >= _BACKLOG:
+            return timedelta(milliseconds=50)
+        return timedelta(seconds=3) if did >= _MANY else self.interval

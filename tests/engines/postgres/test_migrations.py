@@ -149,3 +149,25 @@ async def test_starts_that_count_no_more_are_swept_along_their_keys(pg_store: Po
     assert [await pg_store.forget_gates(8) for _ in range(3)] == [4, 4, 2]
     assert ask("SELECT count(*), bool_and(until > now()) FROM gate_begun") == [(10, True)]
     assert await pg_store.forget_gates(8) == 0
+
+
+async def test_c11_what_was_spent_before_there_were_sums_counts_and_is_summed(
+    postgres_url: str, schema: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore(postgres_url, schema=schema)
+    await store.open()
+    try:
+        known = store._schema._known
+        monkeypatch.setattr(store._schema, "_known", [each for each in known if each.number < 12])
+        await store.migrate()
+        ask(
+            "INSERT INTO spend (name, at, amount, job_id, is_estimate)"
+            " VALUES ('ai', now(), 2.5, gen_random_uuid(), false)"
+        )
+        monkeypatch.setattr(store._schema, "_known", known)
+        await store.migrate()
+        for summed in (1, 0):
+            assert await store.spent("ai", await store.now() - HOUR) == 2.5
+            assert await store.sum_spends(10) == summed
+    finally:
+        await store.close()

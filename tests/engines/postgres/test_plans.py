@@ -87,8 +87,16 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("loans", "recall"): {"gate_loan_pkey"},
     ("gates", "last_places"): {"gate_place_key_at_idx"},
     ("gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
-    ("spends", "spending"): {"spend_name_at_idx", "spend_name_job_id_idx"},
+    ("spends", "spending"): {
+        "spend_name_at_idx",
+        "spend_sum_pkey",
+        "spend_expr_at_idx",
+        "spend_expr_summed_at_idx",
+        "spend_name_job_id_idx",
+    },
     ("spends", "oldest"): {"spend_name_at_idx"},
+    ("spend_sums", "sum_up"): {"spend_expr_at_idx", "spend_pkey", "spend_sum_pkey"},
+    ("spend_sums", "forget_sums"): {"spend_sum_pkey", "spend_name_at_idx"},
     ("gates", "leave_places"): {"gate_place_pkey"},
     ("gates", "reserve"): {"gate_place_pkey"},
     ("gates", "stand_in_line"): {"gate_wait_pkey"},
@@ -102,7 +110,6 @@ HOT: dict[tuple[str, str], set[str]] = {
     },
     ("gates", "estimate"): {"spend_name_job_id_idx"},
     ("gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
-    ("gates", "spent"): {"spend_name_at_idx"},
     ("gates", "forget_places"): {"gate_place_until_idx"},
     ("gates", "forget_spends"): {"spend_name_at_idx"},
     ("gates", "forget_gates"): {"gate_until_idx"},
@@ -191,6 +198,9 @@ INSERT INTO gate_loan (key, span, worker_id, number)
 SELECT 'k' || n % 1000, (n / 5000) * interval '1 s', 1 + n / 1000, 1 FROM generate_series(0, 19999) n;
 INSERT INTO spend (name, at, amount, job_id, is_estimate)
 SELECT 'b' || n % 10, now() - n * interval '1 m', 1, gen_random_uuid(), n % 2 = 0 FROM generate_series(1, 20000) n;
+UPDATE spend SET summed_at = at, summed_amount = amount WHERE id % 100 > 0;
+INSERT INTO spend_sum (name, span, at, amount, number)
+SELECT 'b' || n % 10, interval '1 m', now() - n * interval '1 m', 1, 1 FROM generate_series(1, 20000) n;
 INSERT INTO breaker (name, view) SELECT 'b' || n, '{}' FROM generate_series(1, 1000) n;
 INSERT INTO pause (id, actor, at) VALUES ('p', 'ann', now());
 INSERT INTO step (job_id, key, kind, state, tries, begun_at, changed_at)

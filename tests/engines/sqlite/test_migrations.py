@@ -111,3 +111,28 @@ async def test_g8_starts_that_count_survive_their_move_to_the_row_of_their_key(
     finally:
         await store.close()
     assert [answer is None for answer in answers] == [True, False]
+
+
+async def test_c11_what_was_spent_before_there_were_sums_counts_and_is_summed(
+    path: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(path, clock=clock)
+    await store.open()
+    try:
+        schema = cast("Any", store.migrate).__self__
+        known = schema._known
+        monkeypatch.setattr(schema, "_known", [each for each in known if each.number < 12])
+        await store.migrate()
+        writer = apsw.Connection(path)
+        writer.execute(
+            "INSERT INTO perdure_spend (name, at, amount, job_id, is_estimate) VALUES ('ai', ?, 2.5, 'a', 0)",
+            (to_micros(clock.now()),),
+        )
+        writer.close()
+        monkeypatch.setattr(schema, "_known", known)
+        await store.migrate()
+        for summed in (1, 0):
+            assert await store.spent("ai", clock.now() - MINUTE) == 2.5
+            assert await store.sum_spends(10) == summed
+    finally:
+        await store.close()

@@ -40,11 +40,12 @@ HOT: Final = {
     "gates.sql": (
         "lost gates keep_gates begin near_places last_places own_places holds breakers_named "
         "leave_places reserve hold drop_holds lives keys_with_line holders stand_in_line leave_line "
-        "first_in_line next_in_line estimate is_held settle_estimate add_spend spent keep_breakers forget_places "
+        "first_in_line next_in_line estimate is_held settle_estimate add_spend keep_breakers forget_places "
         "forget_gates stale_holds stale_line stale_places"
     ),
     "loans.sql": "lend take_off leave forget_empty cut_slots recall",
     "spends.sql": "totals estimates oldest",
+    "spend_sums.sql": "unsummed note_summed",
     "schedules.sql": "change note_declared pause resume forget forget_fires fires",
     "firing.sql": "advance known recorded unfinished note_jobs record",
     "leaders.sql": "leader lead step_down",
@@ -54,8 +55,9 @@ HOT: Final = {
 HOT_STATEMENTS: Final = [(file, name) for file, names in HOT.items() for name in names.split()]
 # What may be walked through: the batch itself, results of a subquery, and the first row of a line or of an index.
 HARMLESS: Final = re.compile(
-    r"SCAN (row|json_each|\(subquery-\d+\)|held|waiting|perdure_ready|CONSTANT ROW)(?!\w)"
+    r"SCAN (row|json_each|\(subquery-\d+\)|held|part|waiting|perdure_ready|CONSTANT ROW)(?!\w)"
     r"|SCAN perdure_lease USING INDEX perdure_lease_cancel"
+    r"|SCAN perdure_spend USING INDEX perdure_spend_unsummed"  # a backlog, as far as a batch goes
 )
 
 
@@ -143,6 +145,25 @@ async def test_dead_borrowers_are_found_among_borrowers_not_among_loans(sqlite: 
         "SEARCH perdure_gate_loan USING COVERING INDEX perdure_gate_loan_worker",
         "SEARCH perdure_gate_loan USING COVERING INDEX perdure_gate_loan_worker (worker_id>?)",
     ]
+
+
+async def test_a_budget_is_read_from_sums_and_from_what_is_not_in_them(sqlite: SqliteStore) -> None:
+    """Of the spends themselves only those up to the first full minute of the window, and those that are new."""
+    plan = await plan_of(sqlite, sqlite._database.statements("spends.sql")["totals"])
+    assert [line for line in plan if line.startswith("SEARCH")] == [
+        "SEARCH spend USING INDEX perdure_spend_name (name=? AND at>? AND at<?)",
+        "SEARCH minute USING PRIMARY KEY (name=? AND span=? AND at>? AND at<?)",
+        "SEARCH hour USING PRIMARY KEY (name=? AND span=? AND at>? AND at<?)",
+        "SEARCH day USING PRIMARY KEY (name=? AND span=? AND at>?)",
+        "SEARCH spend USING INDEX perdure_spend_unsummed (name=? AND at>?)",
+        "SEARCH spend USING INDEX perdure_spend_changed (name=? AND summed_at>?)",
+    ]
+
+
+@pytest.mark.parametrize("name", ["add_up", "forget_sums"])
+async def test_sums_are_kept_without_a_walk_through_spends_or_sums(sqlite: SqliteStore, name: str) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("spend_sums.sql")[name])
+    assert [line for line in plan if re.match(r"SCAN (perdure_)?(spend|sum)", line)] == []
 
 
 async def test_prune_finds_the_oldest_by_index(sqlite: SqliteStore) -> None:

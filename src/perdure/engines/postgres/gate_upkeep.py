@@ -11,6 +11,7 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import BEFORE_ALL
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
+from perdure.engines.postgres.spend_sums import PostgresSpendSums
 from perdure.engines.postgres.wire import Params
 
 _Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
@@ -25,11 +26,14 @@ _BEGINNINGS: Final[dict[str, _Spot]] = {
 class PostgresGateUpkeep:
     """Forgets what counts for nothing any more."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PostgresPauses) -> None:
+    def __init__(
+        self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PostgresPauses, sums: PostgresSpendSums
+    ) -> None:
         self._statements = naming.statements("gates.sql")
         self._pool = pool
         self._clock = clock
         self._pauses = pauses
+        self._sums = sums
         self._spots: dict[str, _Spot] = {}
 
     async def forget_gates(self, limit: int) -> int:
@@ -41,6 +45,7 @@ class PostgresGateUpkeep:
         forgotten = await self._pauses.wake_unpaused(limit)
         for statement in ("forget_places", "forget_spends", "forget_gates"):
             forgotten += len(await self._pool.rows(self._statements[statement], params))
+        forgotten += await self._sums.forget(limit)
         for statement in _BEGINNINGS:
             forgotten += await self._sweep(statement, limit)
         return forgotten

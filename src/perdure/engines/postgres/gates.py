@@ -79,7 +79,7 @@ class PostgresGates:
         loans: PostgresLoans,
     ) -> None:
         self._statements = naming.statements("gates.sql")
-        self._spends = PostgresSpends(naming)
+        self._spends = PostgresSpends(naming, pool)
         self._pool = pool
         self._clock = clock
         self._locks = locks
@@ -148,8 +148,7 @@ class PostgresGates:
 
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent after that instant, estimates included."""
-        [[total]] = await self._pool.rows(self._statements["spent"], {"name": name, "since": since})
-        return float(total)
+        return await self._spends.spent(name, since)
 
     def _asked(self, needs: Needs, borrower: WorkerId | None) -> Params:
         spans = {line.span: seconds_text(line.span) for line in needs.lines.values()}

@@ -48,6 +48,7 @@ from perdure.engines.postgres.schedules import PostgresSchedules
 from perdure.engines.postgres.schema import PostgresSchema
 from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.signals import PostgresSignals
+from perdure.engines.postgres.spend_sums import PostgresSpendSums
 from perdure.engines.postgres.steps import PostgresSteps
 from perdure.engines.postgres.upkeep import PostgresUpkeep
 from perdure.engines.postgres.waking import PostgresWaking
@@ -103,6 +104,7 @@ class PostgresStore:
         breakers = PostgresBreakers(naming, pool, clock, locks, waking)
         gates = PostgresGates(naming, pool, clock, locks, breakers, waking, PostgresLoans(naming, pool, clock))
         pauses = PostgresPauses(naming, desk, clock, waking)
+        sums = PostgresSpendSums(naming, desk, clock)
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
@@ -116,7 +118,8 @@ class PostgresStore:
         self.pause = pauses.pause
         self.resume = pauses.resume
         self.pauses = pauses.pauses
-        self.forget_gates = PostgresGateUpkeep(naming, desk, clock, pauses).forget_gates
+        self.sum_spends = sums.sum_spends
+        self.forget_gates = PostgresGateUpkeep(naming, desk, clock, pauses, sums).forget_gates
 
     async def open(self) -> None:
         """Connect once, to learn early whether that works."""

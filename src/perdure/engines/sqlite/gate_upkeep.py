@@ -10,6 +10,7 @@ from perdure.engines.instants import span
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.pauses import PausePart
 from perdure.engines.sqlite.rows import from_document, to_document
+from perdure.engines.sqlite.spend_sums import SpendSums
 from perdure.engines.sqlite.transaction import Transaction
 
 _Spot = tuple[str, JobId]
@@ -20,9 +21,10 @@ _STALE: Final = {"stale_holds": "drop_holds", "stale_line": "leave_line", "stale
 class GateUpkeepPart:
     """Upkeep of the gates."""
 
-    def __init__(self, database: Database, pauses: PausePart) -> None:
+    def __init__(self, database: Database, pauses: PausePart, sums: SpendSums) -> None:
         self._database = database
         self._pauses = pauses
+        self._sums = sums
         self._sql = database.statements("gates.sql")
         self._spots: dict[str, _Spot] = {}
 
@@ -40,6 +42,7 @@ class GateUpkeepPart:
         forgotten = self._pauses.wake_unpaused(transaction, limit)
         for statement in ("forget_places", "forget_spends", "forget_gates"):
             forgotten += transaction.change(self._sql[statement], params)
+        forgotten += self._sums.forget(transaction, limit)
         spots: dict[str, _Spot] = {}
         for look, drop in _STALE.items():
             dropped, spots[look] = self._sweep(transaction, look, drop, limit)

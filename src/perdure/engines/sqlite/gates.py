@@ -116,9 +116,7 @@ class GatePart:
 
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent after that instant, estimates included."""
-        asked = {"name": name, "since": to_micros(since)}
-        ((total,),) = await self._database.read(lambda transaction: transaction.run(self._sql["spent"], asked))
-        return float(total)
+        return await self._spends.spent(name, since)
 
     def _look(self, transaction: Transaction, needs: Needs, borrower: WorkerId | None) -> _Look:
         """All in one step, because every step gives up the interpreter's lock and must win it back."""

@@ -28,6 +28,7 @@ from perdure.engines.sqlite.progress import ProgressPart
 from perdure.engines.sqlite.schedules import SchedulePart
 from perdure.engines.sqlite.schema import SchemaPart
 from perdure.engines.sqlite.signals import SignalPart
+from perdure.engines.sqlite.spend_sums import SpendSums
 from perdure.engines.sqlite.steps import StepPart
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.engines.sqlite.workers import WorkerPart
@@ -166,6 +167,7 @@ class SqliteStore:
         breakers = BreakerPart(database, upkeep)
         gates = GatePart(database, upkeep, breakers)
         pauses = PausePart(database, upkeep)
+        sums = SpendSums(database)
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
@@ -179,7 +181,8 @@ class SqliteStore:
         self.pause = pauses.pause
         self.resume = pauses.resume
         self.pauses = pauses.pauses
-        self.forget_gates = GateUpkeepPart(database, pauses).forget_gates
+        self.sum_spends = sums.sum_spends
+        self.forget_gates = GateUpkeepPart(database, pauses, sums).forget_gates
 
     async def open(self) -> None:
         """Open the file, creating it if there is none. Raises StoreRefused with what to do where it cannot be used."""

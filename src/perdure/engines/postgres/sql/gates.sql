@@ -200,9 +200,6 @@ WITH held AS MATERIALIZED (
 )
 SELECT job_id FROM held;
 
--- name: spent
-SELECT coalesce(sum(amount), 0) FROM {spend} WHERE name = %(name)s::text AND at > %(since)s::timestamptz;
-
 -- name: forget_places
 DELETE FROM {gate_place} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {gate_place} WHERE until <= coalesce(%(now)s::timestamptz, now())

@@ -1,9 +1,36 @@
 -- name: spending
 -- What was spent under each name within each window, by their places in the lists; and the estimates of those who ask.
+-- Of which sums a window consists: see `spend_spans`. What is not summed as it stands is read as it stands, and taken out
+-- of the sums that it is in. All in one statement, because it is true of one instant only.
 SELECT w.place, s.total, NULL::timestamptz AS at, NULL AS name, NULL AS job_id
-FROM unnest(%(names)s::text[], %(sinces)s::timestamptz[]) WITH ORDINALITY AS w (name, since, place)
+FROM unnest(
+    %(names)s::text[], %(sinces)s::timestamptz[], %(minutes)s::timestamptz[], %(hours)s::timestamptz[],
+    %(days)s::timestamptz[]
+) WITH ORDINALITY AS w (name, since, minutes, hours, days, place)
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(amount), 0) AS total FROM {spend} WHERE name = w.name AND at > w.since OFFSET 0
+    SELECT coalesce(sum(p.amount), 0) AS total
+    FROM (
+        SELECT amount FROM {spend}
+        WHERE name = w.name AND at > w.since AND at < w.minutes
+        AND NOT (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
+        UNION ALL
+        SELECT amount FROM {spend_sum}
+        WHERE name = w.name AND span = interval '1 minute' AND at >= w.minutes AND at < w.hours
+        UNION ALL
+        SELECT amount FROM {spend_sum}
+        WHERE name = w.name AND span = interval '1 hour' AND at >= w.hours AND at < w.days
+        UNION ALL
+        SELECT amount FROM {spend_sum} WHERE name = w.name AND span = interval '1 day' AND at >= w.days
+        UNION ALL
+        SELECT amount FROM {spend}
+        WHERE name || '' = w.name AND at > w.since
+        AND (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
+        UNION ALL
+        SELECT -summed_amount FROM {spend}
+        WHERE name || '' = w.name AND summed_at >= w.minutes AND summed_at IS NOT NULL
+        AND (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
+    ) p (amount)
+    OFFSET 0
 ) s
 UNION ALL
 SELECT NULL, s.amount, s.at, s.name, s.job_id::text

@@ -190,9 +190,6 @@ WHERE name = :name AND job_id = :job_id AND is_estimate = 1;
 -- name: add_spend
 INSERT INTO {spend} (name, at, amount, job_id, is_estimate) VALUES (:name, :now, :amount, :job_id, 0);
 
--- name: spent
-SELECT TOTAL(amount) FROM {spend} WHERE name = :name AND at > :since;
-
 -- name: keep_breakers
 INSERT INTO {breaker} (name, view)
 SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row

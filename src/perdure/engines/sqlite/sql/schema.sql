@@ -301,13 +301,27 @@ CREATE TABLE perdure_spend (
     amount REAL NOT NULL,
     job_id TEXT NOT NULL,
     is_estimate INTEGER NOT NULL
-) STRICT;
+, summed_at INTEGER, summed_amount REAL) STRICT;
+
+CREATE INDEX perdure_spend_changed ON perdure_spend (name, summed_at)
+WHERE summed_at IS NOT NULL AND (summed_at IS NOT at OR summed_amount IS NOT amount);
 
 CREATE UNIQUE INDEX perdure_spend_estimate ON perdure_spend (name, job_id) WHERE is_estimate = 1;
 
 CREATE INDEX perdure_spend_job ON perdure_spend (job_id, name);
 
 CREATE INDEX perdure_spend_name ON perdure_spend (name, at);
+
+CREATE INDEX perdure_spend_unsummed ON perdure_spend (name, at) WHERE summed_at IS NOT at OR summed_amount IS NOT amount;
+
+CREATE TABLE perdure_spend_sum (
+    name TEXT NOT NULL,
+    span INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    amount REAL NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (name, span, at)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_step (
     job_id TEXT NOT NULL,

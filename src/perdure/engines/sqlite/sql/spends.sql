@@ -1,7 +1,43 @@
 -- name: totals
--- What was spent under each name since each instant, in the order of the rows.
+-- What was spent under each name since each instant, in the order of the rows: see `spend_spans`. What is not summed as
+-- it stands is read as it stands, and taken out of the sums that it is in.
 SELECT CAST(json_group_array((
-    SELECT TOTAL(spend.amount) FROM {spend} AS spend WHERE spend.name = row.value ->> 0 AND spend.at > row.value ->> 1
+    SELECT TOTAL(part.amount)
+    FROM (
+        SELECT spend.amount
+        FROM {spend} AS spend
+        WHERE
+            spend.name = row.value ->> 0 AND spend.at > row.value ->> 1 AND spend.at < row.value ->> 2
+            AND spend.summed_at IS spend.at AND spend.summed_amount IS spend.amount
+        UNION ALL
+        SELECT minute.amount
+        FROM {spend_sum} AS minute
+        WHERE
+            minute.name = row.value ->> 0 AND minute.span = 60000000
+            AND minute.at >= row.value ->> 2 AND minute.at < row.value ->> 3
+        UNION ALL
+        SELECT hour.amount
+        FROM {spend_sum} AS hour
+        WHERE
+            hour.name = row.value ->> 0 AND hour.span = 3600000000
+            AND hour.at >= row.value ->> 3 AND hour.at < row.value ->> 4
+        UNION ALL
+        SELECT day.amount
+        FROM {spend_sum} AS day
+        WHERE day.name = row.value ->> 0 AND day.span = 86400000000 AND day.at >= row.value ->> 4
+        UNION ALL
+        SELECT spend.amount
+        FROM {spend} AS spend INDEXED BY {spend_unsummed}
+        WHERE
+            spend.name = row.value ->> 0 AND spend.at > row.value ->> 1
+            AND (spend.summed_at IS NOT spend.at OR spend.summed_amount IS NOT spend.amount)
+        UNION ALL
+        SELECT -spend.summed_amount
+        FROM {spend} AS spend INDEXED BY {spend_changed}
+        WHERE
+            spend.name = row.value ->> 0 AND spend.summed_at >= row.value ->> 2 AND spend.summed_at IS NOT NULL
+            AND (spend.summed_at IS NOT spend.at OR spend.summed_amount IS NOT spend.amount)
+    ) AS part
 )) AS BLOB)
 FROM json_each(:rows) AS row;
 
