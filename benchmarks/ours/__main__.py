@@ -22,6 +22,7 @@ from benchmarks.harness.contestant import Engine
 from benchmarks.harness.measure import Metric, Outcome
 from benchmarks.harness.postgres import postgres_server
 from benchmarks.ours import flow, promises
+from benchmarks.ours.budgets import budget_cost
 from benchmarks.ours.closing import closing
 from benchmarks.ours.families import families
 from benchmarks.ours.gates import gate_cost
@@ -54,6 +55,7 @@ def main() -> None:
             "families",
             "steps",
             "gates",
+            "budgets",
             "parked",
         ],
         nargs="*",
@@ -114,6 +116,8 @@ def measure(  # noqa: C901, PLR0912 - one branch for each figure
         figures["steps"] = median(lambda: steps_per_second(engine, server), repeats)
     if "gates" not in skip:
         figures |= {f"gates {name}": value for name, value in gate_cost(engine, server).items()}
+    if "budgets" not in skip:
+        figures |= {f"budget {name}": value for name, value in budget_cost(engine, server).items()}
     if "parked" not in skip:
         figures |= {f"parked {name}": value for name, value in waking(engine, server).items()}
         figures["parked claim ratio"] = claims_beside_parked(engine, server)

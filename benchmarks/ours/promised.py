@@ -95,6 +95,10 @@ def _of_engine(engine: Engine, limits: Mapping[str, float]) -> list[Promise]:
             unit=" ×",
         ),
         Promise(
+            engine, "budget with 1,000,000 spends in 30 days against none", _figure(engine, "budget ratio"), 1.5,
+            at_most=True, unit=" ×",
+        ),
+        Promise(
             engine, "slots used by 1,000 parked jobs", _figure(engine, "parked slots"), 0, at_most=True, unit=""
         ),
         Promise(
