@@ -23,7 +23,8 @@ from perdure.domain.job import (
 from perdure.domain.schedule import Missed, Overlap, ScheduleView
 from perdure.engines.connect import DEFAULT_URL, store_for
 from perdure.errors import ArgumentError, ConflictError, SettingsError
-from perdure.events import Emitter, Listener, log_event
+from perdure.event_log import EventLog
+from perdure.events import Emitter, Listener
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
 from perdure.handle import Handle
@@ -242,7 +243,7 @@ class App(Declarations):
 
     def log_events(self) -> Callable[[], None]:
         """Write events to the log."""
-        return self.subscribe(log_event)
+        return self.subscribe(EventLog())
 
     async def close(self) -> None:
         """Close what the running loop has opened."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import ClassVar, Self
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from perdure.domain.transition import Transition
 
@@ -584,13 +583,3 @@ class Emitter:
                 listener(event)
             except Exception:  # noqa: BLE001 - a listener is somebody else's code
                 _log.exception("listener %r failed on %s", listener, type(event).__name__)
-
-
-def log_event(event: Event) -> None:
-    """The listener that writes the log."""
-    import structlog  # noqa: PLC0415 - it is slow to load, and a producer needs no log
-
-    structlog.stdlib.get_logger("perdure").log(_LEVELS[event.level], event.sentence, **asdict(event))
-
-
-_LEVELS = {"info": 20, "warning": 30, "error": 40}

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from perdure.events import JobDied, log_event
+from perdure.event_log import EventLog
+from perdure.events import JobDied, StoreRecovered, StoreTrouble
 from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
 
 
@@ -33,7 +34,7 @@ def fail() -> None:
 
 def test_json_lines_carry_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging(LogFormat.JSON, LogLevel.INFO)
-    log_event(DEATH)
+    EventLog()(DEATH)
     logging.getLogger("app.mail").warning("slow %s", "server")
     captured = capsys.readouterr()
     ours, theirs = (json.loads(line) for line in captured.err.splitlines())
@@ -49,7 +50,7 @@ def test_json_lines_carry_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_console_lines_are_safe_also_with_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging(LogFormat.CONSOLE, LogLevel.INFO)
-    log_event(DEATH)
+    EventLog()(DEATH)
     try:
         fail()
     except ValueError:
@@ -63,7 +64,25 @@ def test_console_lines_are_safe_also_with_a_traceback(capsys: pytest.CaptureFixt
 def test_the_level_holds(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logging(LogFormat.CONSOLE, LogLevel.ERROR)
     logging.getLogger("app").warning("not worth a line")
-    log_event(DEATH)
+    EventLog()(DEATH)
     shown = capsys.readouterr().err
     assert "not worth" not in shown
     assert "job is dead" in shown
+
+
+def test_a_database_that_is_away_takes_few_lines_however_many_meet_it(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(LogFormat.JSON, LogLevel.INFO)
+    now = [0.0]
+    log = EventLog(lambda: now[0])
+    for _ in range(2):
+        for pause in (1, 1, 1, 8):
+            now[0] += pause
+            for task in ("claim", "promoter"):
+                log(StoreTrouble(task, "gone", 1.0))
+        log(DEATH)
+        for task in ("claim", "promoter"):
+            log(StoreRecovered(task, 4))
+    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    once = [("claim", None), ("claim", 5), (None, None), ("claim", None)]
+    assert [(line.get("what"), line.get("left_out")) for line in told] == once * 2
+    assert told[3]["event"] == StoreRecovered.sentence

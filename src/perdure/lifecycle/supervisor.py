@@ -25,7 +25,8 @@ from datetime import timedelta
 from typing import Final
 
 from perdure.errors import SettingsError
-from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, WorkerProcessStarted, log_event
+from perdure.event_log import EventLog
+from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, WorkerProcessStarted
 from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_STACKS, EXIT_USAGE, how_it_ended
 from perdure.lifecycle.parent_death import die_with_parent
 from perdure.policy.patience import Patience
@@ -58,7 +59,7 @@ def supervise(
         raise SettingsError("processes", f"must be at least 1, got {processes}")
     if emitter is None:
         emitter = Emitter()
-        emitter.subscribe(log_event)
+        emitter.subscribe(EventLog())
     return asyncio.run(Supervisor([*command, *arguments], processes, stop_within.total_seconds(), emitter).run())
 
 
