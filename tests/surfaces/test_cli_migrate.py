@@ -90,6 +90,7 @@ def test_a_shared_database_keeps_prefixes_apart(engine_url: str, cli: Cli, arran
 def test_version() -> None:
     assert __version__ in run_cli("version").out
     assert run_cli("version", "--json").json["perdure"] == __version__
+    assert run_cli("--version").out == run_cli("version").out
 
 
 def test_help_tells_the_exit_codes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -33,7 +33,6 @@ _EXIT_CODES: Final = "Exit codes: " + ", ".join(f"{code:d} {meaning}" for code, 
 perdure = typer.Typer(
     name="perdure",
     cls=Perdure,
-    help="Durable jobs for Python, on SQLite and PostgreSQL.",
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,3 +66,18 @@ def version(as_json: options.Json = False) -> None:
         print_json({"perdure": __version__, "python": platform.python_version()})
     else:
         say(f"perdure {__version__} on Python {platform.python_version()}")
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@perdure.callback()
+def _before_any_command(
+    _: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Tell the version and exit.")
+    ] = False,
+) -> None:
+    """Durable jobs for Python, on SQLite and PostgreSQL."""
