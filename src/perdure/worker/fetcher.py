@@ -55,6 +55,7 @@ class Fetcher:
         self._no_claim = asyncio.Event()  # none is under way
         self._no_claim.set()
         self.worker_id: WorkerId | None = None
+        self.is_in_doubt = False  # a claim has ended without an answer: it may have taken jobs
         self.call = StoreCall("claim")
 
     def wake(self) -> None:
@@ -102,7 +103,9 @@ class Fetcher:
             try:
                 with self.call:
                     parts = await self._ageing.divide(wanted) if self._ageing else wanted
+                    self.is_in_doubt = True
                     claims = await self._store.claim(worker_id, parts)
+                    self.is_in_doubt = False
             finally:
                 self._no_claim.set()
             if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more

@@ -395,7 +395,7 @@ class Worker:
         if self._worker_id is not None:
             with suppress(StoreError):
                 await self._store.retire(self._worker_id)
-                if not self._acknowledger.backlog:  # whose ends are known belongs to those who rescue
+                if self._fetcher.is_in_doubt and not self._acknowledger.backlog:  # whose ends are known will be rescued
                     await give_back_unknown(self._store, self._worker_id, deadline)
                 await self._store.recall_loans()  # of which it knows nothing
         self._emitter.emit(WorkerClosed(self.name, self._executor.finished, self._executor.released - given_back))
