@@ -89,6 +89,7 @@ class Storm:
                 move_clock(self._clock_file, offset)
                 self.faults[f"clock {offset:+.0f} s"] += 1
         until_sync(self._is_at_rest, within=CALM)
+        self._fleet.opened(*members)  # one that is only starting would not heed that it is to end in good order
         codes = [member.end() for member in members]
         assert set(codes) == {0}
 
