@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from types import FrameType
 
@@ -25,6 +26,28 @@ def test_c13_the_report_is_printed_once_and_knows_the_interrupted_frame(capfd: p
         until_sync(lambda: asked)
     assert capfd.readouterr().err == "all is well\n"
     assert [frame is not None for frame in asked] == [True]
+
+
+def test_c13_a_signal_that_finds_no_stack_is_answered_and_one_that_the_other_thread_has_answered_is_not() -> None:
+    """A thread that is just ending has none."""
+    asked: list[FrameType | None] = []
+
+    def report(frame: FrameType | None) -> str:
+        asked.append(frame)
+        return ""
+
+    with StackSignals(report) as signals:
+        here = sys._getframe()
+        signals._interrupted(signal.SIGUSR1, here)
+        assert asked == [here]
+        os.write(signals._pipes[signal.SIGUSR1].writer, b"a stack")
+        until_sync(lambda: len(asked) == 2)
+        with signals._busy:  # it has come to its end
+            assert asked == [here, None]
+        signals._interrupted(signal.SIGUSR1, here)
+        assert asked == [here, None]
+        signals._interrupted(signal.SIGUSR1, here)
+        assert asked == [here, None, here]
 
 
 def test_c13_a_report_that_fails_is_an_answer_too(capfd: pytest.CaptureFixture[str]) -> None:

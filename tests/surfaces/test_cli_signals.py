@@ -134,8 +134,24 @@ class House:
         return (self._folder / "out").read_text()
 
     def until_told(self, words: str, times: int = 1) -> str:
-        until_sync(lambda: self.told().count(words) >= times, PATIENCE)
+        try:
+            until_sync(lambda: self.told().count(words) >= times, PATIENCE)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; told so far:\n{self.told()[-5000:]}") from None
         return self.told()
+
+    def ask_until_told(self, words: str, times: int) -> None:
+        """Ask where it is, and again after a while: one signal may be taken for another that comes with it."""
+        asked_at = 0.0
+
+        def ask() -> bool:
+            nonlocal asked_at
+            if time.monotonic() > asked_at + 3:
+                asked_at = time.monotonic()
+                self.send(signal.SIGUSR1)
+            return self.told().count(words) >= times
+
+        until_sync(ask, PATIENCE)
 
     def end(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -169,8 +185,7 @@ def test_c13_sigusr1_tells_all_and_the_worker_goes_on(house: House, arrange: Arr
     task = next(piece for piece in told.split("\n\n") if f"runs job {job_id} kind linger attempt 1" in piece)
     assert re.findall(r"shop\.py:\d+ (\w+)", task) == ["linger", "waits"], "down to where it waits"
     house.send(signal.SIGTERM)
-    house.send(signal.SIGUSR1)  # while it closes, too
-    house.until_told("──── end of process", 3)
+    house.ask_until_told("──── end of process", 3)  # while it closes, too
     view: JobView = arrange(lambda store: show(store, job_id))
     assert view.state is JobState.RUNNING
 

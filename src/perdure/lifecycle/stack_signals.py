@@ -8,6 +8,9 @@ whoever can run first makes the report:
 - a thread that waits at the other end of the pipe. It runs while the main thread is in C code that has let go of the
   interpreter: a query, a name lookup, a lock.
 
+The pipe may stay empty: a signal that meets a thread which is just ending finds no stack. The main thread hears of it
+all the same.
+
 C code that keeps the interpreter keeps both of them. The report then comes when it lets go, and shows the stack of the
 moment at which the signal came. For code that never lets go there is SIGABRT, which faulthandler answers at once: it
 prints the bare stacks of all threads and ends the process.
@@ -52,6 +55,7 @@ class StackSignals:
         self._report = report
         self._clock = clock or SystemClock()
         self._busy = threading.Lock()
+        self._answered: set[signal.Signals] = set()  # by the listening thread, before the main thread could
         self._ran_at = self._clock.monotonic()  # when the listening thread last could
 
     def __enter__(self) -> Self:
@@ -103,7 +107,7 @@ class StackSignals:
             pipe = self._pipes[number]
             held = self._clock.monotonic() - self._ran_at - _LOOK_EVERY
             bare = pipe.drain()
-            if not bare:  # the other thread has answered
+            if self._is_answered(number, bare, frame):
                 return
             _print(self._told(frame))
             if held > _LONG:
@@ -113,6 +117,16 @@ class StackSignals:
                 os._exit(EXIT_STACKS)
         finally:
             self._busy.release()
+
+    def _is_answered(self, number: signal.Signals, bare: str, frame: FrameType | None) -> bool:
+        """Whether the other thread has answered; the listening thread knows it by the pipe alone."""
+        if frame is None:
+            if bare:
+                self._answered.add(number)  # the main thread hears of it, too
+            return not bare
+        was_answered = not bare and number in self._answered
+        self._answered.discard(number)
+        return was_answered
 
     def _told(self, frame: FrameType | None) -> str:
         try:
