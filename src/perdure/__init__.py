@@ -28,6 +28,7 @@ from perdure.errors import (
     FailedChild,
     ForkError,
     JobNotSuccessful,
+    LifespanError,
     NotFoundError,
     PayloadError,
     PerdureError,
@@ -41,7 +42,8 @@ from perdure.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from perdure.events import Event
+from perdure.event_log import AttemptLog
+from perdure.events import Event, JobDied, JobFailed, JobRetrying, JobStarted, JobSucceeded
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.family import ChildResult, Family
 from perdure.handle import Handle
@@ -67,6 +69,7 @@ __all__ = [
     "App",
     "Approval",
     "ArgumentError",
+    "AttemptLog",
     "Backoff",
     "BackupPlan",
     "BatchOutcome",
@@ -93,11 +96,17 @@ __all__ = [
     "Intake",
     "Jitter",
     "Job",
+    "JobDied",
+    "JobFailed",
     "JobFilter",
     "JobNotSuccessful",
+    "JobRetrying",
+    "JobStarted",
     "JobState",
+    "JobSucceeded",
     "JobView",
     "Keep",
+    "LifespanError",
     "MissingHandler",
     "NotFoundError",
     "OnConflict",

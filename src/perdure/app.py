@@ -23,8 +23,8 @@ from perdure.domain.job import (
 from perdure.domain.schedule import Missed, Overlap, ScheduleView
 from perdure.engines.connect import DEFAULT_URL, store_for
 from perdure.errors import ArgumentError, ConflictError, SettingsError
-from perdure.event_log import EventLog
-from perdure.events import Emitter, Listener
+from perdure.event_log import AttemptLog, EventLog
+from perdure.events import Emitter, Event, Listener
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
 from perdure.handle import Handle
@@ -218,6 +218,7 @@ class App(Declarations):
             self._clock or SystemClock(),
             schedules=tuple(self.schedules.values()),
             periodic=tuple(self.periodic.values()),
+            hooks=self.hooks,
         )
 
     async def migrate(self) -> list[str]:
@@ -237,13 +238,26 @@ class App(Declarations):
         """From now on only check the schema when the database is opened, whatever was said before."""
         self._stores.migrate = False
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Be told of every event; returns the way to unsubscribe."""
-        return self.events.subscribe(listener)
+    def subscribe(self, listener: Listener, *types: type[Event]) -> Callable[[], None]:
+        """Call `listener` with each event of these types; returns the function that unsubscribes.
 
-    def log_events(self) -> Callable[[], None]:
-        """Write events to the log."""
-        return self.subscribe(EventLog())
+        Without types it hears every event but those of single attempts: JobStarted, JobSucceeded and JobFailed must be
+        named, because they cost something for each job.
+        """
+        return self.events.subscribe(listener, *types)
+
+    def log_events(self, attempts: AttemptLog | None = None) -> Callable[[], None]:
+        """Write events to the log, and with `attempts` a line for each attempt that starts and succeeds."""
+        stop = self.subscribe(EventLog())
+        if attempts is None:
+            return stop
+        stop_attempts = attempts.follow(self.events)
+
+        def stop_both() -> None:
+            stop()
+            stop_attempts()
+
+        return stop_both
 
     async def close(self) -> None:
         """Close what the running loop has opened."""

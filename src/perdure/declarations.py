@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
 from perdure.declaring import CronDecorator, JobDecorator, declared_kind, job_without_arguments
@@ -11,6 +12,8 @@ from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QU
 from perdure.domain.plan import OWN
 from perdure.domain.schedule import Missed, Overlap, Schedule
 from perdure.errors import ArgumentError, NotFoundError, SettingsError
+from perdure.hooks.around import read_around
+from perdure.hooks.hooks import Hooks
 from perdure.job import Job
 from perdure.kinds.declared import note_declared
 from perdure.kinds.kind import Registry
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 Task = TypeVar("Task", bound=Callable[[], Any])
+Within = Iterator[None] | AsyncIterator[None] | AbstractContextManager[object] | AbstractAsyncContextManager[object]
+Lifespan = TypeVar("Lifespan", bound=Callable[[], Within])
+Middleware = TypeVar("Middleware", bound=Callable[[Context], Within])
 
 
 class Declarations:
@@ -41,6 +47,7 @@ class Declarations:
         self.kinds: Registry = {}
         self.schedules: dict[str, Schedule] = {}
         self.periodic: dict[str, Periodic] = {}
+        self.hooks = Hooks()
         self._retry = checked_retry("retry", retry)
 
     @overload
@@ -119,6 +126,7 @@ class Declarations:
             gates=gates,
             breaker=breaker,
             fair=fair,
+            hooks=self.hooks,
         )
         if kind.name.startswith(OWN):
             raise SettingsError(f"name of job {kind.name}", f"begins with {OWN!r}, which is ours: choose another one")
@@ -199,6 +207,26 @@ class Declarations:
             return function
 
         return declare
+
+    def lifespan(self, function: Lifespan) -> Lifespan:
+        """Declare what each worker opens before its first job and closes after its last one.
+
+        `function` takes nothing and yields once: open a client or a pool, `yield`, close it. It may be async. Several
+        open in the order of their declaration and close in reverse. A worker whose lifespan cannot be opened does not
+        start. The process of an isolated attempt opens them too, for that attempt.
+        """
+        self.hooks.lifespans.add(read_around("lifespan", function, 0))
+        return function
+
+    def middleware(self, around: Middleware) -> Middleware:
+        """Declare what runs around every attempt of every job of this app.
+
+        `around` takes the attempt's context and yields once: the handler runs where it yields, and what the handler
+        raises is raised there. A plain generator function serves sync and async handlers alike; an async one runs on
+        the worker's event loop, also for sync handlers. The first one declared is the outermost.
+        """
+        self.hooks.middleware = (*self.hooks.middleware, read_around("middleware", around, 1))
+        return around
 
     def job_named(self, name: str) -> Job[Any, Any]:
         """The declared job of this name, to be enqueued without its types."""

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.job import NewJob
 from perdure.errors import PayloadError, SettingsError
+from perdure.hooks.hooks import Hooks
 from perdure.job import Job
 from perdure.kinds.kind import Kind, Mode, is_async
 from perdure.kinds.signature import Signature
@@ -69,6 +70,7 @@ def declared_kind(
     gates: Iterable[Gate] | Gate,
     breaker: Breaker | None,
     fair: FairBy | None,
+    hooks: Hooks,
 ) -> Kind:
     """A kind of job as it was declared; what cannot be meant is refused by name."""
     name = checked_name("name", name or handler.__name__)
@@ -101,6 +103,7 @@ def declared_kind(
         gates=passed,
         breaker=breaker,
         fair=share,
+        hooks=hooks,
     )
 
 

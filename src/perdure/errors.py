@@ -14,6 +14,7 @@ PerdureError
 ├── EventTimeout           an event that a job waited for did not come in time; never retried unless it is caught
 ├── PollTimeout            what a job polled for was not ready in time
 ├── StillRunning           what was to be over in time is not; `names` says what
+├── LifespanError          what the application opens for its workers could not be opened; `name` says which
 ├── ProcessDied            the process of an isolated attempt ended before its handler had returned
 └── StoreError             the database failed us
     ├── StoreUnavailable   it cannot be reached now; trying again later may work
@@ -170,6 +171,14 @@ class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
         super().__init__(f"still running after {round(within, 1):g} s: {', '.join(names)}")
         self.names = names
         self.within = within
+
+
+class LifespanError(PerdureError):
+    """A lifespan of the application could not be opened, so the worker did not start; `name` says which."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"lifespan {name} could not be opened: {problem}")
+        self.name = name
 
 
 class ProcessDied(PerdureError):  # noqa: N818 - reads as what happened

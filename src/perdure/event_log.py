@@ -6,16 +6,19 @@ from then on one line in ten seconds tells that it is still so, with how many we
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from perdure.events import Event, StoreRecovered, StoreTrouble
+from perdure.errors import SettingsError
+from perdure.events import Emitter, Event, JobDied, JobRetrying, JobStarted, JobSucceeded, StoreRecovered, StoreTrouble
 
-_LEVELS: Final = {"info": 20, "warning": 30, "error": 40}
+_LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _STILL_EVERY: Final = 10.0
+_SECOND: Final = 1.0
 
 
 class EventLog:
@@ -51,7 +54,67 @@ class EventLog:
         self._left_out = 0
 
 
-def _write(event: Event, **more: int) -> None:
+class AttemptLog:
+    """A line when an attempt starts and one when it succeeds; what fails is in the log anyway.
+
+    At most `per_second` lines are written in a second. After that the log stops listening until the second is over, so
+    that a worker at full speed pays for no more events than it logs.
+    """
+
+    def __init__(self, level: str = "info", per_second: int = 50) -> None:
+        if level not in _LEVELS:
+            raise SettingsError("level", f"must be one of {', '.join(_LEVELS)}, got {level!r}")
+        if isinstance(per_second, bool) or not isinstance(per_second, int) or per_second < 1:
+            raise SettingsError("per_second", f"must be a whole number of at least 1, got {per_second!r}")
+        self._level = level
+        self._per_second = per_second
+        self._emitter: Emitter | None = None
+        self._stop: Callable[[], None] | None = None
+        self._written = 0
+
+    def follow(self, emitter: Emitter) -> Callable[[], None]:
+        """Begin to write, and return the way to stop."""
+        self._emitter = emitter
+        self._stop = emitter.subscribe(self._hear, JobStarted, JobSucceeded)
+        return self._end
+
+    def _end(self) -> None:
+        self._emitter = None
+        self._be_deaf()
+
+    def _be_deaf(self) -> None:
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+
+    def _hear(self, event: Event) -> None:
+        if self._written == 0:
+            asyncio.get_running_loop().call_later(_SECOND, self._begin_second)
+        self._written += 1
+        if self._written <= self._per_second:
+            _write(event, self._level)
+        else:
+            _note(f"more than {self._per_second} lines a second: the other attempts of this second are not logged")
+            self._be_deaf()
+
+    def _begin_second(self) -> None:
+        self._written = 0
+        if self._emitter is not None and self._stop is None:
+            self._stop = self._emitter.subscribe(self._hear, JobStarted, JobSucceeded)
+
+
+def _write(event: Event, level: str | None = None, **more: int) -> None:
+    fields: dict[str, Any] = asdict(event)
+    if isinstance(event, JobDied | JobRetrying) and (traceback := fields.pop("traceback")) is not None:
+        fields["exception"] = traceback
+    _logger().log(_LEVELS[level or event.level], event.sentence, **fields, **more)
+
+
+def _note(text: str) -> None:
+    _logger().info(text)
+
+
+def _logger() -> Any:
     import structlog  # noqa: PLC0415 - it is slow to load, and a producer needs no log
 
-    structlog.stdlib.get_logger("perdure").log(_LEVELS[event.level], event.sentence, **asdict(event), **more)
+    return structlog.stdlib.get_logger("perdure")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from msgspec import Struct
 
 from perdure.domain.transition import Transition
+from perdure.errors import ArgumentError
 
 _log = logging.getLogger("perdure")
 
@@ -107,6 +108,16 @@ class StopUnheard(Event, frozen=True):
     still_running: tuple[str, ...]
 
 
+class LifespanFailed(Event, frozen=True):
+    """A lifespan of the application failed to close; the others were closed all the same."""
+
+    sentence: ClassVar[str] = "lifespan failed to close"
+    level: ClassVar[str] = "error"
+    worker: str
+    lifespan: str
+    error: str
+
+
 class WorkersBuried(Event, frozen=True):
     """Workers were found dead."""
 
@@ -142,6 +153,50 @@ class RescueFailed(Event, frozen=True):
     error: str
 
 
+class JobStarted(Event, frozen=True):
+    """An attempt begins. Only for those who subscribe to it by name."""
+
+    sentence: ClassVar[str] = "job started"
+    job_id: str
+    kind: str
+    queue: str
+    attempt: int
+
+
+class JobSucceeded(Event, frozen=True):
+    """An attempt has succeeded, after so many seconds. Only for those who subscribe to it by name."""
+
+    sentence: ClassVar[str] = "job succeeded"
+    job_id: str
+    kind: str
+    queue: str
+    attempt: int
+    seconds: float
+
+
+class JobFailed(Event, frozen=True):
+    """An attempt has failed; `will_retry` tells whether another follows. Only for those who subscribe to it by name.
+
+    `exception` is what the handler raised. None: the attempt ran in a process of its own, was out of time, or its
+    arguments could not be read.
+    """
+
+    sentence: ClassVar[str] = "job failed"
+    level: ClassVar[str] = "warning"
+    job_id: str
+    kind: str
+    queue: str
+    attempt: int
+    seconds: float
+    will_retry: bool
+    error: str
+    exception: BaseException | None = None
+
+
+PER_ATTEMPT: Final = (JobStarted, JobSucceeded, JobFailed)
+"""Events of every attempt: they are made only while there is a subscriber to one of them."""
+
+
 class JobRetrying(Event, frozen=True):
     """An attempt failed and another one follows. `failures` are those that count against `max_attempts`."""
 
@@ -154,6 +209,7 @@ class JobRetrying(Event, frozen=True):
     max_attempts: int | None
     wait: float
     error: str
+    traceback: str | None = None
 
 
 class JobDied(Event, frozen=True):
@@ -166,12 +222,14 @@ class JobDied(Event, frozen=True):
     attempt: int
     reason: str
     error: str
+    traceback: str | None = None
 
     @classmethod
     def by(cls, move: Transition) -> Self:
         """The death of a job by this move."""
-        claim = move.claim
-        return cls(claim.job_id, claim.kind, claim.attempt, move.reason.value, str(move.failure or ""))
+        claim, failure = move.claim, move.failure
+        traceback = None if failure is None else failure.traceback
+        return cls(claim.job_id, claim.kind, claim.attempt, move.reason.value, str(failure or ""), traceback)
 
 
 class UnknownKindSeen(Event, frozen=True):
@@ -569,17 +627,38 @@ class Emitter:
     """Hands each event to every listener; a listener that fails never harms the work."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, tuple[type[Event], ...]]] = []
+        self.follows_attempts = False
+        """Whether there is a subscriber to the events of every attempt."""
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add a listener and return the way to remove it."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def subscribe(self, listener: Listener, *types: type[Event]) -> Callable[[], None]:
+        """Add a listener and return the way to remove it.
+
+        With `types` it hears only these; without, it hears all but the events of every attempt.
+        """
+        for wanted in types:
+            if not (isinstance(wanted, type) and issubclass(wanted, Event)):
+                raise ArgumentError("types", f"must be classes of events such as JobFailed, got {wanted!r}")
+        entry = listener, types
+        self._listeners.append(entry)
+        self._look_round()
+
+        def unsubscribe() -> None:
+            self._listeners.remove(entry)
+            self._look_round()
+
+        return unsubscribe
 
     def emit(self, event: Event) -> None:
-        """Tell every listener."""
-        for listener in self._listeners:
+        """Tell every listener that wants to hear of it."""
+        for listener, types in tuple(self._listeners):
+            if not (isinstance(event, types) if types else not isinstance(event, PER_ATTEMPT)):
+                continue
             try:
                 listener(event)
             except Exception:  # noqa: BLE001 - a listener is somebody else's code
                 _log.exception("listener %r failed on %s", listener, type(event).__name__)
+
+    def _look_round(self) -> None:
+        wanted = {one for _, types in self._listeners for one in types}
+        self.follows_attempts = any(issubclass(one, wanted_one) for one in PER_ATTEMPT for wanted_one in wanted)

@@ -6,11 +6,13 @@ import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
+from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.kinds.signature import Signature
 from perdure.policy.fairness import FairShare
 from perdure.policy.gates import Breaker, Budget, Gate
@@ -45,6 +47,11 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     gates: tuple[Gate, ...] = ()
     breaker: Breaker | None = None
     fair: FairShare | None = None
+    hooks: Hooks = NO_HOOKS  # of its app
+
+    def bound(self, context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
+        """The handler with its arguments, and with the context where it takes one."""
+        return partial(self.handler, *((context, *args) if self.signature.takes_context else args), **kwargs)
 
     @property
     def is_gated(self) -> bool:

@@ -127,10 +127,11 @@ class Drainer:
         settings = structs.replace(self._settings, concurrency=concurrency)
         worker_id = await self._worker()
         runner = Runner(self._store, worker_id, kinds, settings, self._clock, self._app.events, self._chance)
-        try:
-            yield runner, witness
-        finally:
-            await runner.close()
+        async with self._app.hooks.lifespans.opened(_not_closed):
+            try:
+                yield runner, witness
+            finally:
+                await runner.close()
 
     async def _worker(self) -> WorkerId:
         """The id under which jobs are claimed; a new one if a rescuer has declared the old one dead on a journey."""
@@ -197,6 +198,10 @@ def refuse_too_deep() -> None:
     """Refuse an enqueue by an inline job that was itself enqueued by an inline job, and so on: it may never end."""
     if _depth.get() >= _DEEPEST:
         raise AssertionError(f"inline jobs enqueue each other more than {_DEEPEST} deep: drain them instead")
+
+
+def _not_closed(lifespan: str, error: BaseException) -> None:
+    raise AssertionError(f"lifespan {lifespan} failed to close") from error
 
 
 def _never() -> bool:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from perdure.clock import Clock
 from perdure.domain.outcome import Outcome
 from perdure.flows.park import parked_in
+from perdure.hooks.around import RunCoroutine
+from perdure.hooks.middleware import call_within_blocking
 from perdure.policy.triage import classify
 from perdure.worker.attempt import NOTHING, AttemptInterrupted, done, unreadable
 from perdure.worker.context import CURRENT, Context
 from perdure.worker.running import Running
 
 
-def call_blocking(running: Running, context: Context, clock: Clock) -> Outcome:
-    """Call the handler of an attempt; what became of it, unless it was interrupted, which is raised."""
+def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoroutine) -> Outcome:
+    """Call the handler of an attempt; what became of it, unless it was interrupted, which is raised.
+
+    Async middleware runs on the event loop behind `run`.
+    """
     kind = running.kind
     try:
         args, kwargs = kind.signature.decode(running.claim.args)
@@ -20,12 +25,12 @@ def call_blocking(running: Running, context: Context, clock: Clock) -> Outcome:
         return unreadable(error)
     CURRENT.set(context)
     try:
-        if kind.signature.takes_context:
-            result = kind.handler(context, *args, **kwargs)
-        else:
-            result = kind.handler(*args, **kwargs)
+        call = kind.bound(context, args, kwargs)
+        result = call_within_blocking(kind.hooks.middleware, context, call, run)
         return NOTHING if result is None else done(result)
     except (AttemptInterrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+        if running.followed:
+            running.exception = error
         return parked_in(error) or classify(error, kind.triage, now=clock.now())

@@ -12,10 +12,10 @@ import asyncio
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -24,10 +24,21 @@ from perdure.domain.job import Claim
 from perdure.domain.outcome import Done, Outcome, Parked, Released, UnknownKind
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition, paused
-from perdure.events import Emitter, HandlerStuck, JobDied, JobRetrying, LoopFailed, UnknownKindSeen
+from perdure.events import (
+    Emitter,
+    HandlerStuck,
+    JobDied,
+    JobFailed,
+    JobRetrying,
+    JobStarted,
+    JobSucceeded,
+    LoopFailed,
+    UnknownKindSeen,
+)
 from perdure.flows.journal import Journal
 from perdure.flows.park import parked_in
 from perdure.flows.recorder import Recorder
+from perdure.hooks.middleware import call_within
 from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
@@ -130,6 +141,9 @@ class Executor:
             running = Running(claim, kind, StopFlag(), self._clock.monotonic())
             self.running.add(running)
             self._slots.take(claim.queue)
+            if self._emitter.follows_attempts:
+                running.followed = True
+                self._emitter.emit(JobStarted(claim.job_id, claim.kind, claim.queue, claim.attempt))
             try:
                 self._begin(running)
             except Exception as error:  # noqa: BLE001 - the other claims are still to be started
@@ -231,7 +245,9 @@ class Executor:
             self._ended(running, unreadable(error))
             return
         try:
-            if kind.signature.takes_context:
+            if kind.hooks.middleware:
+                result = await call_within(kind.hooks.middleware, context, kind.bound(context, args, kwargs))
+            elif kind.signature.takes_context:
                 result = await kind.handler(context, *args, **kwargs)
             else:
                 result = await kind.handler(*args, **kwargs)
@@ -240,6 +256,8 @@ class Executor:
             outcome = self._when_cancelled(running, error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             outcome = parked_in(error) or classify(error, kind.triage, now=self._clock.now())
+            if running.followed:
+                running.exception = error
             pressed = error if isinstance(error, KeyboardInterrupt) and _may_be_typed() else None
         self._forks.end_child()
         if context.opened is not None:
@@ -276,7 +294,7 @@ class Executor:
         )
         outcome: Outcome | None
         try:
-            outcome = call_blocking(running, context, self._clock)
+            outcome = call_blocking(running, context, self._clock, self._run_on_loop)
             self._forks.end_child()
             if context.opened is not None:
                 outcome = with_journal(context.opened, outcome)
@@ -286,6 +304,10 @@ class Executor:
                 at_once(context.effects.undo())
             raise
         return outcome
+
+    def _run_on_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the worker's loop, and block the thread of a sync handler until it is done."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _when_cancelled(self, running: Running, error: BaseException) -> Outcome | None:
         if running.stop is None and self._is_ending():  # whoever ends the program cancels all its tasks
@@ -340,8 +362,25 @@ class Executor:
         self.released += isinstance(outcome, Released)
         self._acknowledge(transition)
         self._on_end(running.claim, outcome)
+        if self._emitter.follows_attempts:
+            self._follow(running, transition)
         if transition.failure is not None:
             self._tell(transition, running.kind)
+
+    def _follow(self, running: Running, move: Transition) -> None:
+        """Emit how an attempt has ended, for those who follow every one."""
+        claim, seconds = running.claim, self._clock.monotonic() - running.started
+        exception, running.exception = running.exception, None  # else the two would hold each other
+        if move.to is JobState.SUCCEEDED:
+            self._emitter.emit(JobSucceeded(claim.job_id, claim.kind, claim.queue, claim.attempt, seconds))
+        elif move.failure is not None:
+            will_retry, error = move.to is not JobState.DEAD, str(move.failure)
+            self._emitter.emit(
+                JobFailed(
+                    *(claim.job_id, claim.kind, claim.queue, claim.attempt, seconds, will_retry, error),
+                    exception=exception,
+                )
+            )
 
     def _open_journal(
         self, claim: Claim, flag: StopFlag, *, started: float, triage: Triage | None, blocking: bool
@@ -390,7 +429,9 @@ class Executor:
         else:
             claim, counts = transition.claim, (transition.failures, kind.attempts)
             wait = transition.wait.total_seconds() if transition.wait else 0.0
-            told = JobRetrying(claim.job_id, kind.name, claim.attempt, *counts, wait, str(transition.failure))
+            failure = transition.failure
+            traceback = None if failure is None else failure.traceback
+            told = JobRetrying(claim.job_id, kind.name, claim.attempt, *counts, wait, str(failure), traceback)
             self._emitter.emit(told)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import importlib
+import logging
 import os
 import signal
 import socket
@@ -19,7 +20,6 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,7 @@ from perdure.clock import SystemClock
 from perdure.domain.outcome import Failed, Failure, Outcome
 from perdure.errors import PayloadError, SettingsError, StoreError
 from perdure.flows.park import Park, parked_in
+from perdure.hooks.middleware import call_within, call_within_blocking
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
 from perdure.lifecycle.at_once import at_once
@@ -158,14 +159,12 @@ class Inmate:
         blocking = not is_async(kind.handler)
         context = self._context(kind, blocking=blocking)
         CURRENT.set(context)
-        if kind.signature.takes_context:
-            args = (context, *args)
         limit = MemoryLimit(kind.memory)
         self._line.listen(self._hear)
         try:
             with limit:
                 run = self._run_sync if blocking else self._run_async
-                result = run(context, partial(kind.handler, *args, **kwargs))
+                result = run(context, kind, kind.bound(context, args, kwargs))
             outcome: Outcome = NOTHING if result is None else done(result)
             if context.opened is not None:
                 outcome = with_journal(context.opened, outcome) or outcome
@@ -194,7 +193,7 @@ class Inmate:
             if self._interrupt is not None:
                 self._interrupt()
 
-    def _run_async(self, context: Context, handler: Callable[[], Any]) -> Any:
+    def _run_async(self, context: Context, kind: Kind, call: Callable[[], Any]) -> Any:
         async def attempt() -> Any:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             if task is not None:
@@ -202,21 +201,23 @@ class Inmate:
                 if self._flag.reason:
                     task.cancel()
             try:
-                return await handler()
+                async with kind.hooks.lifespans.opened(_not_closed):
+                    return await call_within(kind.hooks.middleware, context, call)
             finally:
                 self._interrupt = None
                 await _settled(context)
 
         return asyncio.run(attempt())
 
-    def _run_sync(self, context: Context, handler: Callable[[], Any]) -> Any:
+    def _run_sync(self, context: Context, kind: Kind, call: Callable[[], Any]) -> Any:
         here = threading.get_ident()
         signal.signal(signal.SIGTERM, self._raise_if_told)
         self._interrupt = lambda: signal.pthread_kill(here, signal.SIGTERM)
         self._in_handler = True
         try:
             self._raise_if_told()
-            return handler()
+            with asyncio.Runner() as loop, kind.hooks.lifespans.opened_blocking(_not_closed, loop.run):
+                return call_within_blocking(kind.hooks.middleware, context, call, loop.run)
         finally:
             self._in_handler = False
             self._interrupt = None
@@ -236,6 +237,10 @@ async def _settled(context: Context) -> None:
         await journal.reach(journal.recorder.show_now())
     if context.lines is not None:
         await context.lines.settle()
+
+
+def _not_closed(lifespan: str, error: BaseException) -> None:
+    logging.getLogger("perdure").error("lifespan %s failed to close", lifespan, exc_info=error)
 
 
 def _ignore(_signal: int, _frame: FrameType | None) -> None:

@@ -46,6 +46,8 @@ class Running(Struct, eq=False):
     task: Task[Any] | None = None  # that runs it, or waits for its process
     thread: int | None = None  # the ident of the thread that runs it
     pid: int | None = None  # of its own process
+    followed: bool = False  # there is a subscriber to the events of every attempt
+    exception: BaseException | None = None  # what its handler raised, kept only for those
     spawned: bool = False  # its own process has asked for children
 
     def outcome_when_stopped(self) -> Outcome | None:

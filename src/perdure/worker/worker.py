@@ -22,6 +22,7 @@ from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import (
     Emitter,
+    LifespanFailed,
     StoreTrouble,
     WorkerClosed,
     WorkerClosing,
@@ -29,6 +30,7 @@ from perdure.events import (
     WorkerOpened,
     WorkerRecycled,
 )
+from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.identity import this_process
 from perdure.lifecycle.loop import Loop
@@ -87,9 +89,11 @@ class Worker:
         *,
         schedules: Sequence[Schedule] = (),
         periodic: Sequence[Periodic] = (),
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._lifespans = hooks.lifespans
         self._emitter = emitter
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
@@ -227,7 +231,11 @@ class Worker:
         self._standing.loud(because)
 
     async def run(self) -> None:
-        """Work until stopped."""
+        """Work until stopped, within the lifespans of the app."""
+        async with self._lifespans.opened(self._not_closed):
+            await self._work()
+
+    async def _work(self) -> None:
         self._task = asyncio.current_task()
         await self._enter()
         await tell_of_namesakes(self._self, self._store, self._emitter)
@@ -266,6 +274,9 @@ class Worker:
         self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
         self._standing.entered(worker_id)
         self._loans.belong_to(worker_id)
+
+    def _not_closed(self, lifespan: str, error: BaseException) -> None:
+        self._emitter.emit(LifespanFailed(self.name, lifespan, f"{type(error).__name__}: {error}"))
 
     def _is_ending(self) -> bool:
         """Whether this worker closes, or its own task is being cancelled and it will close in a moment."""

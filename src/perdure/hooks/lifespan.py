@@ -1,0 +1,146 @@
+"""Opens what an application needs for as long as a worker runs, and closes it after the last job."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from perdure.errors import LifespanError
+from perdure.hooks.around import Around, RunCoroutine, blocking
+
+OnError = Callable[[str, BaseException], None]
+"""Hears of a lifespan that failed to close: its name, and the error."""
+
+
+class _Shared:
+    """What the workers of one event loop share."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+        self.stack = AsyncExitStack()
+
+
+class Lifespans:
+    """The lifespans of one app: opened in the order of their declaration, closed in reverse."""
+
+    def __init__(self) -> None:
+        self._declared: list[Around] = []
+        self._shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
+
+    def add(self, lifespan: Around) -> None:
+        """Declare one more."""
+        self._declared.append(lifespan)
+
+    @asynccontextmanager
+    async def opened(self, on_error: OnError) -> AsyncIterator[None]:
+        """Open all of them; workers on the same event loop share them, and the last one closes them.
+
+        Raises LifespanError if one cannot be opened; those before it are closed again. One that fails to close is
+        reported to `on_error`, and the others are closed all the same.
+        """
+        if not self._declared:
+            yield
+            return
+        shared = self._shared.setdefault(asyncio.get_running_loop(), _Shared())
+        async with shared.lock:
+            if shared.users == 0:
+                shared.stack = await _open_all(self._declared, on_error)
+            shared.users += 1
+        try:
+            yield
+        finally:
+            async with shared.lock:
+                shared.users -= 1
+                if shared.users == 0:
+                    await shared.stack.aclose()
+
+    @contextmanager
+    def opened_blocking(self, on_error: OnError, run: RunCoroutine) -> Iterator[None]:
+        """Open all of them for code that blocks; async ones run on the event loop behind `run`."""
+        with ExitStack() as stack:
+            for lifespan in self._declared:
+                try:
+                    manager = blocking(lifespan, run)
+                    manager.__enter__()
+                except Exception as error:
+                    raise _not_opened(lifespan, error) from error
+                stack.push(_Closing(manager.__exit__, lifespan.name, on_error))
+            yield
+
+
+class _Closing:
+    """Closes one lifespan; an error is reported, and keeps the others from nothing."""
+
+    def __init__(self, close: Callable[..., Any], name: str, on_error: OnError) -> None:
+        self._close = close
+        self._name = name
+        self._on_error = on_error
+
+    def __enter__(self) -> None:
+        """Nothing: it is open already."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._close(None, None, None)
+        except Exception as problem:  # noqa: BLE001 - the others are still to be closed
+            self._on_error(self._name, problem)
+
+
+async def _open_all(lifespans: Sequence[Around], on_error: OnError) -> AsyncExitStack:
+    async with AsyncExitStack() as stack:
+        for lifespan in lifespans:
+            manager = lifespan.open()
+            try:
+                await (manager.__aenter__() if lifespan.is_async else _in_own_thread(manager.__enter__))
+            except Exception as error:
+                raise _not_opened(lifespan, error) from error
+            stack.push_async_callback(_close, lifespan, manager, on_error)
+        return stack.pop_all()
+
+
+async def _close(lifespan: Around, manager: Any, on_error: OnError) -> None:
+    try:
+        if lifespan.is_async:
+            await manager.__aexit__(None, None, None)
+        else:
+            await _in_own_thread(lambda: manager.__exit__(None, None, None))
+    except Exception as error:  # noqa: BLE001 - the others are still to be closed
+        on_error(lifespan.name, error)
+
+
+async def _in_own_thread(function: Callable[[], Any]) -> None:
+    """Call what may block; not in one of asyncio's threads, which handlers may block."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[None] = loop.create_future()
+
+    def run() -> None:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+            loop.call_soon_threadsafe(_settle, answer, error)
+        else:
+            loop.call_soon_threadsafe(_settle, answer, None)
+
+    threading.Thread(target=run, name="perdure-lifespan", daemon=True).start()
+    await answer
+
+
+def _settle(answer: asyncio.Future[None], error: BaseException | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(None)
+    else:
+        answer.set_exception(error)
+
+
+def _not_opened(lifespan: Around, error: Exception) -> LifespanError:
+    return LifespanError(lifespan.name, f"{type(error).__name__}: {error}")
