@@ -28,6 +28,7 @@ from perdure.events import Emitter, Event, Listener
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
 from perdure.handle import Handle
+from perdure.kinds.including import checked_modules, import_modules
 from perdure.kinds.kind import Kind
 from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.portal import Portal
@@ -38,7 +39,7 @@ from perdure.scheduling import checked_schedule, one_expression
 from perdure.storage.port import BorrowingStore, Store
 from perdure.storage.supply import Supply
 from perdure.worker.built_in import BATCH_KIND
-from perdure.worker.settings import WorkerSettings
+from perdure.worker.settings import WorkerSettings, serving
 
 if TYPE_CHECKING:
     from perdure.operate.desk import Desk
@@ -55,10 +56,11 @@ class App(Declarations):
     """A set of jobs and the database they live in.
 
     `url` is `sqlite:///file.db` or `postgresql://…`; without one PERDURE_URL is used, or `perdure.db` in the working
-    directory. `queues` names the queues that may be used; without it any name will do. `migrate` brings the schema up
-    to date when the database is first opened. `enqueue_patience` is how long an enqueue waits for a database that
-    cannot be reached. `worker` are the settings of this app's workers, where nothing else is said. `clock` replaces
-    the database's clock: for tests.
+    directory. `queues` names the queues that may be used; without it any name will do. `include` names modules that
+    declare jobs of this app: workers and the command line import them; `shop.jobs.*` means all modules of a package.
+    `migrate` brings the schema up to date when the database is first opened. `enqueue_patience` is how long an enqueue
+    waits for a database that cannot be reached. `worker` are the settings of this app's workers, where nothing else is
+    said. `clock` replaces the database's clock: for tests.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class App(Declarations):
         url: str | None = None,
         *,
         queues: Iterable[str] | None = None,
+        include: Iterable[str] | str = (),
         retry: RetrySource = DEFAULT_RETRY,
         payload_limit: int = _PAYLOAD_LIMIT,
         migrate: bool = True,
@@ -75,6 +78,7 @@ class App(Declarations):
     ) -> None:
         super().__init__(queues, retry)
         self.url = url or os.environ.get(_URL_VARIABLE) or DEFAULT_URL
+        self.include = checked_modules("include", include)
         self.payload_limit = checked_count("payload_limit", payload_limit)
         self.worker_settings = WorkerSettings() if worker is None else _checked_settings(worker)
         self.events = Emitter()
@@ -207,7 +211,8 @@ class App(Declarations):
         """
         from perdure.worker.worker import Worker  # noqa: PLC0415 - who only enqueues needs none
 
-        chosen = self.worker_settings if settings is None else _checked_settings(settings)
+        self.import_included()
+        chosen = self.serving(self.worker_settings if settings is None else _checked_settings(settings))
         for queue in chosen.queues:
             self.check_queue(queue.name)
         return Worker(
@@ -220,6 +225,14 @@ class App(Declarations):
             periodic=tuple(self.periodic.values()),
             hooks=self.hooks,
         )
+
+    def serving(self, settings: WorkerSettings) -> WorkerSettings:
+        """These settings with the queues that a worker of this app serves, if they name none."""
+        return serving(settings, self.kinds, self.queues)
+
+    def import_included(self) -> None:
+        """Import the modules of `include=`, so that the jobs that they declare are known."""
+        import_modules(self.include)
 
     async def migrate(self) -> list[str]:
         """Create the tables, or bring them up to date, whatever `migrate=` said; the migrations that were applied."""

@@ -126,7 +126,7 @@ async def test_it_sees_the_exception_itself_and_may_replace_or_catch_it(
         for job in (soon, blocking):
             handle = await job.enqueue()
             if then is None:
-                assert await handle.result("30s") is None
+                await handle.result("30s")
             else:
                 with pytest.raises(JobNotSuccessful, match="of the middleware"):
                     await handle.result("30s")
@@ -141,7 +141,8 @@ async def test_one_that_raises_before_it_yields_fails_the_attempt_and_the_handle
 
     @app.middleware
     def session(ctx: Context) -> Iterator[None]:
-        raise ConnectionError("no session for you")
+        if ctx.attempt:
+            raise ConnectionError("no session for you")
         yield
 
     @app.job

@@ -150,7 +150,9 @@ def test_it_runs_jobs_and_ends_well_on_sigterm(
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == Exit.OK
     events = [json.loads(line)["event"] for line in processes.log(process).splitlines()]
-    assert (events[0], events[-1]) == ("✿ worker open", "❀ worker closed")
+    assert events[:2] == ["worker starts", "✿ worker open"]
+    assert events[-1] == "❀ worker closed"
+    assert [event for event in events if event.startswith("job ")] == ["job started", "job succeeded"]
 
 
 def test_c1_a_second_signal_hurries_and_costs_no_attempt(
@@ -235,7 +237,7 @@ def test_bad_settings_are_refused_by_name(options: list[str], field: str) -> Non
 def test_no_migrate_leaves_the_schema_alone(processes_on_nothing: Processes) -> None:
     process = processes_on_nothing.start("worker", "shop:app", "--no-migrate", "--json")
     assert process.wait(PATIENCE) == Exit.FAILED
-    assert "perdure migrate" in json.loads(processes_on_nothing.log(process))["error"]
+    assert "perdure migrate" in processes_on_nothing.log(process)
 
 
 def test_the_apps_own_settings_hold_where_no_option_speaks(

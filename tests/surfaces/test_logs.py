@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Iterator
 
 import pytest
 import structlog
 
-from perdure.event_log import EventLog
-from perdure.events import JobDied, StoreRecovered, StoreTrouble
+from perdure.errors import SettingsError
+from perdure.event_log import AttemptLog, EventLog
+from perdure.events import Emitter, JobDied, JobStarted, StoreRecovered, StoreTrouble
 from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
 
 
@@ -86,3 +88,72 @@ def test_a_database_that_is_away_takes_few_lines_however_many_meet_it(capsys: py
     once = [("claim", None), ("claim", 5), (None, None), ("claim", None)]
     assert [(line.get("what"), line.get("left_out")) for line in told] == once * 2
     assert told[3]["event"] == StoreRecovered.sentence
+
+
+def test_an_app_that_configured_logging_keeps_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [own := logging.StreamHandler(sys.stdout)]
+    own.setFormatter(logging.Formatter("OWN %(levelname)s %(message)s"))
+    root.setLevel("WARNING")
+    assert set_up_logging(None, None) is False
+    EventLog()(DEATH)
+    EventLog()(StoreRecovered("claims", 1.0))
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    [line] = shown.out.splitlines()
+    assert line.startswith("OWN ERROR job is dead job_id='01' kind='greet'")
+    assert "\x1b" not in line
+
+
+def test_a_format_that_is_asked_for_replaces_the_apps_own(capsys: pytest.CaptureFixture[str]) -> None:
+    logging.getLogger().handlers[:] = [logging.StreamHandler(sys.stdout)]
+    set_up_logging(LogFormat.JSON, None)
+    EventLog()(DEATH)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert json.loads(shown.err)["event"] == "job is dead"
+
+
+def test_an_app_that_configured_structlog_keeps_its_own() -> None:
+    written: list[structlog.typing.EventDict] = []
+
+    def keep(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        written.append(dict(event))
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[keep], wrapper_class=structlog.stdlib.BoundLogger)
+    before = list(logging.getLogger().handlers)
+    set_up_logging(None, None)
+    EventLog()(DEATH)
+    assert [event["event"] for event in written] == ["job is dead"]
+    assert logging.getLogger().handlers == before
+
+
+def test_a_failure_comes_with_its_traceback_which_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(LogFormat.CONSOLE, LogLevel.INFO)
+    traceback = "Traceback (most recent call last):\n  File x\nValueError: no\n2026-01-01 [info] all is well"
+    EventLog()(JobDied("01", "greet", 3, "attempts exhausted", "ValueError: no", traceback))
+    first, *others = capsys.readouterr().err.splitlines()
+    assert "job is dead" in first
+    assert "    Traceback (most recent call last):" in others
+    assert all(line.startswith("    ") for line in others)
+
+
+async def test_attempts_are_logged_up_to_so_many_lines_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging(LogFormat.JSON, LogLevel.INFO)
+    emitter = Emitter()
+    stop = AttemptLog("info", per_second=3).follow(emitter)
+    for number in range(10):
+        emitter.emit(JobStarted(str(number), "greet", "default", 1))
+    told = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert told == ["job started"] * 3 + [
+        "more than 3 lines a second: the other attempts of this second are not logged"
+    ]
+    assert not emitter.follows_attempts  # so that they cost nothing
+    stop()
+
+
+@pytest.mark.parametrize(("level", "per_second"), [("loud", 1), ("info", 0), ("info", True)])
+def test_an_attempt_log_that_makes_no_sense_is_refused(level: str, per_second: int) -> None:
+    with pytest.raises(SettingsError, match=r"level|per_second"):
+        AttemptLog(level, per_second)

@@ -70,7 +70,7 @@ def test_what_to_do_without_a_handler_may_be_given_by_its_word() -> None:
         ("keep", timedelta(days=1)),
         ("missing_handler", "ignore"),
         ("missing_handler", None),
-        ("queues", ()),
+        ("queues", []),
         ("queues", None),
         ("queues", 7),
         ("queues", [7]),

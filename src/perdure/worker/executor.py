@@ -369,7 +369,7 @@ class Executor:
 
     def _follow(self, running: Running, move: Transition) -> None:
         """Emit how an attempt has ended, for those who follow every one."""
-        claim, seconds = running.claim, self._clock.monotonic() - running.started
+        claim, seconds = running.claim, round(self._clock.monotonic() - running.started, 6)
         exception, running.exception = running.exception, None  # else the two would hold each other
         if move.to is JobState.SUCCEEDED:
             self._emitter.emit(JobSucceeded(claim.job_id, claim.kind, claim.queue, claim.attempt, seconds))

@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from perdure.domain.duration import Duration, format_duration, read_spans
 from perdure.domain.job import DEFAULT_QUEUE
 from perdure.domain.line import LINES_KEPT
 from perdure.errors import SettingsError
+from perdure.kinds.kind import Registry
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
 from perdure.policy.opening import Opening, Polling
@@ -66,7 +67,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     Spans may be given as any duration ("30s"), and queues by name, with weight and limit as in `mail:3` or `reports@2`.
     """
 
-    queues: tuple[Queue, ...] = (Queue(DEFAULT_QUEUE),)
+    queues: tuple[Queue, ...] = ()  # (): every queue that the app's kinds use
     name: str | None = None
     concurrency: int = 100
     threads: int = 16
@@ -159,6 +160,14 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             raise SettingsError("worker.lease", f"must be at least twice the heartbeat ({heartbeat}), got {lease}")
 
 
+def serving(settings: WorkerSettings, kinds: Registry, declared: Iterable[str] | None = None) -> WorkerSettings:
+    """These settings; if they name no queue, with `declared`, or else with every queue that these kinds use."""
+    if settings.queues:
+        return settings
+    names = {DEFAULT_QUEUE, *(kind.queue for kind in kinds.values())} if declared is None else set(declared)
+    return replace(settings, queues=tuple(Queue(name) for name in sorted(names)))
+
+
 def parse_queues(text: str) -> tuple[Queue, ...]:
     """Read `mail:3,reports@2` as queues: weight after a colon, concurrency after an at sign."""
     queues = []
@@ -178,6 +187,8 @@ def parse_queues(text: str) -> tuple[Queue, ...]:
 
 
 def _read_queues(given: object) -> tuple[Queue, ...]:
+    if given == ():
+        return ()
     pieces = [given] if isinstance(given, str | Queue) else list(given) if isinstance(given, Iterable) else []
     queues: list[Queue] = []
     for piece in pieces:

@@ -65,7 +65,7 @@ from perdure.worker.periodic import Periodic
 from perdure.worker.quarantine import Quarantine
 from perdure.worker.recycler import Recycler
 from perdure.worker.running import Stop
-from perdure.worker.settings import WorkerSettings
+from perdure.worker.settings import WorkerSettings, serving
 from perdure.worker.slots import Slots
 from perdure.worker.standing import BY_OPERATOR, Standing
 from perdure.worker.timekeeping import Timekeeping
@@ -91,6 +91,7 @@ class Worker:
         periodic: Sequence[Periodic] = (),
         hooks: Hooks = NO_HOOKS,
     ) -> None:
+        settings = serving(settings, kinds)
         self._store = store
         self._settings = settings
         self._lifespans = hooks.lifespans

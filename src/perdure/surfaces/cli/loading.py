@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 
 from perdure.app import App
 from perdure.errors import PerdureError, SettingsError
+from perdure.surfaces.cli.project import URL_VARIABLE, project
 
 _FIELD: Final = "APP"
 _EXAMPLE: Final = "write it as module:app, for example jobs:app for `app` in jobs.py"
@@ -19,34 +21,58 @@ class AppBroken(PerdureError):  # noqa: N818 - reads as what is the matter with 
     """The app's own code failed while it was imported."""
 
 
-def load_app(name: str) -> App:
-    """Import the module, with the current directory in reach, and find the app in it."""
-    module_name, colon, path = name.partition(":")
+def load_app(name: str | None) -> App:
+    """Import the module, with the current directory in reach, find the app in it, and import what it includes.
+
+    Without a name it is the project's. A function without parameters that returns an app will do too.
+    """
+    own = project()
+    name = name or own.app
+    if not name:
+        raise SettingsError(_FIELD, f"is missing: {_EXAMPLE}; or set PERDURE_APP, or app in [tool.perdure]")
+    if own.url is not None:
+        os.environ.setdefault(URL_VARIABLE, own.url)  # so that `App()` means the database that all commands mean
+    module_name, colon, path = name.removesuffix("()").partition(":")
     if not (colon and path and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
         raise SettingsError(_FIELD, f"is not the name of an app: {name!r}; {_EXAMPLE}")
-    found = _import(module_name)
+    found = _import(module_name, [str(Path.cwd()), *([str(own.folder)] if own.folder else [])])
     for part in path.split("."):
         if not hasattr(found, part):
             raise SettingsError(_FIELD, f"{name!r}: {_described(found, module_name)} has no {part!r}{_offers(found)}")
         found = getattr(found, part)
-    if not isinstance(found, App):
+    app = _made_by(name, found)
+    if not isinstance(app, App):
         raise SettingsError(
-            _FIELD, f"{name!r} is a {type(found).__name__}, not a perdure.App{_offers(sys.modules[module_name])}"
+            _FIELD, f"{name!r} is a {type(app).__name__}, not a perdure.App{_offers(sys.modules[module_name])}"
         )
-    return found
+    try:
+        app.import_included()
+    except PerdureError:
+        raise
+    except Exception as error:
+        raise AppBroken(f"what {name!r} includes cannot be imported: {_where(error)}") from error
+    return app
 
 
-def _import(name: str) -> object:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def _made_by(name: str, found: object) -> object:
+    """The app itself, or what a factory makes."""
+    if isinstance(found, App | type) or not callable(found):
+        return found
+    try:
+        return found()
+    except Exception as error:
+        raise AppBroken(f"the factory {name!r} failed: {_where(error)}") from error
+
+
+def _import(name: str, folders: list[str]) -> object:
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             raise SettingsError(
-                _FIELD, f"names no module {missing!r} here ({here}) or among the installed; {_EXAMPLE}"
+                _FIELD, f"names no module {missing!r} here ({folders[0]}) or among the installed; {_EXAMPLE}"
             ) from None
         raise AppBroken(f"module {name!r} cannot be imported: {_where(error)}") from error
     except Exception as error:

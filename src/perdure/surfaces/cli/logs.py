@@ -28,7 +28,54 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-def set_up_logging(log_format: LogFormat, level: LogLevel) -> None:
+class AttemptLines(StrEnum):
+    """Which line an attempt that starts or succeeds is worth."""
+
+    INFO = "info"
+    DEBUG = "debug"
+    OFF = "off"
+
+
+def set_up_logging(log_format: LogFormat | None, level: LogLevel | None) -> bool:
+    """Set up the log of a worker, unless the app has done so already; whether it is ours, and meant for people.
+
+    An app that has configured logging or structlog keeps its own configuration, and perdure's lines go there. A format
+    that was asked for replaces it.
+    """
+    if log_format is None and (structlog.is_configured() or logging.getLogger().handlers):
+        if not structlog.is_configured():
+            _join_logging()
+        if level is not None:
+            logging.getLogger().setLevel(level.upper())
+        return False
+    _configure(log_format or LogFormat.CONSOLE, level or LogLevel.INFO)
+    return log_format is not LogFormat.JSON
+
+
+def _join_logging() -> None:
+    """Hand perdure's lines to the logging of the standard library, as the app has configured it."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.format_exc_info,
+            _as_message,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _as_message(_: Any, __: str, event: structlog.typing.EventDict) -> str:
+    """One message: the sentence, the facts as key=value, and the traceback below."""
+    cleaned = _cleaned(None, "", event)
+    sentence, traceback = cleaned.pop("event", ""), cleaned.pop("exception", None)
+    facts = " ".join([str(sentence), *(f"{key}={value!r}" for key, value in cleaned.items())])
+    return (facts if traceback is None else f"{facts}\n{traceback}").replace("%", "%%")
+
+
+def _configure(log_format: LogFormat, level: LogLevel) -> None:
     """Send what perdure, the app and its libraries log, through structlog or logging, to standard error alike."""
     before: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -61,7 +108,8 @@ def _cleaned(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.ty
     """Texts of jobs, such as their errors, may try to write to the terminal: make them plain."""
     for key, value in event.items():
         if key in {"exception", "stack"}:
-            event[key] = "\n".join(lines(str(value)))
+            margin = "    " if key == "exception" else ""  # so that no line of a job's own looks like one of ours
+            event[key] = "\n".join(f"{margin}{line}" for line in lines(str(value)))
         elif isinstance(value, str):
             event[key] = one_line(value)
     return event

@@ -26,6 +26,7 @@ from perdure.surfaces.cli.job_page import timeline
 from perdure.surfaces.cli.loading import load_app
 from perdure.surfaces.cli.output import console, plain, print_json, say
 from perdure.surfaces.cli.pieces import columns, section
+from perdure.surfaces.cli.project import project
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.times import absolute, relative
 
@@ -34,7 +35,7 @@ _DEFAULT_SHOWN: Final = 20
 What = Annotated[str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id of a job.", show_default=False)]
 AppName = Annotated[
     str | None,
-    typer.Option("--app", metavar="APP", help="module:app: policies are code, so this must be given."),
+    typer.Option("--app", metavar="APP", envvar="PERDURE_APP", help="module:app: policies are code."),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many attempts.")]
 
@@ -52,6 +53,7 @@ def show_preview(
     Of a kind: from now on. Of a job: from its next attempt on, after those that were made.
     """
     job_id = _as_id(what)
+    app = app or project().app
     if app is None:
         whose = "of the job's kind" if job_id else "of a kind"
         raise ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")

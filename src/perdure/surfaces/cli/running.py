@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from perdure.app import App
 from perdure.clock import Clock, SystemClock
+from perdure.event_log import AttemptLog
 from perdure.events import Emitter, StopUnheard
 from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED
 from perdure.lifecycle.last_moments import end_within
@@ -30,14 +33,15 @@ _SAME_WISH: Final = 1.0
 _TO_END: Final = timedelta(seconds=3)  # once the worker has closed
 
 
-async def run_worker(app: App, settings: WorkerSettings) -> int:
+async def run_worker(app: App, settings: WorkerSettings, attempts: AttemptLog | None = None) -> int:
     """Work until SIGTERM or SIGINT, then let running jobs finish within the stop timeout; the exit code.
 
-    A second signal, a second or more after the first, hurries: what still runs is asked to stop, and its jobs go back
-    to the queue at no cost. SIGTSTP makes the worker quiet: it claims nothing more and lets run what runs, until
-    SIGCONT. SIGUSR1 prints what the process does; SIGQUIT prints it and ends the process with 2, without closing.
+    `attempts` logs each attempt. A second signal, a second or more after the first, hurries: what still runs is asked
+    to stop, and its jobs go back to the queue at no cost. SIGTSTP makes the worker quiet: it claims nothing more and
+    lets run what runs, until SIGCONT. SIGUSR1 prints what the process does; SIGQUIT prints it and ends the process
+    with 2, without closing.
     """
-    app.log_events()
+    app.log_events(attempts)
     stacks = Stacks(asyncio.get_running_loop())
     with StackSignals(stacks.report):
         async with app:
@@ -53,7 +57,7 @@ async def run_worker(app: App, settings: WorkerSettings) -> int:
 
 
 async def _until_stopped(worker: Worker, backstop: Backstop) -> None:
-    signals = StopSignals(worker.stop, worker.hurry, SystemClock())
+    signals = StopSignals(worker.stop, worker.hurry, SystemClock(), partial(_hint, worker))
     loop = asyncio.get_running_loop()
     for number in _STOPPING:
         loop.add_signal_handler(number, signals.arrived)
@@ -68,6 +72,13 @@ async def _until_stopped(worker: Worker, backstop: Backstop) -> None:
     finally:
         for number in (*_STOPPING, *_QUIETING):
             loop.remove_signal_handler(number)
+
+
+def _hint(worker: Worker) -> None:
+    """Tell people at a terminal what the next Ctrl-C does, if there is anything to wait for."""
+    if worker.running and sys.stderr.isatty():
+        jobs = "1 job" if worker.running == 1 else f"{worker.running} jobs"
+        sys.stderr.write(f"\nWaiting for {jobs} to finish. Ctrl-C again gives them back to the queue at once.\n")
 
 
 class Backstop:
@@ -106,7 +117,10 @@ class StopSignals:
     So what comes within a second of the first says nothing new.
     """
 
-    def __init__(self, stop: Callable[[], None], hurry: Callable[[], None], clock: Clock) -> None:
+    def __init__(
+        self, stop: Callable[[], None], hurry: Callable[[], None], clock: Clock, hint: Callable[[], None] = lambda: None
+    ) -> None:
+        self._hint = hint
         self._stop = stop
         self._hurry = hurry
         self._clock = clock
@@ -116,6 +130,7 @@ class StopSignals:
         """Act on one signal."""
         if self._first is None:
             self._first = self._clock.monotonic()
+            self._hint()
             self._stop()
         elif self._clock.monotonic() - self._first >= _SAME_WISH:
             self._hurry()

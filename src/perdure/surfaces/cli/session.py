@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from perdure.engines.connect import DEFAULT_URL, store_for
+from perdure.engines.connect import store_for
 from perdure.engines.passwords import without_password
 from perdure.errors import StoreRefused
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
+from perdure.surfaces.cli.project import database_url
 
 Result = TypeVar("Result")
 
@@ -34,9 +35,10 @@ def with_store(url: str | None, work: Callable[[Store], Awaitable[Result]], *, c
     """Open the database and do this with it, whatever its schema. A file is made only where that is meant."""
 
     async def session() -> Result:
-        store = store_for(url or DEFAULT_URL)
+        meant = database_url(url)
+        store = store_for(meant)
         if not create:
-            _refuse_missing_file(url or DEFAULT_URL)
+            _refuse_missing_file(meant)
         await store.open()
         try:
             return await work(store)
@@ -57,7 +59,7 @@ def actor() -> str:
 
 def shown_url(url: str | None) -> str:
     """The URL without its password."""
-    return without_password(url or DEFAULT_URL)
+    return without_password(database_url(url))
 
 
 def _refuse_missing_file(url: str) -> None:
@@ -65,5 +67,6 @@ def _refuse_missing_file(url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "sqlite" and not Path(parts.path[1:]).exists():
         raise StoreRefused(
-            f"{parts.path[1:]}: there is no such file: check PERDURE_URL or --url, or create it with `perdure migrate`"
+            f"{parts.path[1:]}: there is no such file: check --url, PERDURE_URL or [tool.perdure], "
+            "or create it with `perdure migrate`"
         )

@@ -12,9 +12,12 @@ import typer
 from msgspec.structs import replace
 
 from perdure.domain.duration import format_duration, parse_duration
+from perdure.event_log import AttemptLog
 from perdure.lifecycle.supervisor import is_supervised, supervise
+from perdure.surfaces.cli.banner import greet
 from perdure.surfaces.cli.loading import load_app
-from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
+from perdure.surfaces.cli.logs import AttemptLines, LogFormat, LogLevel, set_up_logging
+from perdure.surfaces.cli.project import project
 from perdure.surfaces.cli.running import run_worker
 from perdure.worker.settings import WorkerSettings, parse_queues
 
@@ -22,14 +25,23 @@ _CAPACITY: Final = "Capacity"
 _LEASES: Final = "Life and death"
 _LOG: Final = "Log"
 _DEFAULTS: Final = WorkerSettings()
+_LINES_A_SECOND: Final = 50
 _MARGIN: Final = timedelta(seconds=10)  # for the database, beyond what a stop may take
 
-AppName = Annotated[str, typer.Argument(metavar="APP", help="module:app, as jobs:app for `app` in jobs.py.")]
+AppName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="APP",
+        envvar="PERDURE_APP",
+        help="module:app, as jobs:app for `app` in jobs.py, or a function that makes one.",
+        show_default="app in [tool.perdure]",
+    ),
+]
 Queues = Annotated[
     str | None,
     typer.Option(
         help="Which queues, with weight after a colon and limit after an at sign: mail:3,reports@2.",
-        show_default="default",
+        show_default="every queue that the app's kinds use",
         rich_help_panel=_CAPACITY,
     ),
 ]
@@ -98,13 +110,33 @@ Name = Annotated[str | None, typer.Option(help="The worker's name.", show_defaul
 NoMigrate = Annotated[
     bool, typer.Option("--no-migrate", help="Only check the schema, never change it.", rich_help_panel=_LEASES)
 ]
-Format = Annotated[LogFormat, typer.Option("--log-format", help="How log lines look.", rich_help_panel=_LOG)]
-Level = Annotated[LogLevel, typer.Option("--log-level", help="What is worth a line.", rich_help_panel=_LOG)]
+Format = Annotated[
+    LogFormat | None,
+    typer.Option(
+        "--log-format",
+        help="How log lines look; replaces the app's own logging configuration.",
+        show_default="console, unless the app configures logging",
+        rich_help_panel=_LOG,
+    ),
+]
+Level = Annotated[
+    LogLevel | None,
+    typer.Option("--log-level", help="The lowest level that is logged.", show_default="info", rich_help_panel=_LOG),
+]
+Attempts = Annotated[
+    AttemptLines,
+    typer.Option(
+        "--log-attempts", help="Log each attempt that starts or succeeds, at this level.", rich_help_panel=_LOG
+    ),
+]
+PerSecond = Annotated[
+    int, typer.Option("--log-attempts-per-second", min=1, help="At most so many of these lines.", rich_help_panel=_LOG)
+]
 JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=_LOG)]
 
 
 def worker(
-    app: AppName,
+    app: AppName = None,
     *,
     queues: Queues = None,
     concurrency: Concurrency = None,
@@ -118,8 +150,10 @@ def worker(
     heartbeat: Heartbeat = None,
     name: Name = None,
     no_migrate: NoMigrate = False,
-    log_format: Format = LogFormat.CONSOLE,
-    log_level: Level = LogLevel.INFO,
+    log_format: Format = None,
+    log_level: Level = None,
+    log_attempts: Attempts = AttemptLines.INFO,
+    log_attempts_per_second: PerSecond = _LINES_A_SECOND,
     as_json: JsonLog = False,
 ) -> None:
     """Run jobs until told to stop.
@@ -130,10 +164,11 @@ def worker(
 
     Every worker also does the upkeep: jobs that fall due, jobs of dead workers, old jobs.
 
-    Where no option speaks, the app's own settings hold.
+    Omitted options use the app's WorkerSettings.
     """
+    asked_queues = queues or project().queues
     said = {
-        "queues": None if queues is None else parse_queues(queues),
+        "queues": None if asked_queues is None else parse_queues(asked_queues),
         "concurrency": concurrency,
         "threads": threads,
         "recycle_after_jobs": recycle_after_jobs,
@@ -143,30 +178,37 @@ def worker(
         "lease": _span("--lease", lease),
         "heartbeat": _span("--heartbeat", heartbeat),
     }
-    set_up_logging(LogFormat.JSON if as_json else log_format, log_level)
     loaded = load_app(app)
+    is_pretty = set_up_logging(LogFormat.JSON if as_json else log_format, log_level)
     own = loaded.worker_settings
-    settings = replace(
-        own,
-        **{field: value for field, value in said.items() if value is not None},
-        name=_own_name(own.name if name is None else name, processes),
+    settings = loaded.serving(
+        replace(
+            own,
+            **{field: value for field, value in said.items() if value is not None},
+            name=_own_name(own.name if name is None else name, processes),
+        )
     )
     if no_migrate:
         loaded.keep_schema()
+    if not is_supervised():
+        greet(loaded, settings, pretty=is_pretty)
     if (processes > 1 or settings.recycles) and not is_supervised():
         stop_within = settings.stop_timeout + settings.grace + _MARGIN
         raise typer.Exit(supervise(sys.argv[1:], processes, stop_within=stop_within))
-    raise typer.Exit(asyncio.run(run_worker(loaded, settings)))
+    attempts = None if log_attempts is AttemptLines.OFF else AttemptLog(log_attempts, log_attempts_per_second)
+    raise typer.Exit(asyncio.run(run_worker(loaded, settings, attempts)))
 
 
 def up(
-    app: AppName,
+    app: AppName = None,
     *,
     queues: Queues = None,
     concurrency: Concurrency = None,
     threads: Threads = None,
-    log_format: Format = LogFormat.CONSOLE,
-    log_level: Level = LogLevel.INFO,
+    log_format: Format = None,
+    log_level: Level = None,
+    log_attempts: Attempts = AttemptLines.INFO,
+    log_attempts_per_second: PerSecond = _LINES_A_SECOND,
     as_json: JsonLog = False,
 ) -> None:
     """Run all that an app needs, in one process.
@@ -180,6 +222,8 @@ def up(
         threads=threads,
         log_format=log_format,
         log_level=log_level,
+        log_attempts=log_attempts,
+        log_attempts_per_second=log_attempts_per_second,
         as_json=as_json,
     )
 
