@@ -97,7 +97,7 @@ def test_an_app_that_configured_logging_keeps_its_own(capsys: pytest.CaptureFixt
     root.setLevel("WARNING")
     assert set_up_logging(None, None) is False
     EventLog()(DEATH)
-    EventLog()(StoreRecovered("claims", 1.0))
+    EventLog()(StoreRecovered("claims", 1))
     shown = capsys.readouterr()
     assert shown.err == ""
     [line] = shown.out.splitlines()

@@ -1,0 +1,1 @@
+"""Small parts for web frameworks. Each module needs its framework, and is imported only by name."""
