@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,3 +57,17 @@ def test_c13_an_overdue_schedule_is_told_by_the_exit_code(cli: Cli, arrange: Arr
     assert answer.code == Exit.UNHEALTHY
     [finding] = [finding for finding in answer.json["findings"] if finding["check"] == "schedules"]
     assert (finding["severity"], "'report'" in finding["seen"], bool(finding["advice"])) == ("problem", True, True)
+
+
+def test_a_file_shared_through_the_standard_library_is_healthy_and_json_is_only_json(tmp_path: Any) -> None:
+    """The guide asks for this driver where a file is shared: doctor may warn of its SQLite, and does not fail."""
+    url = f"sqlite:///{tmp_path / 'shared.db'}?driver=sqlite3"
+    database = {"PERDURE_URL": url}
+    program = (sys.executable, "-m", "perdure")
+    for words, code in ((("migrate", "--json"), Exit.OK), (("doctor", "--json"), Exit.OK)):
+        done = subprocess.run(
+            (*program, *words), env=os.environ | database, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert done.stderr == ""
+        json.loads(done.stdout)

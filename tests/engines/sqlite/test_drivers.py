@@ -14,6 +14,7 @@ from perdure.domain import transition
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake
 from perdure.domain.states import JobState, Reason
+from perdure.engines.sqlite import database
 from perdure.engines.sqlite.drivers import DRIVERS, connect, library_version, library_warning
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import SettingsError, StoreRefused
@@ -160,3 +161,18 @@ def test_a_plan_does_not_depend_on_what_is_bound(path: str) -> None:
         assert connection.raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
     finally:
         connection.close()
+
+
+async def test_a_process_warns_of_its_library_once(
+    path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "library_warning", lambda driver: f"{driver} is old")
+    database._warn_once.cache_clear()
+    try:
+        for _ in range(3):
+            store = SqliteStore(path, driver="sqlite3")
+            await store.open()
+            await store.close()
+    finally:
+        database._warn_once.cache_clear()
+    assert [record.getMessage() for record in caplog.records] == ["sqlite3 is old"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, TypeVar
 
 from perdure.clock import Clock, SystemClock
@@ -172,6 +172,12 @@ def _check_library(driver: str) -> None:
         raise StoreRefused(
             f"driver {driver} has SQLite {version}, and perdure needs {OLDEST} or later: use driver=apsw"
         )
+    _warn_once(driver)
+
+
+@cache
+def _warn_once(driver: str) -> None:
+    """A process says it once, however often it opens a database."""
     if warning := library_warning(driver):
         _log.warning("%s", warning)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,6 +36,8 @@ class Perdure(TyperGroup):
         del standalone_mode
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words
+        if as_json:  # what nobody has configured a log for would end on standard error, between the documents
+            logging.getLogger("perdure").addHandler(logging.NullHandler())
         try:
             code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
         except PerdureError as error:
