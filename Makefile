@@ -4,13 +4,16 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench proof lock clean
+.PHONY: demo test test-pythons check format bench proof lock clean
 
 demo: $(READY)  ## show jobs that succeed, fail, retry and die, on an embedded database
 	$(BIN)/python examples/demo.py
 
 test: $(READY)  ## the tests, on SQLite and PostgreSQL, in three processes: many of them wait more than they work
 	$(BIN)/python -m pytest -n 3 --dist worksteal
+
+test-pythons: $(READY)  ## the tests on each other Python that is installed here: 3.12, 3.13, 3.14
+	$(BIN)/python tools/pythons.py
 
 check: $(READY)  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

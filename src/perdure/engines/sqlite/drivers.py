@@ -241,7 +241,8 @@ def library_warning(driver: str, version: Version | None = None) -> str | None:
     if any((major, minor) == line[:2] and patch >= line[2] for line in _MENDED[1:]):
         return None
     return (
-        f"SQLite {major}.{minor}.{patch} behind driver {driver!r} has the WAL-reset bug, which can in rare cases corrupt "
-        "a database under several writers: keep this driver while your own code opens the file through Python's sqlite3, "
-        "and move to a Python with SQLite 3.51.3, 3.50.7 or 3.44.6 and later; otherwise use driver=apsw"
+        f"SQLite {major}.{minor}.{patch} behind driver {driver!r} has the WAL-reset bug, which can in rare cases "
+        "corrupt a database under several writers: keep this driver while your own code opens the file through "
+        "Python's sqlite3, and move to a Python with SQLite 3.51.3, 3.50.7 or 3.44.6 and later; otherwise use "
+        "driver=apsw"
     )
