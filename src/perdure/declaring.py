@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine, Iterable
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -73,6 +74,7 @@ def declared_kind(
     hooks: Hooks,
 ) -> Kind:
     """A kind of job as it was declared; what cannot be meant is refused by name."""
+    _refuse_method(handler)
     name = checked_name("name", name or handler.__name__)
     if memory is not None and not isolate:
         raise SettingsError(f"memory of job {name}", "can only be limited with isolate=True")
@@ -105,6 +107,18 @@ def declared_kind(
         fair=share,
         hooks=hooks,
     )
+
+
+def _refuse_method(handler: Callable[..., Any]) -> None:
+    """Refuse what needs an object: a worker, in another process, has none."""
+    name = getattr(handler, "__qualname__", type(handler).__qualname__)
+    is_bound = inspect.ismethod(handler)
+    is_in_class = inspect.isfunction(handler) and name.rpartition(".")[0].rpartition(".")[2] not in {"", "<locals>"}
+    first = next(iter(inspect.signature(handler).parameters), None) if is_in_class else None
+    if is_bound or isinstance(handler, classmethod) or first in {"self", "cls"}:
+        raise SettingsError(
+            f"job {name}", "is a method, and a worker has no object to call it on: make it a function of its module"
+        )
 
 
 def job_without_arguments(job: Job[Any, Any]) -> NewJob:

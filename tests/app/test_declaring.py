@@ -141,3 +141,34 @@ def test_a_url_that_is_refused_keeps_its_password(url: str) -> None:
     with pytest.raises(SettingsError, match="url") as refused:
         store_for(url)
     assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+asyncpg", "postgres+psycopg", "sqlite+aiosqlite"])
+def test_a_url_of_sqlalchemy_is_refused_with_how_to_write_it(scheme: str) -> None:
+    database, _, driver = scheme.partition("+")
+    with pytest.raises(SettingsError, match=rf"names the driver '{driver}'.*write {database}:// without \+{driver}"):
+        App(f"{scheme}://ada@db/shop")
+
+
+class Shop:
+    def send(self, to: str) -> None: ...
+
+    @classmethod
+    def sell(cls, what: str) -> None: ...
+
+    @staticmethod
+    def count(what: str) -> None: ...
+
+
+@pytest.mark.parametrize("method", [Shop.send, Shop().send, Shop.sell])
+def test_a_method_is_refused_where_it_is_declared(method: Callable[..., Any]) -> None:
+    with pytest.raises(SettingsError, match=r"job Shop\.(send|sell) is a method, and a worker has no object"):
+        App(UNUSED).job(method)
+
+
+def test_a_static_method_is_a_function_like_any_other() -> None:
+    def self_service(self: str) -> None: ...
+
+    app = App(UNUSED)
+    assert app.job(Shop.count).kind.name == "count"
+    assert app.job(self_service).kind.name == "self_service"

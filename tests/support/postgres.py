@@ -16,15 +16,22 @@ import subprocess
 import tempfile
 import time
 import warnings
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import psycopg
 from psycopg.sql import SQL, Identifier
+from tests.support.waiting import is_gone
+
+from perdure.lifecycle.parent_death import die_with_parent
 
 PATIENCE: Final = 60.0  # seconds for any one step of the server, on a busy machine
 _SUPERUSER: Final = "postgres"
 _TIDY_AFTER: Final = 100
+_PREFIX: Final = "perdure-pg-"
+_LEFT_AFTER: Final = 3600.0  # seconds: another run may just be starting
 _dropped: Final = itertools.count(1)
 _SETTINGS: Final = {"listen_addresses": "", "max_connections": "200", "shared_buffers": "64MB"}
 _FAST_AND_LOOSE: Final = {
@@ -44,7 +51,8 @@ class PostgresServer:
     def __init__(self, *, durable: bool = False) -> None:
         self._settings = _SETTINGS if durable else _SETTINGS | _FAST_AND_LOOSE
         self._binaries, self._user = _installation()
-        self._folder = Path(tempfile.mkdtemp(prefix="perdure-pg-"))
+        _remove_leftovers()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._data = self._folder / "data"
         self._log = self._folder / "log"
         self._lives = 0
@@ -97,6 +105,7 @@ class PostgresServer:
                 cwd=self._folder,
                 user=self._user,
                 start_new_session=True,  # an interrupt typed at the tests is not meant for the server
+                preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGQUIT),  # noqa: PLW1509 - it only asks the kernel
             )
         while self._process.poll() is None and time.monotonic() < deadline:
             try:
@@ -131,6 +140,15 @@ class PostgresServer:
         subprocess.run(
             command, check=True, capture_output=True, cwd=self._folder, user=self._user, timeout=PATIENCE, env={}
         )
+
+
+def _remove_leftovers() -> None:
+    """Remove what test runs have left that were killed: their servers died with them, their folders did not."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError, ValueError):
+            is_old = time.time() - folder.stat().st_mtime > _LEFT_AFTER  # noqa: TID251 - the file system's own clock
+            if is_old and is_gone(int((folder / "data" / "postmaster.pid").read_text().split()[0])):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def drop_schema(url: str, schema: str) -> None:

@@ -56,8 +56,15 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
         query = f"?{urlencode(options)}" if options else ""
         clean = f"postgresql://{parts.netloc}{parts.path}{query}"  # urlunsplit drops the // of an empty host
         return PostgresStore(clean, schema=schema, prefix=prefix, clock=clock)
-    scheme = f"unknown scheme {parts.scheme!r}" if parts.scheme else "no scheme"
-    raise SettingsError("url", f"has {scheme}: {_HELP}")
+    raise SettingsError("url", _what_is_wrong_with(parts.scheme))
+
+
+def _what_is_wrong_with(scheme: str) -> str:
+    database, plus, driver = scheme.partition("+")
+    if plus and database in {"postgresql", "postgres", "sqlite"}:
+        return f"names the driver {driver!r}, as SQLAlchemy's URLs do: write {database}:// without +{driver}"
+    found = f"unknown scheme {scheme!r}" if scheme else "no scheme"
+    return f"has {found}: {_HELP}"
 
 
 def _refuse_rest(options: dict[str, str]) -> None:
