@@ -96,7 +96,10 @@ class Fleet:
         return self.enqueue("hold", number, folder=str(self.folder))
 
     def worker(self, name: str, *manners: str) -> Member:
-        """Start a worker: `quick` and `calm` have a lease of 2 s, `unfenced` acknowledges without its token."""
+        """Start a worker: `quick` and `calm` have a lease of 2 s.
+
+        One that is `unfenced` acknowledges without its token, one that is `counting` has tokens that may come again.
+        """
         return self._start("worker", name, manners)
 
     def producer(self, name: str, number: int) -> Member:

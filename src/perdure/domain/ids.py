@@ -1,9 +1,10 @@
-"""Identities: job ids that sort by the time they were made, and worker ids given by the database."""
+"""Identities: job ids that sort by the time they were made, and worker ids drawn at random."""
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import time
 from functools import lru_cache
 from typing import Final, NewType
@@ -15,6 +16,7 @@ WorkerId = NewType("WorkerId", int)
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VARIANT: Final = "89ab"
+_FIRST_WORKER: Final = 2**40  # above all that a database has counted
 _STOCK: Final = 256
 _NOISE: Final[list[str]] = []
 os.register_at_fork(after_in_child=_NOISE.clear)  # or parent and child would make the same ids
@@ -41,6 +43,14 @@ def _more_noise() -> str:
     pieces = (text[start : start + 20] for start in range(0, len(text), 20))
     _NOISE.extend(f"{n[:3]}-{_VARIANT[int(n[3], 16) & 3]}{n[4:7]}-{n[7:19]}" for n in pieces)
     return _NOISE.pop()
+
+
+def new_worker_id() -> WorkerId:
+    """Draw a number that no worker has had.
+
+    The database does not count them: one that is an older copy of itself would give an id away that is in use.
+    """
+    return WorkerId(_FIRST_WORKER + secrets.randbelow(_FIRST_WORKER))
 
 
 def as_job_id(value: object, *, advice: str = "") -> JobId:

@@ -78,7 +78,7 @@ class Receipt(Struct, frozen=True, gc=False):
 class Claim(Struct, frozen=True, gc=False):
     """One attempt's exclusive hold on a job.
 
-    `token` rises with every claim of the job and is never lowered; each write of the attempt is fenced by it.
+    `token` rises with every claim of the job, and no two claims share one; each write of the attempt is fenced by it.
     `since` is the instant at which this life of the job became due: limits over all attempts count from there.
     `unknown_since` is when a worker first had no handler for the job, if that is why it did not run last time.
     `is_fresh`: it comes straight from where it was enqueued, and has been nowhere else.

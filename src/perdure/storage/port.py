@@ -66,7 +66,8 @@ class ClaimStore(Protocol):
 
         What is wanted of one level comes first.
         No job is ever handed to two callers. A worker that was declared dead gets nothing. Every claim carries a
-        token higher than any earlier one of the same job.
+        token higher than any earlier one of the same job, which no other claim of that job has, even one that the
+        database has forgotten because it went back in time.
         """
 
     async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:

@@ -1,4 +1,4 @@
-"""A worker to be killed, stopped, cut off and woken: `worker.py URL LEDGER NAME [quick | calm] [unfenced]`."""
+"""A worker to be killed, stopped, cut off and woken: `URL LEDGER NAME [quick | calm] [unfenced] [counting]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 from tests.crash.ledger import Ledger
 from tests.crash.programs.jobs import build_app
-from tests.crash.programs.sabotage import take_out_the_fence
+from tests.crash.programs.sabotage import count_tokens, take_out_the_fence
 
 from perdure import StoreUnavailable, WorkerSettings
 from perdure.events import Event, StaleWrites, StoreTrouble, WorkerLost, WorkerOpened
@@ -94,5 +94,7 @@ if __name__ == "__main__":
     _, where, book, myself, *manners = sys.argv
     if "unfenced" in manners:
         take_out_the_fence()
+    if "counting" in manners:
+        count_tokens()
     settings = QUICK if "quick" in manners else CALM if "calm" in manners else WorkerSettings()
     asyncio.run(main(where, Ledger(Path(book)), myself, settings))

@@ -284,6 +284,32 @@ async def test_in_a_database_put_back_a_worker_claims_on(
     assert (await claim_one(pg_store, worker_id)).job_id == lost
 
 
+async def test_g3_a_number_of_the_sequence_that_comes_again_makes_another_token(
+    pg_store: PostgresStore, ask: Ask
+) -> None:
+    """Nobody has reconnected, and the sequence is not brought up to the clock: what is drawn at random is enough."""
+    worker_id = await employ(pg_store)
+    await start_one(pg_store, worker_id)
+    [[last]] = ask("SELECT last_value FROM claim_token")
+    tokens = set()
+    for _ in range(10):
+        ask(f"SELECT setval('claim_token', {last})")
+        tokens.add((await start_one(pg_store, worker_id)).token)
+    assert {token // 2**20 for token in tokens} == {last // 2**20 + 1}
+    assert len(tokens) == 10
+
+
+async def test_g3_the_first_claim_over_a_connection_brings_tokens_up_to_the_clock(
+    pg_store: PostgresStore, ask: Ask
+) -> None:
+    worker_id = await employ(pg_store)
+    for _ in range(2):
+        [[now]] = ask("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+        token = (await start_one(pg_store, worker_id)).token
+        assert token > now * 2**20
+        await put_back(pg_store, ask)
+
+
 async def test_under_a_held_snapshot_a_claim_does_not_wade_through_the_dead(
     pg_store: PostgresStore, postgres_url: str, schema: str
 ) -> None:

@@ -98,6 +98,11 @@ async def test_a_user_with_rights_on_the_tables_alone_can_work(
         assert await store.migrate() == []
         await store.insert([a_job()])
         assert await claim_one(store, await employ(store))
+        [[newest]] = ask("SELECT last_value FROM claim_token")
+        assert newest < 2**40, "without the right to it, tokens are not brought up to the clock"
+        ask(f'GRANT UPDATE ON SEQUENCE claim_token TO "{role}"')
+        await store.insert([a_job()])
+        assert (await claim_one(store, await employ(store))).token > 2**60
     finally:
         await store.close()
         ask(f'DROP OWNED BY "{role}"')

@@ -7,6 +7,10 @@ When the connection breaks under a claim, nobody knows whether it was committed;
 it has never heard of, and no rescuer would ever come for them. So the next claim of that worker first raises the
 worker's epoch, which waits for the lost statement or shuts it out, and then hands over what that one had taken. So does
 the first claim over a new connection: what it leads to may be a copy that has not heard of the last epoch.
+
+Such a copy has not heard of the newest tokens either. So before the first claim over a connection the sequence of
+tokens is brought up to the clock; and a part of each token is drawn at random, so that no two claims share one even
+where the sequence repeats itself.
 """
 
 from __future__ import annotations
@@ -102,6 +106,7 @@ class PostgresClaims:
             rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
             if not rows:
                 return []
+            await wire.fetch(self._statements["keep_up"])
             standing = self._standings[worker_id] = _Standing(rows[0][0], wire)
         is_in_doubt = standing.in_doubt or standing.wire is not wire
         if is_in_doubt and (found := await self._recover(worker_id, standing, wire)):
@@ -166,6 +171,7 @@ class PostgresClaims:
         if not rows:
             return []
         [[standing.epoch, newest_token]] = rows
+        await wire.fetch(self._statements["keep_up"])
         lost = {"worker": worker_id, "token": standing.newest_token}
         claims = await self._settle_keys(claims_of(await wire.fetch(self._statements["lost_claims"], lost)), wire)
         standing.wire = wire

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.ids import JobId, WorkerId, new_worker_id
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.connections import Pool
@@ -25,9 +25,11 @@ class PostgresWorkers:
 
     async def register(self, worker: NewWorker) -> WorkerId:
         """Enter a worker; its lease begins now."""
-        [[worker_id]] = await self._pool.rows(
+        worker_id = new_worker_id()
+        await self._pool.rows(
             self._statements["register"],
             {
+                "id": worker_id,
                 "name": worker.name,
                 "host": worker.process.host,
                 "pid": worker.process.pid,
@@ -38,7 +40,7 @@ class PostgresWorkers:
                 "now": self._now(),
             },
         )
-        return WorkerId(worker_id)
+        return worker_id
 
     async def beat(self, worker_id: WorkerId) -> bool:
         """Renew the worker's lease; False: it has been declared dead."""

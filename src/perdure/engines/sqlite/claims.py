@@ -1,7 +1,8 @@
 """How a worker takes jobs.
 
 A claim moves the front of a queue from `ready` to `lease` in one transaction, so no job is handed out twice. All claims
-of a batch share one token, drawn from a counter that only rises.
+of a batch share one token, drawn from a counter that only rises. It keeps up with the clock, and its last digits are
+random: a file that is an older copy of itself gives out higher tokens than before, and none of them twice.
 
 While there is little to do a claim takes the short way, and is not flushed to the disk. It survives the death of any
 process all the same. A power cut, which ends every process that shares the file, may undo it: then nobody holds the
@@ -12,6 +13,7 @@ The rows become claims only after the commit: whatever is done before it, every 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -33,6 +35,8 @@ from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import Front, Wanted
 
 _KEY: Final = 7  # the place of the unique key in a row
+_CHANCE: Final = 2**20
+_HIGHEST_BY_CLOCK: Final = 2**62  # whatever the clock says, there are tokens left
 _FEW: Final = 10  # a claim after one of so few takes the short way: there is little to do, and somebody waits for it
 
 
@@ -112,7 +116,7 @@ class ClaimPart:
             if not (rows := from_document(document)):
                 continue
             if not taken.token:
-                taken.token = last_token + 1
+                taken.token = _next_token(last_token, transaction.now)
                 transaction.change(self._sql["spend_token"], {"token": taken.token})
             job_id, *_, priority, turn = rows[-1]
             stretch = {"queue": want.queue, "priority": priority, "turn": turn, "job_id": job_id}
@@ -136,3 +140,9 @@ class ClaimPart:
             held_back = [paused(claim, Reason.KEY_HELD, KEY_RETRY) for claim in claims if claim.job_id in denied]
             self._acknowledgement.apply(transaction, held_back)
             taken.denied = frozenset(denied)
+
+
+def _next_token(last: int, now: int) -> int:
+    """Above the last one, not below the time in milliseconds times 2^20, and by chance in between."""
+    by_clock = min(now // 1_000 * _CHANCE, _HIGHEST_BY_CLOCK)
+    return max((last // _CHANCE + 1) * _CHANCE, by_clock) + secrets.randbelow(_CHANCE)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from perdure.domain.ids import WorkerId
+from perdure.domain.ids import WorkerId, new_worker_id
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.instants import from_micros, maybe_moment, span
 from perdure.engines.sqlite.audit import Audit
@@ -27,7 +27,9 @@ class WorkerPart:
 
     async def register(self, worker: NewWorker) -> WorkerId:
         """Enter a worker under an id that was never used before."""
+        worker_id = new_worker_id()
         params = {
+            "id": worker_id,
             "name": worker.name,
             "host": worker.process.host,
             "pid": worker.process.pid,
@@ -37,11 +39,10 @@ class WorkerPart:
             "version": worker.version,
         }
 
-        def enter(transaction: Transaction) -> WorkerId:
-            ((worker_id,),) = transaction.run(self._sql["register"], params | {"now": transaction.now})
-            return WorkerId(worker_id)
-
-        return await self._database.write(enter)
+        await self._database.write(
+            lambda transaction: transaction.change(self._sql["register"], params | {"now": transaction.now})
+        )
+        return worker_id
 
     async def beat(self, worker_id: WorkerId) -> bool:
         """Renew a lease, unless the worker has been declared dead."""

@@ -1,5 +1,7 @@
 -- name: claim_front
 -- Take jobs from the beginning of each queue. The worker's row is locked against burial, and its epoch must be ours.
+-- The sequence goes up by 2^20; what lies between is drawn at random, because a standby that is promoted, or a backup
+-- that is restored, gives out the numbers of the sequence once more.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
 ), picked AS MATERIALIZED (
@@ -16,7 +18,8 @@ WITH me AS MATERIALIZED (
 ), gone AS (
     DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
 ), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') AS token, coalesce(%(now)s::timestamptz, now()) AS now
+    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
+           coalesce(%(now)s::timestamptz, now()) AS now
 ), held AS (
     INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at)
     SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now
@@ -56,7 +59,8 @@ WITH me AS MATERIALIZED (
 ), gone AS (
     DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
 ), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') AS token, coalesce(%(now)s::timestamptz, now()) AS now
+    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
+           coalesce(%(now)s::timestamptz, now()) AS now
 ), held AS (
     INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at)
     SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now
@@ -94,7 +98,16 @@ SELECT epoch FROM {worker} WHERE id = %(worker)s::bigint;
 -- Waits for a claim that is still under way, and shuts out one that has yet to arrive: whatever the worker claims from
 -- now on has a higher token than is the newest now.
 UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint
-RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {claim_token});
+RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END + 1048575 FROM {claim_token});
+
+-- name: keep_up
+-- Raise the sequence of tokens to the time in milliseconds, times 2^20, unless that would be less than a second's worth.
+-- A database that went back in time thus gives out higher tokens than it ever did. Claims that draw a number between
+-- the look and the move are a few; a second's worth is a thousand. A role without the right to do it goes on without.
+SELECT setval('{claim_token}', t.floor::bigint)
+FROM {claim_token} s, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) * 1048576 AS floor) t
+WHERE s.last_value < t.floor - 1048576000 AND t.floor < 4611686018427387904
+AND has_sequence_privilege('{claim_token}', 'UPDATE');
 
 -- name: lost_claims
 -- What was claimed for a worker by a statement whose answer never came.

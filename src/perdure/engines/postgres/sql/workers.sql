@@ -1,6 +1,7 @@
 -- name: register
-INSERT INTO {worker} (name, host, pid, process_started, queues, concurrency, version, started_at, beat_at)
-SELECT %(name)s::text, %(host)s::text, %(pid)s::bigint, %(process_started)s::bigint, %(queues)s::text[],
+INSERT INTO {worker} (id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at)
+OVERRIDING SYSTEM VALUE
+SELECT %(id)s::bigint, %(name)s::text, %(host)s::text, %(pid)s::bigint, %(process_started)s::bigint, %(queues)s::text[],
        %(concurrency)s::int, %(version)s::text, now, now
 FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) t
 RETURNING id;
@@ -43,7 +44,7 @@ WITH held AS MATERIALIZED (
 SELECT w.id, w.name, w.host, w.pid, w.process_started, w.queues, w.concurrency, w.version, w.started_at, w.beat_at,
        w.dead_at, w.phase, w.quiet_at, coalesce(h.running, 0)
 FROM {worker} w LEFT JOIN held h ON h.worker_id = w.id
-ORDER BY w.dead_at IS NOT NULL, w.id;
+ORDER BY w.dead_at IS NOT NULL, w.started_at, w.id;
 
 -- name: bury_silent
 -- A beat that is still to come was heard before the clock was put back, and counts from now on.

@@ -1,7 +1,6 @@
 -- name: register
-INSERT INTO {worker} (name, host, pid, process_started, queues, concurrency, version, started_at, beat_at)
-VALUES (:name, :host, :pid, :process_started, :queues, :concurrency, :version, :now, :now)
-RETURNING id;
+INSERT INTO {worker} (id, name, host, pid, process_started, queues, concurrency, version, started_at, beat_at)
+VALUES (:id, :name, :host, :pid, :process_started, :queues, :concurrency, :version, :now, :now);
 
 -- name: beat
 UPDATE {worker} SET beat_at = :now WHERE id = :worker_id AND dead_at IS NULL;
@@ -27,7 +26,7 @@ SELECT
     worker.phase, worker.quiet_at
 FROM {worker} AS worker
 LEFT JOIN (SELECT worker_id, count(*) AS jobs FROM {lease} GROUP BY worker_id) AS held ON held.worker_id = worker.id
-ORDER BY worker.dead_at IS NOT NULL, worker.id;
+ORDER BY worker.dead_at IS NOT NULL, worker.started_at, worker.id;
 
 -- name: put_back_beats
 -- A beat that is still to come was heard before the clock was put back, and counts from now on.
