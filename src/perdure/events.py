@@ -259,6 +259,15 @@ class RecordRefused(Event, frozen=True):
     error: str
 
 
+class LeasesReturned(Event, frozen=True):
+    """A worker held jobs that it did not run, because the database went back in time; they are ready again."""
+
+    sentence: ClassVar[str] = "leases that this worker does not run went back, at no cost"
+    level: ClassVar[str] = "warning"
+    worker: str
+    job_ids: tuple[str, ...]
+
+
 class RecordsLeft(Event, frozen=True):
     """A worker closed before it could record the ends of these many attempts; those jobs come back."""
 

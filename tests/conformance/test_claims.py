@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
 from tests.conftest import OpenStore
 from tests.support.jobs import (
     A_FAILURE,
@@ -222,3 +223,18 @@ async def test_claims_of_a_second_store_see_what_the_first_inserted(store: Store
     job_id = await enqueue(store)
     elsewhere = await other_store()
     assert (await claim_one(elsewhere, await employ(elsewhere))).job_id == job_id
+
+
+async def test_what_stands_under_a_workers_id_is_listed_and_can_be_had_as_claims(store: Store) -> None:
+    first, second = await employ(store), await employ(store)
+    await store.insert([a_job(unique=a_key(), tags=("a",), meta='{"x":1}'), a_job()])
+    mine = await claim_some(store, first)
+    await enqueue(store)
+    other = await claim_one(store, second)
+    assert sorted(await store.leases(first)) == sorted((claim.job_id, claim.token) for claim in mine)
+    assert await store.leases(second) == [(other.job_id, other.token)]
+    ids = [claim.job_id for claim in (*mine, other)]
+    by_id = {claim.job_id: replace(claim, is_fresh=False) for claim in mine}
+    assert {claim.job_id: claim for claim in await store.claims_held(first, ids)} == by_id
+    await apply(store, *(transition.succeeded(claim, None, ()) for claim in mine))
+    assert (await store.leases(first), await store.claims_held(first, ids)) == ([], [])

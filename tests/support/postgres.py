@@ -46,10 +46,13 @@ _FAST_AND_LOOSE: Final = {
 
 
 class PostgresServer:
-    """One server: started when made, at one `url` for all its lives, and gone without a trace after `discard`."""
+    """One server: started when made, at one `url` for all its lives, and gone without a trace after `discard`.
 
-    def __init__(self, *, durable: bool = False) -> None:
-        self._settings = _SETTINGS if durable else _SETTINGS | _FAST_AND_LOOSE
+    One made `of` another, durable one is its standby: it follows, without being waited for, until it is cut off.
+    """
+
+    def __init__(self, *, durable: bool = False, of: PostgresServer | None = None) -> None:
+        self._settings = _SETTINGS if durable or of else _SETTINGS | _FAST_AND_LOOSE
         self._binaries, self._user = _installation()
         _remove_leftovers()
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -59,13 +62,23 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         if self._user:
             shutil.chown(self._folder, self._user)
-        self._run("initdb", "--no-sync", "--auth=trust", "--encoding=utf8", "--locale=C", f"--username={_SUPERUSER}")
+        if of is None:
+            locale = ("--encoding=utf8", "--locale=C")
+            self._run("initdb", "--no-sync", "--auth=trust", *locale, f"--username={_SUPERUSER}")
+        else:
+            whom = (f"--host={of.socket}", f"--username={_SUPERUSER}")
+            self._run("pg_basebackup", "--no-sync", "--checkpoint=fast", "--write-recovery-conf", *whom)
         self.start()
 
     @property
     def url(self) -> str:
         """Where the server is reached; the same after each restart."""
-        return f"postgresql://{_SUPERUSER}@/postgres?host={self._folder / 'socket'}"
+        return url_of(self.socket)
+
+    @property
+    def socket(self) -> Path:
+        """The folder of its socket; the same after each restart."""
+        return self._folder / "socket"
 
     @property
     def pid(self) -> int:
@@ -88,6 +101,20 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill the postmaster with -9; its backends notice and end by themselves."""
         self._end(signal.SIGKILL)
+
+    def cut_off(self) -> None:
+        """Let a standby hear nothing more of what it follows."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            connection.execute("SELECT pg_reload_conf()")
+            deadline = time.monotonic() + PATIENCE
+            while connection.execute("SELECT FROM pg_stat_wal_receiver").fetchall() and time.monotonic() < deadline:
+                time.sleep(0.01)
+
+    def promote(self) -> None:
+        """Let a standby take over, with what it has heard."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
 
     def discard(self) -> None:
         """Stop the server, if it runs, and delete everything it left."""
@@ -149,6 +176,11 @@ def _remove_leftovers() -> None:
             is_old = time.time() - folder.stat().st_mtime > _LEFT_AFTER  # noqa: TID251 - the file system's own clock
             if is_old and is_gone(int((folder / "data" / "postmaster.pid").read_text().split()[0])):
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def url_of(socket: Path) -> str:
+    """Where the server is reached whose socket is in this folder."""
+    return f"postgresql://{_SUPERUSER}@/postgres?host={socket}"
 
 
 def drop_schema(url: str, schema: str) -> None:

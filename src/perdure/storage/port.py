@@ -89,6 +89,12 @@ class ClaimStore(Protocol):
         cancelled).
         """
 
+    async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
+        """Job and token of all that stands under this worker's id."""
+
+    async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
+        """The claims of this worker on these jobs, as far as there are any."""
+
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
         """Keep how far the job has come, for its next attempt; False: the claim is lost, and nothing was written."""
 

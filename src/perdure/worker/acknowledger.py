@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
 from perdure.domain.states import Reason
 from perdure.domain.transition import Transition, died
@@ -63,6 +64,11 @@ class Acknowledger:
     def backlog(self) -> int:
         """Attempts that have ended and are not recorded yet."""
         return len(self._pending) + len(self._in_flight)
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Whose ends are not recorded yet."""
+        return [move.claim for move in (*self._pending, *self._in_flight)]
 
     def add(self, transition: Transition) -> None:
         """Take charge of one transition."""

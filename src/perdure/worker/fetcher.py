@@ -55,7 +55,8 @@ class Fetcher:
         self._no_claim = asyncio.Event()  # none is under way
         self._no_claim.set()
         self.worker_id: WorkerId | None = None
-        self.is_in_doubt = False  # a claim has ended without an answer: it may have taken jobs
+        self.is_in_doubt = False  # a claim is under way, or has ended without an answer: it may have taken jobs
+        self.answered = 0  # claims so far; they come one after the other
         self.call = StoreCall("claim")
 
     def wake(self) -> None:
@@ -106,6 +107,7 @@ class Fetcher:
                     self.is_in_doubt = True
                     claims = await self._store.claim(worker_id, parts)
                     self.is_in_doubt = False
+                    self.answered += 1
             finally:
                 self._no_claim.set()
             if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more

@@ -15,6 +15,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Any, Final
 
@@ -89,6 +90,11 @@ class Gatekeeper:
     def waiting(self) -> int:
         """How many claims wait for the store's answer."""
         return len(self._at_gate)
+
+    @property
+    def claims(self) -> AbstractSet[tuple[JobId, int]]:
+        """Job and token of those."""
+        return self._at_gate
 
     def is_waiting(self, claim: Claim) -> bool:
         """Whether this claim waits for the store's answer."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from perdure.domain.job import Claim
@@ -43,6 +44,8 @@ class Quarantine:
         self._on_given_back = on_given_back
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.claims: set[Claim] = set()
+        """Those that were not started or given back yet."""
         self._inmate: Claim | None = None
         self._entered = 0.0
 
@@ -53,9 +56,10 @@ class Quarantine:
             self._start(claims)
             return
         self._start([claim for claim in claims if claim not in suspects])
+        self.claims.update(suspects)
         task = asyncio.get_running_loop().create_task(self._admit(suspects))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._settled, suspects))
 
     async def settle(self) -> None:
         """Wait until every claim was started or given back."""
@@ -67,6 +71,10 @@ class Quarantine:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _settled(self, suspects: list[Claim], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.claims.difference_update(suspects)
 
     async def _admit(self, suspects: list[Claim]) -> None:
         async with self._turn:

@@ -68,6 +68,7 @@ from perdure.worker.running import Stop
 from perdure.worker.settings import WorkerSettings, serving
 from perdure.worker.slots import Slots
 from perdure.worker.standing import BY_OPERATOR, Standing
+from perdure.worker.strays import Lease, Strays
 from perdure.worker.timekeeping import Timekeeping
 from perdure.worker.whereabouts import Whereabouts
 
@@ -141,6 +142,9 @@ class Worker:
             *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)
         )
         sweeper = GateSweeper(store, emitter)
+        self._strays = Strays(
+            *(self.name, store, emitter, self._fetcher, settings.heartbeat, self._known, self._fetcher.wake)
+        )
         loops: list[Loop[Any]] = [
             promoter,
             Rescuer(
@@ -153,6 +157,7 @@ class Worker:
             self._loan_keeper,
             Pauser(store, emitter, self._pauses, self._heed_pauses, sweeper.wake),
             self._canceller,
+            self._strays,
             *self._timekeeping.loops,
         ]
         if settings.recycles:
@@ -272,12 +277,17 @@ class Worker:
         )
         heartbeat.start()
         self._heartbeat = self._watchdog.heartbeat = heartbeat
-        self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = worker_id
+        self._be(worker_id)
         self._standing.entered(worker_id)
         self._loans.belong_to(worker_id)
 
     def _not_closed(self, lifespan: str, error: BaseException) -> None:
         self._emitter.emit(LifespanFailed(self.name, lifespan, f"{type(error).__name__}: {error}"))
+
+    def _be(self, worker_id: WorkerId | None) -> None:
+        for actor in (self._fetcher, self._canceller, self._strays):
+            actor.worker_id = worker_id
+        self._worker_id = worker_id
 
     def _is_ending(self) -> bool:
         """Whether this worker closes, or its own task is being cancelled and it will close in a moment."""
@@ -313,6 +323,12 @@ class Worker:
 
     def _is_running(self, claim: Claim) -> bool:
         return self._gatekeeper.is_waiting(claim) or self._executor.find(claim.job_id, claim.token) is not None
+
+    def _known(self) -> set[Lease]:
+        """Every claim that is not given back yet, be it in quarantine, at a gate, running, or to be recorded."""
+        running = [each.claim for each in self._executor.running if not each.given_up]
+        claims = (*self._quarantine.claims, *running, *self._acknowledger.claims)
+        return {*self._gatekeeper.claims, *((claim.job_id, claim.token) for claim in claims)}
 
     def _has_room(self) -> bool:
         return (
@@ -359,7 +375,7 @@ class Worker:
     def _lost(self) -> None:
         """Everything held under the old id is lost: stop it, and begin again under a new one."""
         self._emitter.emit(WorkerLost(self.name, self._worker_id or 0, self.running))
-        self._worker_id = self._fetcher.worker_id = self._canceller.worker_id = None
+        self._be(None)
         self._standing.entered(None)
         self._loans.belong_to(None)
         self._watchdog.heartbeat = None

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from perdure.clock import Clock
 from perdure.domain import transition
-from perdure.domain.ids import WorkerId
+from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import PRIORITIES, Claim
 from perdure.domain.states import JobState, Reason
 from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
@@ -98,6 +98,16 @@ class PostgresClaims:
             places = [(queue, priority, number) for queue, priority, _, number in rows]
             self._cursors.saw_fronts(queues, places, time.monotonic() - began)
         return [Front(*row[:3]) for row in rows]
+
+    async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
+        """Job and token of all that stands under this worker's id."""
+        rows = await self._pool.rows(self._statements["leases"], {"worker": worker_id})
+        return [(JobId(job_id), token) for job_id, token in rows]
+
+    async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
+        """The claims of this worker on these jobs, as far as there are any."""
+        params: Params = {"worker": worker_id, "ids": text_array(job_ids)}
+        return claims_of(await self._pool.rows(self._statements["claims_held"], params))
 
     async def _claim(self, worker_id: WorkerId, looks: Sequence[_Look], wire: Wire) -> list[Claim]:
         """Look, each time in a transaction of its own; what the first has taken is in doubt until the last is over."""

@@ -158,6 +158,14 @@ class PostgresStore:
         """See ClaimStore."""
         return await self._claims.fronts(queues, depth)
 
+    async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
+        """See ClaimStore."""
+        return await self._claims.leases(worker_id)
+
+    async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
+        """See ClaimStore."""
+        return await self._claims.claims_held(worker_id, job_ids)
+
     async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
         """See ClaimStore."""
         return await self._acknowledgements.acknowledge(transitions)

@@ -30,7 +30,7 @@ from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.express import NotNow
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
-from perdure.engines.sqlite.rows import claim_of, from_document
+from perdure.engines.sqlite.rows import claim_of, from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import Front, Wanted
 
@@ -99,6 +99,23 @@ class ClaimPart:
             ]
 
         return await self._database.read(look)
+
+    async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
+        """Job and token of all that stands under this worker's id."""
+        params = {"worker_id": worker_id}
+        ((document,),) = await self._database.read(lambda transaction: transaction.run(self._sql["leases"], params))
+        return [(job_id, token) for job_id, token in from_document(document)]
+
+    async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
+        """The claims of this worker on these jobs, as far as there are any."""
+        params = {"worker_id": worker_id, "ids": to_document(job_ids)}
+        ((document,),) = await self._database.read(
+            lambda transaction: transaction.run(self._sql["claims_held"], params)
+        )
+        return [
+            claim_of(row, token, queue, from_micros(claimed_at))
+            for *row, token, queue, claimed_at in from_document(document)
+        ]
 
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
         """Keep how far the job has come, while its claim is held."""

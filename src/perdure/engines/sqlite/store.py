@@ -64,6 +64,8 @@ class SqliteStore:
 
         self.claim = claims.claim
         self.fronts = claims.fronts
+        self.leases = claims.leases
+        self.claims_held = claims.claims_held
         self.acknowledge = acknowledgement.acknowledge
         self.checkpoint = claims.checkpoint
         self.begin_effects = EffectPart(database, acknowledgement, steps, lines).begin_effects

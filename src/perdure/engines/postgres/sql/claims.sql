@@ -118,6 +118,17 @@ FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
 ORDER BY l.priority, l.since, l.job_id;
 
+-- name: leases
+SELECT job_id::text, token FROM {lease} WHERE worker_id = %(worker)s::bigint;
+
+-- name: claims_held
+SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
+       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
+       j.parent_id::text, j.is_parent, false
+FROM {lease} l JOIN {job} j ON j.id = l.job_id
+WHERE l.job_id = ANY (%(ids)s::uuid[]) AND l.worker_id = %(worker)s::bigint
+ORDER BY l.job_id;
+
 -- name: settle_keys
 -- What a move to `running` means for keys that are not held in `ready` and `running` alike: take those that are wanted
 -- now, in the order of their digests, and let go of the others. Answers the jobs that got the key they wanted.

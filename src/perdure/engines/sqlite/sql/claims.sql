@@ -67,6 +67,21 @@ DELETE FROM {ready} WHERE queue = :queue AND priority = :priority AND (turn, job
 -- name: fronts
 SELECT since FROM {ready} WHERE queue = :queue AND priority = :priority ORDER BY turn, job_id LIMIT :depth;
 
+-- name: leases
+SELECT CAST(json_group_array(json_array(job_id, token)) AS BLOB) FROM {lease} WHERE worker_id = :worker_id;
+
+-- name: claims_held
+SELECT
+    CAST(json_group_array(json_array(
+        lease.job_id, job.kind, job.args, lease.failures, lease.crashes, job.crash_limit, lease.since,
+        job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta, job.unknown_since, job.cursor,
+        job.parent_id, job.is_parent, 0, lease.token, lease.queue, lease.claimed_at
+    )) AS BLOB)
+FROM json_each(:ids) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value
+CROSS JOIN {job} AS job ON job.id = lease.job_id
+WHERE lease.worker_id = :worker_id;
+
 -- name: checkpoint
 -- A claim that was lost matches no lease, and nothing is written for it.
 UPDATE {job} SET cursor = :cursor
