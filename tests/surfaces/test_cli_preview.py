@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.behind import query
 from tests.support.jobs import A_FAILURE, HOUR, MINUTE, apply, claim_one, employ, enqueue, job_in, start
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 
@@ -142,3 +143,13 @@ def test_b14_what_cannot_be_previewed_is_named(cli: Cli, arrange: Arrange[JobId]
     assert cli("preview", new_job_id(), "--app", "ahead:app").code == Exit.NOT_FOUND
     assert "cannot be read: KeyError" in cli("preview", "broken", "--app", "ahead:app", "--json").error["error"]
     assert cli("preview", "greet", "--app", "ahead:app", "--limit", "0").code == Exit.USAGE
+
+
+def test_g10_of_a_job_in_a_state_of_the_next_release_nothing_is_foretold(
+    cli: Cli, arrange: Arrange[JobId], engine_url: str
+) -> None:
+    job_id = arrange(lambda store: job_in(JobState.PAUSED, store))
+    query(engine_url, "UPDATE {parked} SET state = 'hibernating'")
+    answer = cli("preview", job_id, "--app", "ahead:app")
+    assert answer.code == Exit.OK
+    assert "It is hibernating: no attempt is ahead." in answer.out

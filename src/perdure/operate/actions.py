@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from perdure.domain.ids import JobId
 from perdure.domain.job import JobView
 from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState
+from perdure.domain.words import is_known
 from perdure.errors import ArgumentError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
@@ -46,6 +47,8 @@ class Action(Struct, frozen=True, kw_only=True):
 
     def why_not(self, job: JobView) -> str:
         """Say why nothing could be done to this job."""
+        if not is_known(job.state):
+            return f"it is {job.state}, which only a newer release of perdure knows: use the tools of that one"
         if job.state not in self.possible:
             return f"it is {job.state}; only {_words(self.possible)} jobs can be {self.verb}"
         if job.cancel_requested_at is not None:
@@ -110,5 +113,5 @@ PURGE_DEAD: Final = replace(PURGE, possible=PURGE.meant)
 
 
 def _words(states: frozenset[JobState]) -> str:
-    words = [state.value for state in JobState if state in states]
+    words = [state.value for state in JobState if state in states] + sorted(states.difference(JobState))
     return ", ".join(words[:-1]) + " and " + words[-1] if words[1:] else words[0]

@@ -13,6 +13,7 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.duration import format_duration
 from perdure.domain.states import PARKED, JobState, Reason
+from perdure.domain.words import is_known
 from perdure.domain.worker import Phase, WorkerView
 from perdure.errors import PerdureError, SchemaError
 from perdure.operate.schedule_health import judge_schedules
@@ -45,7 +46,7 @@ class Checkup:
         if any(finding.severity is not Severity.OK for finding in schema):
             return findings
         checks = (self._workers, self._orphans, self._queues, self._waits, self._schedules)
-        for check in (*checks, self._unknown_kinds, self._dead_letters):
+        for check in (*checks, self._unknown_kinds, self._unknown_states, self._dead_letters):
             findings += await self._guarded(check.__name__.strip("_").replace("_", " "), check)
         return findings
 
@@ -151,6 +152,17 @@ class Checkup:
         seen = listed(f"{kind!r} ({jobs})" for kind, jobs in kinds.most_common())
         advice = "deploy a worker that has these handlers; a job that finds none for a day is dead"
         return [warning("unknown kinds", f"jobs put off because no worker has a handler: {seen}", advice)]
+
+    async def _unknown_states(self) -> list[Finding]:
+        counts = [count for count in await self._store.counts() if not is_known(count.state)]
+        if not counts:
+            return [fine("unknown states", "none")]
+        jobs = Counter[str]()
+        for count in counts:
+            jobs[count.state] += count.jobs
+        seen = listed(f"{state!s} ({number:,})" for state, number in jobs.most_common())
+        advice = "upgrade the perdure that runs here; until then it shows these jobs and leaves them alone"
+        return [warning("unknown states", f"jobs in a state that only a newer release knows: {seen}", advice)]
 
     async def _dead_letters(self) -> list[Finding]:
         counts = [count for count in await self._store.counts() if count.state is JobState.DEAD]

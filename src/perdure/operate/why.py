@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from perdure.domain.job import JobView
 from perdure.domain.states import FINAL, JobState
+from perdure.domain.words import is_known
 from perdure.domain.worker import Phase, WorkerView
 from perdure.operate.awaited import failed_children
 from perdure.operate.checkup import LEASE
@@ -31,6 +32,8 @@ _COUNTED: Final = 1_000
 async def why(store: Store, job: JobView) -> Why:
     """Why this job is not running, or that it is, or was."""
     now = await store.now()
+    if not is_known(job.state):
+        return _foreign(job)
     if job.state in FINAL:
         return await _finished(store, job)
     if job.state is JobState.RUNNING:
@@ -136,6 +139,13 @@ async def _running(store: Store, job: JobView, now: datetime) -> Why:
         facts.append(f"Its worker is silent for {rounded(now - max(worker.beat_at for worker in crew))}.")
         advice = "any living worker brings the job back once that worker is declared dead: see `perdure doctor`"
     return Why(job=job, answer=f"It is running{since}, on {job.worker}.", facts=tuple(facts), what_to_do=advice)
+
+
+def _foreign(job: JobView) -> Why:
+    answer = f"It is {job.state}, which only a newer release of perdure knows: {job.reason}."
+    facts = () if job.last_error is None else (f"The last error was {job.last_error}",)
+    advice = "ask the perdure that is deployed where it was put there; this one leaves it alone"
+    return Why(job=job, answer=answer, facts=facts, until=job.due_at, what_to_do=advice)
 
 
 async def _finished(store: Store, job: JobView) -> Why:

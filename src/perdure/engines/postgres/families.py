@@ -12,6 +12,7 @@ from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim, Intake
 from perdure.domain.states import JobState
+from perdure.domain.words import read_word
 from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import storable_text
@@ -88,7 +89,7 @@ def _child_of(row: Row) -> Child:
         number=number,
         job_id=JobId(job_id),
         kind=kind,
-        fate=None if fate is None else JobState(fate),
+        fate=None if fate is None else read_word(JobState, fate),
         result=result,
         error=error,
         warnings=texts_of(warnings),

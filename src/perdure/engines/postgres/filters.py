@@ -16,6 +16,7 @@ from perdure.domain.states import FINAL, PARKED, JobState
 from perdure.engines.postgres.arrays import text_array
 from perdure.storage.records import JobFilter
 
+KNOWN: Final = frozenset(JobState)
 BEFORE_ALL: Final = JobId("00000000-0000-0000-0000-000000000000")
 
 
@@ -42,25 +43,36 @@ class Selection(Struct):
     params: dict[str, object]
 
 
-def select(which: JobFilter, among: frozenset[JobState] = frozenset(JobState)) -> Selection:
-    """Where jobs of these states that match are to be found, and under which conditions."""
-    states = among if which.states is None else which.states & among
-    if which.finished_before is not None:
-        states &= FINAL
+def select(which: JobFilter, among: frozenset[JobState] | None = None) -> Selection:
+    """Where jobs that match are to be found, and under which conditions; `among`: only those of these states.
+
+    Without a word about states all are meant, also those in a state that only a newer release knows.
+    """
+    states = which.states if among is None else among if which.states is None else which.states & among
+    known = KNOWN if states is None else states & KNOWN
+    foreign = frozenset[JobState]() if states is None else states - KNOWN
     selection = Selection({}, {})
+    if foreign:
+        selection.params["states"] = text_array(sorted(foreign | known))
     shared = _conditions(which, selection.params)
     for place in PLACES:
-        here = place.states & states
-        if not here:
+        here = place.states & known
+        if not (here or (foreign and place.keeps_state)) or not _may_hold(place, which):
             continue
         conditions = list(shared)
-        if place.keeps_state and here != place.states:
+        if place.keeps_state and foreign:
+            conditions.append("p.state = ANY (%(states)s::text[])")
+        elif place.keeps_state and states is not None:
             words = ", ".join(f"'{state.value}'" for state in sorted(here))
             conditions.append(f"p.state = {words}" if len(here) == 1 else f"p.state IN ({words})")
         if which.finished_before is not None:
             conditions.append("p.finished_at < %(finished_before)s::timestamptz")
         selection.conditions[place.table] = conditions
     return selection
+
+
+def _may_hold(place: Place, which: JobFilter) -> bool:
+    return which.finished_before is None or place.states == FINAL
 
 
 def _conditions(which: JobFilter, params: dict[str, object]) -> list[str]:

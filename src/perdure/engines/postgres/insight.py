@@ -10,6 +10,7 @@ from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.states import JobState
+from perdure.domain.words import read_word
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import Selection, select
 from perdure.engines.postgres.naming import Naming
@@ -67,7 +68,7 @@ class PostgresInsight:
     async def counts(self, cap: int = 10_000) -> list[Count]:
         """How many jobs stand where, at most `cap` counted for each queue and state."""
         rows = await self._pool.rows(self._statements["counts"], {"cap": cap})
-        return [Count(queue, JobState(state), min(jobs, cap), jobs > cap) for queue, state, jobs in rows]
+        return [Count(queue, read_word(JobState, state), min(jobs, cap), jobs > cap) for queue, state, jobs in rows]
 
 
 def jobs_query(statements: Mapping[str, str], selection: Selection, order: str) -> str:

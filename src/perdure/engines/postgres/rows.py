@@ -13,6 +13,7 @@ from perdure.domain.ids import WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, Orphan, UniqueKey
 from perdure.domain.schedule import Cause, Fate, Fire, Origin, ScheduleView
 from perdure.domain.states import JobState
+from perdure.domain.words import read_word
 from perdure.domain.worker import Phase, ProcessIdentity, WorkerView
 from perdure.engines.definitions import read_definition
 
@@ -64,7 +65,7 @@ def worker_of(row: Row) -> WorkerView:
         beat_at=beat_at,
         dead_at=dead_at,
         running=running,
-        phase=Phase(phase),
+        phase=read_word(Phase, phase),
         quiet_at=quiet_at,
     )
 
@@ -77,7 +78,7 @@ def texts_of(stored: str | None) -> tuple[str, ...]:
 def view_of(row: Row) -> JobView:
     """A job as it is shown; the columns stand in the order of the struct."""
     fields = dict(zip(JobView.__struct_fields__, row, strict=True))
-    fields["state"] = JobState(fields["state"])
+    fields["state"] = read_word(JobState, fields["state"])
     fields["tags"] = tuple(fields["tags"] or ())
     fields["warnings"] = texts_of(fields["warnings"])
     fields["also_awaits"] = tuple(fields["also_awaits"] or ())

@@ -14,7 +14,7 @@ from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.keys import Keys
 from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.rows import clean, from_document, to_document
-from perdure.engines.sqlite.selection import Selection, Selector
+from perdure.engines.sqlite.selection import EVERY_STATE, Selection, Selector
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.errors import ArgumentError
@@ -115,7 +115,7 @@ class CommandPart:
 
     async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Forget jobs, whatever their state; their children that are not final are cancelled."""
-        selections = self._selector.select(which)
+        selections = self._selector.select(which, EVERY_STATE)
 
         def act(transaction: Transaction) -> list[JobId]:
             chosen = self._choose(transaction, selections, limit)

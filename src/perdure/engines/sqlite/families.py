@@ -8,6 +8,7 @@ from perdure.domain.flow import Child, FamilyView, NewFamily
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim, Intake
 from perdure.domain.states import JobState
+from perdure.domain.words import read_word
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
 from perdure.engines.sqlite.intake import IntakePart
@@ -92,7 +93,7 @@ def _child(
         number=number,
         job_id=job_id,
         kind=kind,
-        fate=None if fate is None else JobState(fate),
+        fate=None if fate is None else read_word(JobState, fate),
         result=result,
         error=error,
         warnings=texts(warnings),

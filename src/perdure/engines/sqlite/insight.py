@@ -9,6 +9,7 @@ from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.states import JobState
+from perdure.domain.words import read_word
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.rows import attempt_of, from_document, view_of
 from perdure.engines.sqlite.selection import Selection, Selector
@@ -85,7 +86,7 @@ class InsightPart:
                 ("count_finished", {"cap": cap}),
             ):
                 for queue, state, jobs in transaction.run(self._sql[statement], params):
-                    counted.append(Count(queue, JobState(state), min(jobs, cap), capped=jobs > cap))
+                    counted.append(Count(queue, read_word(JobState, state), min(jobs, cap), capped=jobs > cap))
             return sorted(counted, key=lambda count: (count.queue, count.state))
 
         return await self._database.read(look)

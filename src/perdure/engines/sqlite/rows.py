@@ -11,6 +11,7 @@ import msgspec
 from perdure.domain.job import Attempt, Claim, JobView, UniqueKey
 from perdure.domain.states import JobState
 from perdure.domain.transition import Transition
+from perdure.domain.words import read_word
 from perdure.engines.instants import from_micros, maybe_moment
 
 _encoder: Final = msgspec.json.Encoder()
@@ -109,7 +110,7 @@ def view_of(row: list[Any]) -> JobView:
     seen["tags"] = texts(seen["tags"])
     seen["warnings"] = texts(seen["warnings"])
     seen["also_awaits"] = texts(seen["also_awaits"])
-    seen["state"] = JobState(seen["state"])
+    seen["state"] = read_word(JobState, seen["state"])
     return JobView(**seen)
 
 

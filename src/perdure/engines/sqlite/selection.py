@@ -36,26 +36,30 @@ class Selector:
         self._by_job = database.statements("selection.sql", {"lead": "job.id"})
 
     def select(
-        self, which: JobFilter, among: frozenset[JobState] = EVERY_STATE, also: dict[str, Any] | None = None
+        self, which: JobFilter, among: frozenset[JobState] | None = None, also: dict[str, Any] | None = None
     ) -> list[Selection]:
         """Where to look for the jobs that match and are in one of the states `among`.
 
-        `also` names further conditions with their values.
+        Without a word about states all are meant, also those in a state that only a newer release knows. `also` names
+        further conditions with their values.
         """
-        wanted = among if which.states is None else which.states & among
+        named = which.states if among is None else among if which.states is None else which.states & among
+        wanted = EVERY_STATE if named is None else named
+        foreign = wanted - EVERY_STATE
         params = _conditions(which) | (also or {})
         places: list[tuple[str, tuple[str, ...], dict[str, Any]]] = []
         if JobState.READY in wanted:
             places.append(("ready", (), {}))
         if JobState.RUNNING in wanted:
             places.append(("lease", (), {}))
-        if parked := wanted & PARKED:
-            narrowed = parked != PARKED
-            states = {"states": to_document(sorted(parked))} if narrowed else {}
-            places.append(("parked", ("parked_states",) if narrowed else (), states))
+        if parked := (wanted & PARKED) | foreign:
+            states = {} if named is None else {"states": to_document(sorted(parked))}
+            places.append(("parked", ("in_states",) if states else (), states))
+        if foreign:
+            places.append(("finished", ("in_states",), {"states": to_document(sorted(foreign))}))
         if final := wanted & FINAL:
-            narrow = [()] if final == FINAL else [(state.value,) for state in sorted(final)]
-            places += [("finished", names, {}) for names in narrow]
+            narrow = [("known_ends",)] if final == FINAL else [(state.value,) for state in sorted(final)]
+            places += [("finished", names, {}) for names in ([()] if named is None else narrow)]
         if which.finished_before is not None:
             places = [place for place in places if place[0] == "finished"]
         return [self.selection(place, names, params | extra) for place, names, extra in places]

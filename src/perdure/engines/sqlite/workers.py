@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from perdure.domain.ids import WorkerId, new_worker_id
+from perdure.domain.words import read_word
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.instants import from_micros, maybe_moment, span
 from perdure.engines.sqlite.audit import Audit
@@ -153,6 +154,6 @@ def _view(row: Row) -> WorkerView:
         beat_at=from_micros(beat_at),
         dead_at=maybe_moment(dead_at),
         running=running,
-        phase=Phase(phase),
+        phase=read_word(Phase, phase),
         quiet_at=maybe_moment(quiet_at),
     )

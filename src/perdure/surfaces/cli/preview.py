@@ -14,7 +14,7 @@ from perdure.app import App
 from perdure.clock import SystemClock
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import JobView
-from perdure.domain.states import FINAL, JobState
+from perdure.domain.states import ACTIVE, JobState
 from perdure.errors import ArgumentError, NotFoundError
 from perdure.operate.desk import Desk
 from perdure.operate.records import JobDetail
@@ -81,7 +81,7 @@ def _show_job(app: App, job_id: JobId, url: str | None, limit: int, *, as_json: 
     detail, now = with_desk(url or app.url, look)
     job = detail.job
     policy = _policy(app, job.kind)
-    plan = [] if job.state in FINAL else _plan(policy, job, now, limit)
+    plan = _plan(policy, job, now, limit) if job.state in ACTIVE else []
     if as_json:
         head = {"id": job.id, "state": job.state, "reason": job.reason}
         print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **_document(plan)})

@@ -119,7 +119,7 @@ def _phase(worker: WorkerView) -> Text:
     if worker.dead_at is not None and worker.phase is not Phase.CLOSED:
         return Text("dead", style="bold red")
     asked = worker.quiet_at is not None and worker.phase in {Phase.OPENING, Phase.OPEN}
-    return Text(f"{worker.phase} → quiet" if asked else worker.phase, style=_PHASE_STYLE[worker.phase])
+    return Text(f"{worker.phase} → quiet" if asked else worker.phase, style=_PHASE_STYLE.get(worker.phase, ""))
 
 
 def _quiet(worker: WorkerView, now: datetime) -> Text:

@@ -60,8 +60,11 @@ job.created_at > :created_after
 -- name: finished_before
 place.finished_at < :finished_before
 
--- name: parked_states
+-- name: in_states
 place.state IN (SELECT value FROM json_each(:states))
+
+-- name: known_ends
+place.state IN ('succeeded', 'dead', 'cancelled')
 
 -- name: succeeded
 place.state = 'succeeded'

@@ -1,0 +1,23 @@
+"""Words that the database keeps and a newer release may have more of (G10)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeVar
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def read_word(kind: type[Word], word: str) -> Word:
+    """The member of this name. One that only a newer release knows reads as it is written, and equals no other."""
+    try:
+        return kind(word)
+    except ValueError:
+        foreign = str.__new__(kind, word)
+        foreign._name_ = foreign._value_ = word
+        return foreign
+
+
+def is_known(word: StrEnum) -> bool:
+    """Whether this release knows the word."""
+    return word in type(word).__members__.values()
