@@ -35,6 +35,9 @@ class GateStore(Protocol):
         A claim that is lost by now is answered as held, and changes nothing. Without a `borrower` nothing is lent.
         """
 
+    async def loans(self, borrower: WorkerId) -> list[Loan]:
+        """What a worker was lent."""
+
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:

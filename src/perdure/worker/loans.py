@@ -81,6 +81,14 @@ class Spare(NamedTuple):
     left: list[Loan]
 
 
+class Difference(NamedTuple):
+    """How much of a loan the database has, and how much the worker."""
+
+    name: LoanKey
+    lent: int
+    own: int
+
+
 class Loans:
     """What the worker of one id was lent, and by which of its claims it is used."""
 
@@ -181,6 +189,22 @@ class Loans:
         for name in names:
             if name in self._accounts:
                 self._accounts[name].wanted = name in wanted
+
+    def differences(self, lent: Iterable[Loan]) -> frozenset[Difference]:
+        """Where this is not what the books say; nothing is said of loans in doubt."""
+        theirs = {loan.name: loan.number for loan in lent}
+        ours = {name: account.number for name, account in self._accounts.items()}
+        names = {name for name in (*theirs, *ours) if name not in self._doubtful}
+        both = [Difference(name, theirs.get(name, 0), ours.get(name, 0)) for name in names]
+        return frozenset(each for each in both if each.lent != each.own)
+
+    def agree(self, differences: Iterable[Difference]) -> None:
+        """Make do with less where the database has less; where it has more, tell it in a minute what there is."""
+        for name, lent, own in differences:
+            if lent < own:
+                self._accounts[name].number = lent
+            else:
+                self._doubt([name])
 
     def _account(self, name: LoanKey, limit: int) -> Account:
         """The account for what was borrowed under this limit."""

@@ -55,6 +55,7 @@ from perdure.worker.freed_keys import FreedKeys
 from perdure.worker.gate_reports import GateReports
 from perdure.worker.gatekeeper import Gatekeeper
 from perdure.worker.heartbeat import Heartbeat
+from perdure.worker.loan_audit import LoanAudit
 from perdure.worker.loan_keeper import LoanKeeper
 from perdure.worker.loans import Loans
 from perdure.worker.namesakes import tell_of_namesakes
@@ -155,6 +156,10 @@ class Worker:
             Pruner(store, emitter, settings.keep),
             sweeper,
             self._loan_keeper,
+            LoanAudit(
+                *(store, emitter, self._loans, settings.heartbeat),
+                has_gates=lambda: any(kind.is_gated for kind in kinds.values()),
+            ),
             Pauser(store, emitter, self._pauses, self._heed_pauses, sweeper.wake),
             self._canceller,
             self._strays,

@@ -131,6 +131,10 @@ class PostgresGates:
         rows = await self._pool.rows(self._statements["next_in_line"], asked)
         return await self._waking.wake([JobId(job_id) for (job_id,) in rows], Reason.CONCURRENCY_REACHED)
 
+    async def loans(self, borrower: WorkerId) -> list[Loan]:
+        """What a worker was lent."""
+        return await self._loans.of(borrower)
+
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:

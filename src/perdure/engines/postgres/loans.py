@@ -31,6 +31,10 @@ class PostgresLoans:
         """Add these to what a worker has."""
         wire.defer(self._statements["lend"], _params(borrower, loans))
 
+    async def of(self, borrower: WorkerId) -> list[Loan]:
+        """What a worker was lent."""
+        return [Loan(*row) for row in await self._pool.rows(self._statements["loans"], {"worker": borrower})]
+
     async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
         """Take these off what a worker was lent, and leave it no more than that; which of its loans others wait for."""
         statements: list[Statement] = [(self._statements["waited_for"], {"worker": borrower})]

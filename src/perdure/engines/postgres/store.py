@@ -108,6 +108,7 @@ class PostgresStore:
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
+        self.loans = gates.loans
         self.return_loans = gates.return_loans
         self.recall_loans = gates.recall_loans
         self.spend = gates.spend

@@ -90,6 +90,10 @@ class GatePart:
         waited_for = [key for (key,) in rows]
         return await self._database.write(lambda transaction: self._release(transaction, waited_for))
 
+    async def loans(self, borrower: WorkerId) -> list[Loan]:
+        """What a worker was lent."""
+        return await self._loans.of(borrower)
+
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:

@@ -24,6 +24,12 @@ class Loans:
         """Add these to what a worker has."""
         transaction.change(self._sql["lend"], _params(borrower, loans))
 
+    async def of(self, borrower: WorkerId) -> list[Loan]:
+        """What a worker was lent."""
+        params = {"worker_id": borrower}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["loans"], params))
+        return [Loan(key, timedelta(microseconds=micros), number) for key, micros, number in rows]
+
     async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
         """Take these off what a worker was lent, and leave it no more than that; which of its loans others wait for."""
 

@@ -173,6 +173,7 @@ class SqliteStore:
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
+        self.loans = gates.loans
         self.return_loans = gates.return_loans
         self.recall_loans = gates.recall_loans
         self.spend = gates.spend

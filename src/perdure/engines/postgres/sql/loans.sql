@@ -4,6 +4,9 @@ SELECT i.key, i.span, %(worker)s::bigint, i.number
 FROM unnest(%(keys)s::text[], %(spans)s::interval[], %(numbers)s::int[]) AS i (key, span, number)
 ON CONFLICT (worker_id, key, span) DO UPDATE SET number = l.number + excluded.number;
 
+-- name: loans
+SELECT key, span, number FROM {gate_loan} WHERE worker_id = %(worker)s::bigint;
+
 -- name: waited_for
 -- That nobody waits anywhere is seen at a glance; where somebody does, each loan is looked up, however many wait.
 SELECT l.key, l.span FROM {gate_loan} l

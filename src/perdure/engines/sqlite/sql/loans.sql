@@ -22,6 +22,9 @@ WHERE
     (key, span, +worker_id) IN (SELECT row.value ->> 0, row.value ->> 1, :worker_id FROM json_each(:rows) AS row)
     AND number <= 0;
 
+-- name: loans
+SELECT key, span, number FROM {gate_loan} WHERE worker_id = :worker_id;
+
 -- name: waited_for
 -- That nobody waits anywhere is seen at a glance.
 SELECT loan.key, loan.span FROM {gate_loan} AS loan
