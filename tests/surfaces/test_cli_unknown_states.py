@@ -87,6 +87,19 @@ def test_doctor_has_nothing_to_say_where_all_states_are_known(cli: Cli, arrange:
     assert (finding["severity"], finding["seen"]) == ("ok", "none")
 
 
+@pytest.mark.parametrize(("state", "place"), [(JobState.PAUSED, "parked"), (JobState.DEAD, "finished")])
+def test_g10_a_reason_of_the_next_release_is_shown_as_it_is(
+    cli: Cli, arrange: Arrange[JobId], engine_url: str, state: JobState, place: str
+) -> None:
+    """Its state is known, so it is like any other job of that state."""
+    job_id = arrange(lambda store: job_in(state, store))
+    query(engine_url, f"UPDATE {{{place}}} SET reason = 'too cold', note = NULL")
+    for words in (("jobs", "show"), ("jobs", "why")):
+        answer = cli(*words, job_id)
+        assert (answer.code, "too cold" in answer.out) == (Exit.OK, True)
+    assert cli("jobs", "cancel" if place == "parked" else "requeue", job_id, "--yes").code == Exit.OK
+
+
 def test_g10_a_worker_in_a_phase_of_the_next_release_is_listed(
     cli: Cli, arrange: Arrange[JobId], engine_url: str
 ) -> None:
