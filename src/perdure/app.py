@@ -21,7 +21,7 @@ from perdure.domain.job import (
     Receipt,
 )
 from perdure.domain.schedule import Missed, Overlap, ScheduleView
-from perdure.engines.connect import DEFAULT_URL, store_for
+from perdure.engines.connect import DEFAULT_URL, LISTEN_URL_VARIABLE, listen_url_for, store_for
 from perdure.errors import ArgumentError, ConflictError, SettingsError
 from perdure.event_log import AttemptLog, EventLog
 from perdure.events import Emitter, Event, Listener
@@ -56,8 +56,10 @@ class App(Declarations):
     """A set of jobs and the database they live in.
 
     `url` is `sqlite:///file.db` or `postgresql://…`; without one PERDURE_URL is used, or `perdure.db` in the working
-    directory. `queues` names the queues that may be used; without it any name will do. `include` names modules that
-    declare jobs of this app: workers and the command line import them; `shop.jobs.*` means all modules of a package.
+    directory. `listen_url` leads to the same PostgreSQL database without a pooler, for notifications; without one
+    PERDURE_LISTEN_URL is used, if it is set. `queues` names the queues that may be used; without it any name will do.
+    `include` names modules that declare jobs of this app: workers and the command line import them; `shop.jobs.*`
+    means all modules of a package.
     `migrate` brings the schema up to date when the database is first opened. `enqueue_patience` is how long an enqueue
     waits for a database that cannot be reached. `worker` are the settings of this app's workers, where nothing else is
     said. `clock` replaces the database's clock: for tests.
@@ -67,6 +69,7 @@ class App(Declarations):
         self,
         url: str | None = None,
         *,
+        listen_url: str | None = None,
         queues: Iterable[str] | None = None,
         include: Iterable[str] | str = (),
         retry: RetrySource = DEFAULT_RETRY,
@@ -79,6 +82,7 @@ class App(Declarations):
         super().__init__(queues, retry)
         self.url = url or os.environ.get(_URL_VARIABLE) or DEFAULT_URL
         self.include = checked_modules("include", include)
+        self._listen_url = _checked_listen_url(self.url, listen_url)
         self.payload_limit = checked_count("payload_limit", payload_limit)
         self.worker_settings = WorkerSettings() if worker is None else _checked_settings(worker)
         self.events = Emitter()
@@ -93,9 +97,11 @@ class App(Declarations):
         try:
             self._unopened: BorrowingStore = self._make_store()  # a bad URL is refused here, not at the first job
         except SettingsError as error:
-            if url or error.field != "url":
+            sources = {"url": (url, _URL_VARIABLE), "listen_url": (listen_url, LISTEN_URL_VARIABLE)}
+            given, variable = sources.get(error.field, (error.field, ""))
+            if given:
                 raise
-            raise SettingsError(_URL_VARIABLE, str(error).removeprefix("url ")) from None
+            raise SettingsError(variable, str(error).removeprefix(f"{error.field} ")) from None
 
     async def schedule(
         self,
@@ -340,7 +346,18 @@ class App(Declarations):
         return at_once(self._unopened.through(connection, blocking=True).insert(jobs))
 
     def _make_store(self) -> Store:
-        return store_for(self.url, self._clock)
+        return store_for(self.url, self._clock, listen_url=self._listen_url)
+
+
+def _checked_listen_url(url: str, given: str | None) -> str | None:
+    """What the caller says, else what the environment does."""
+    if given is None:
+        return listen_url_for(url)
+    if not isinstance(given, str):
+        raise SettingsError("listen_url", f"must be text, got {type(given).__name__}")
+    if str(url).startswith("sqlite:"):
+        raise SettingsError("listen_url", "is for PostgreSQL: an SQLite file needs none")
+    return given
 
 
 def _checked_settings(given: object) -> WorkerSettings:

@@ -99,6 +99,6 @@ async def test_an_engine_examines_itself(store: Store, engine_url: str) -> None:
         assert findings["library"].severity is OK
         assert findings["durability"].seen == "journal_mode=wal, synchronous=FULL"
     else:
-        assert findings.keys() == {"version", "durability", "dead rows", "snapshots", "connections"}
+        assert findings.keys() == {"version", "durability", "dead rows", "snapshots", "connections", "pooler"}
         [[fsync]] = query(engine_url, "SHOW fsync")
         assert findings["durability"].severity is (PROBLEM if fsync == "off" else OK)

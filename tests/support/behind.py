@@ -32,6 +32,9 @@ def query(url: str, sql: str) -> list[tuple[Any, ...]]:
             connection.close()
     schema = options.pop("schema", "public")
     plain = f"{url.partition('?')[0]}?{urlencode(options)}"
-    with psycopg.connect(plain, options=f"-c search_path={schema} -c lock_timeout=5s") as connected:
+    with psycopg.connect(plain) as connected:
+        connected.execute(
+            "SELECT set_config('search_path', %s, true), set_config('lock_timeout', '5s', true)", [schema]
+        )
         cursor = connected.execute(fill_names(sql, str).encode())
         return cursor.fetchall() if cursor.description else []

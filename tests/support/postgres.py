@@ -191,6 +191,11 @@ def drop_schema(url: str, schema: str) -> None:
             connection.execute("VACUUM")
 
 
+def system_user() -> str | None:
+    """The system user that servers run as, None for the present one."""
+    return _installation()[1]
+
+
 def _installation() -> tuple[Path, str | None]:
     """Where the binaries are, and the system user to run them as, None for the present one."""
     with warnings.catch_warnings():

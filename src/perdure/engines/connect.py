@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -12,14 +13,17 @@ from perdure.errors import SettingsError
 from perdure.storage.port import Store
 
 DEFAULT_URL: Final = "sqlite:///perdure.db"
+LISTEN_URL_VARIABLE: Final = "PERDURE_LISTEN_URL"
+_LISTEN_HELP: Final = "write postgresql://user@host/database, for the same database without the pooler"
 _HELP: Final = "use sqlite:///file.db (or sqlite:////absolute/file.db), or postgresql://user@host/database"
 
 
-def store_for(url: str, clock: Clock | None = None) -> Store:
+def store_for(url: str, clock: Clock | None = None, *, listen_url: str | None = None) -> Store:
     """Make the store that a URL names; it is not opened yet.
 
-    Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`
-    (PostgreSQL). `clock` replaces the database's own clock: for tests.
+    Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`, `prepare`
+    and `pooler` (PostgreSQL). `listen_url` leads to the same PostgreSQL database without a pooler, for notifications.
+    `clock` replaces the database's own clock: for tests.
     """
     if not isinstance(url, str):
         raise SettingsError("url", f"must be text, got {type(url).__name__}: {_HELP}")
@@ -55,7 +59,9 @@ def store_for(url: str, clock: Clock | None = None) -> Store:
         schema = check_identifier("url option schema", options.pop("schema", "perdure"))
         query = f"?{urlencode(options)}" if options else ""
         clean = f"postgresql://{parts.netloc}{parts.path}{query}"  # urlunsplit drops the // of an empty host
-        return PostgresStore(clean, schema=schema, prefix=prefix, clock=clock)
+        return PostgresStore(
+            clean, schema=schema, prefix=prefix, listen_url=_checked_listen_url(listen_url), clock=clock
+        )
     raise SettingsError("url", _what_is_wrong_with(parts.scheme))
 
 
@@ -65,6 +71,25 @@ def _what_is_wrong_with(scheme: str) -> str:
         return f"names the driver {driver!r}, as SQLAlchemy's URLs do: write {database}:// without +{driver}"
     found = f"unknown scheme {scheme!r}" if scheme else "no scheme"
     return f"has {found}: {_HELP}"
+
+
+def listen_url_for(url: str) -> str | None:
+    """The listen URL of the environment; one for PostgreSQL is not meant for an SQLite file."""
+    return None if str(url).startswith("sqlite:") else os.environ.get(LISTEN_URL_VARIABLE) or None
+
+
+def _checked_listen_url(url: str | None) -> str | None:
+    """The URL without the options that only the first URL takes: both lead to the same tables."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise SettingsError("listen_url", f"is not understood: {_LISTEN_HELP}") from None
+    if "#" in url or parts.scheme not in {"postgresql", "postgres"}:
+        raise SettingsError("listen_url", f"names no PostgreSQL database: {_LISTEN_HELP}; {ESCAPES}")
+    options = {name: value for name, value in parse_qsl(parts.query) if name not in {"schema", "prefix"}}
+    return f"postgresql://{parts.netloc}{parts.path}{f'?{urlencode(options)}' if options else ''}"
 
 
 def _refuse_rest(options: dict[str, str]) -> None:

@@ -18,10 +18,11 @@ from tests.support.postgres import drop_schema
 
 from perdure.domain.states import JobState
 from perdure.engines.placeholders import numbered
-from perdure.engines.postgres.connections import _BASE, Server
+from perdure.engines.postgres.connections import Server
 from perdure.engines.postgres.filters import BEFORE_ALL, select
 from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.sessions import Terms
 from perdure.engines.postgres.wire import Wire
 from perdure.storage.records import JobFilter
 
@@ -246,8 +247,7 @@ def full(postgres_url: str) -> Iterator[str]:
 
 def plan_of(postgres_url: str, sql: str) -> str:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        for name, value in _BASE.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        connection.execute(Terms().for_session(None).encode())
         rows = connection.execute(f"EXPLAIN (GENERIC_PLAN, COSTS OFF) {numbered(sql)[0]}").fetchall()
     return "\n".join(line for (line,) in rows)
 
@@ -335,7 +335,10 @@ async def walks_through_leases(
     sql = Naming(schema).statements(f"{file}.sql")[name]
     params = {"worker": 1, "token": 0, "now": None, "after": BEFORE_ALL, "limit": 100}
     server = Server(postgres_url)
-    async with await server.connect(generic_plans=True) as connection, connection.transaction(force_rollback=True):
+    async with (
+        await server.connect(Terms(generic_plans=True)) as connection,
+        connection.transaction(force_rollback=True),
+    ):
         await connection.execute(beforehand)
         rows = await Wire(connection, prepare=True).fetch(
             f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS OFF) {sql}", params

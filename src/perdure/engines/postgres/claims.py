@@ -6,7 +6,8 @@ deletes them, writes the leases and reads the records. Where it begins to look i
 When the connection breaks under a claim, nobody knows whether it was committed; if it was, a living worker holds jobs
 it has never heard of, and no rescuer would ever come for them. So the next claim of that worker first raises the
 worker's epoch, which waits for the lost statement or shuts it out, and then hands over what that one had taken. So does
-the first claim over a new connection: what it leads to may be a copy that has not heard of the last epoch.
+the first claim over a new connection: what it leads to may be a copy that has not heard of the last epoch. Behind a
+pooler a connection outlives the server that it leads to, so the epoch is compared now and then as well.
 
 Such a copy has not heard of the newest tokens either. So before the first claim over a connection the sequence of
 tokens is brought up to the clock; and a part of each token is drawn at random, so that no two claims share one even
@@ -121,9 +122,8 @@ class PostgresClaims:
         is_in_doubt = standing.in_doubt or standing.wire is not wire
         if is_in_doubt and (found := await self._recover(worker_id, standing, wire)):
             return found
-        if self._cursors.wants_mark():
-            [[newest]] = await wire.fetch(self._statements["newest_number"])
-            self._cursors.mark(newest)
+        if self._cursors.wants_mark() and not await self._is_as_we_left_it(worker_id, standing, wire):
+            return await self._recover(worker_id, standing, wire)
         standing.in_doubt = True
         rows = [row for look in looks for row in await look(worker_id, standing.epoch, wire)]
         claims = await self._settle_keys(claims_of(rows), wire)
@@ -131,6 +131,14 @@ class PostgresClaims:
         if rows:
             standing.newest_token = rows[-1][1]
         return claims
+
+    async def _is_as_we_left_it(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> bool:
+        """Note the newest number; and whether the worker's epoch is the one that we know."""
+        [[newest]], epochs = await wire.fetch_each(
+            (self._statements["newest_number"], None), (self._statements["epoch"], {"worker": worker_id})
+        )
+        self._cursors.mark(newest)
+        return epochs == [(standing.epoch,)]
 
     async def _look(self, limits: dict[str, int], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:
         params: Params = {

@@ -7,7 +7,8 @@ call gets a new connection. A deadlock, or a transaction that could not be seria
 tried again here.
 
 Sessions plan for keys: sequential and bitmap scans and hash or merge joins are switched off, because a plan made while
-a table was small would be kept when it has grown; durability is never less than `synchronous_commit=on`.
+a table was small would be kept when it has grown; durability is never less than `synchronous_commit=on`. Behind a
+pooler that lends sessions for one transaction, each transaction sets this for itself: see `sessions`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from psycopg.conninfo import conninfo_to_dict
 from perdure.engines.passwords import ESCAPES, strike
 from perdure.engines.postgres.arrays import UnstorableTextError
 from perdure.engines.postgres.faults import ROLLED_BACK, translate
+from perdure.engines.postgres.sessions import BEGIN_SHARED, Connection, Pooler, Sessions, Terms, are_shared
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import ForkError, SettingsError, StoreRefused
 
-Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 T = TypeVar("T")
 
+_ORDINARY: Final = Terms()
 _TRIES: Final = 4
 _DEFAULTS: Final = {
     "application_name": "perdure",
@@ -40,68 +42,88 @@ _DEFAULTS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-_BASE: Final = {
-    "TimeZone": "UTC",
-    "client_encoding": "UTF8",
-    "default_transaction_isolation": "read committed",
-    "search_path": "pg_catalog",
-    "jit": "off",
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-}
-DURABLE: Final = (
-    "SELECT set_config('synchronous_commit', 'on', false)"
-    " WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')"
-)
-_HASTY: Final = "SELECT set_config('synchronous_commit', 'off', false)"
 
 
 class Server:
     """Where the database is, and how a session with it begins.
 
-    The option `prepare=off` of the URL is ours: behind a pooler that lends a connection for one transaction only,
-    statements cannot stay prepared.
+    The options `prepare` and `pooler` of the URL are ours.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, field: str = "url") -> None:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
         prepare = options.pop("prepare", "on")
         if prepare not in {"on", "off"}:
-            raise SettingsError("url", f"has prepare={prepare!r}: write on or off")
-        self.prepares = prepare == "on"
+            raise SettingsError(field, f"has prepare={prepare!r}: write on or off")
+        self.pooler = _pooler_of(field, options.pop("pooler", Pooler.AUTO))
+        self.sessions = Sessions.SHARED if self.pooler is Pooler.TRANSACTION else Sessions.UNKNOWN
+        self._prepares = prepare == "on"
         try:
             # Not urlunsplit, which drops the // of a URL without a host: a socket's folder is named in the query.
             query = urlencode(options, quote_via=quote)
             given = conninfo_to_dict(f"postgresql://{parts.netloc}{parts.path}?{query}")
         except psycopg.Error as error:
             said = strike(str(error).strip(), parts.password, quoted=True)
-            raise SettingsError("url", f"is not understood: {said}") from None
-        _check_address(str(given.get("host") or ""), str(given.get("port") or ""))
+            raise SettingsError(field, f"is not understood: {said}") from None
+        _check_address(field, str(given.get("host") or ""), str(given.get("port") or ""))
         self.params: dict[str, Any] = {**_DEFAULTS, **given}
         password = given.get("password")
         self.secret = str(password) if password else None
 
-    async def connect(self, *, generic_plans: bool = False, durable: bool = True) -> Connection:
-        """Open one session; raises the driver's own errors."""
-        connection = await psycopg.AsyncConnection.connect(**self.params, autocommit=True, prepare_threshold=None)
+    @property
+    def shares_sessions(self) -> bool:
+        """Whether a session is ours for one transaction only; known once there was a connection."""
+        return self.sessions is Sessions.SHARED
+
+    async def connect(self, terms: Terms = _ORDINARY) -> Connection:
+        """Open one connection, and set up its session unless that is shared; raises the driver's own errors."""
+        connection = await self._connect()
         try:
-            settings = _BASE | ({"plan_cache_mode": "force_generic_plan"} if generic_plans else {})
-            sets = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
-            await connection.execute(f"SELECT {sets}")
-            await connection.execute(DURABLE if durable else _HASTY)
+            if not self.shares_sessions:
+                await self._set_up(connection, terms)
         except BaseException:
             await connection.close()
             raise
         return connection
 
+    async def wire(self, terms: Terms, *, prepare: bool) -> Wire:
+        """Open a connection that runs the store's statements."""
+        connection = await self.connect(terms)
+        if self.shares_sessions:
+            return Wire(connection, prepare=False, opening=(BEGIN_SHARED, terms.for_transaction()))
+        return Wire(connection, prepare=prepare and self._prepares)
 
-def _check_address(hosts: str, ports: str) -> None:
+    async def _connect(self) -> Connection:
+        params = self.params | {"client_encoding": "UTF8"}
+        return await psycopg.AsyncConnection.connect(**params, autocommit=True, prepare_threshold=None)
+
+    async def _set_up(self, connection: Connection, terms: Terms) -> None:
+        """Set up a session that is ours; one that a pooler lends is left alone until that is known."""
+        is_known = self.pooler is Pooler.SESSION or self.sessions is Sessions.POOLED
+        only_in = None if is_known else connection.info.backend_pid
+        if await (await connection.execute(terms.for_session(only_in).encode())).fetchall():
+            self.sessions = Sessions.POOLED if is_known else Sessions.DIRECT
+        elif await are_shared(connection, self._connect):
+            async with connection.transaction():  # a pooler in statement mode refuses what takes more than one round
+                await connection.execute("SELECT 1")
+            self.sessions = Sessions.SHARED
+        else:
+            self.sessions = Sessions.POOLED
+            await connection.execute(terms.for_session(None).encode())
+
+
+def _pooler_of(field: str, given: str) -> Pooler:
+    try:
+        return Pooler(given)
+    except ValueError:
+        raise SettingsError(field, f"has pooler={given!r}: write {', '.join(Pooler)}") from None
+
+
+def _check_address(field: str, hosts: str, ports: str) -> None:
     """Refuse what a password with unescaped characters leaves of a URL; nothing is shown, it may be the password."""
     if "@" in hosts or not all(port.isdecimal() for port in ports.split(",") if port):
-        raise SettingsError("url", f"names no server, or a port that is no number: {ESCAPES}")
+        raise SettingsError(field, f"names no server, or a port that is no number: {ESCAPES}")
 
 
 class Pool:
@@ -110,7 +132,7 @@ class Pool:
     def __init__(self, server: Server, size: int = 1, *, prepare: bool = True, durable: bool = True) -> None:
         self._server = server
         self._prepare = prepare
-        self._durable = durable
+        self._terms = Terms(generic_plans=prepare, durable=durable)
         self._size = size
         self._turns = asyncio.Semaphore(size)
         self._idle: list[Wire] = []
@@ -190,10 +212,7 @@ class Pool:
             if wire.is_sound():
                 return wire
             wire.drop()
-        return Wire(
-            await self._server.connect(generic_plans=self._prepare, durable=self._durable),
-            prepare=self._prepare and self._server.prepares,
-        )
+        return await self._server.wire(self._terms, prepare=self._prepare)
 
     def _put_back(self, wire: Wire) -> None:
         if wire.is_sound():

@@ -9,6 +9,7 @@ from typing import Final
 from perdure.domain.duration import format_duration
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.pooler_diagnosis import PoolerDiagnosis
 from perdure.storage.diagnosis import Finding, Waiting, fine, problem, warning
 
 OLDEST: Final = 14
@@ -22,13 +23,14 @@ _SMALL_SHARE: Final = 10
 class PostgresDiagnosis:
     """Examines the server through a session of ours."""
 
-    def __init__(self, naming: Naming, pool: Pool) -> None:
+    def __init__(self, naming: Naming, pool: Pool, pooler: PoolerDiagnosis) -> None:
         self._naming = naming
         self._statements = naming.statements("diagnosis.sql")
         self._pool = pool
+        self._pooler = pooler
 
     async def diagnose(self) -> list[Finding]:
-        """Look at the version, the durability settings, vacuum and what keeps it back, and the connections left."""
+        """Look at the version, the durability settings, vacuum and what keeps it back, connections and poolers."""
         settings = {str(name): str(value) for name, value in await self._pool.rows(self._statements["settings"])}
         return [
             judge_version(settings["server_version"], int(settings["server_version_num"])),
@@ -36,6 +38,7 @@ class PostgresDiagnosis:
             await self._bloat(),
             await self._snapshots(),
             await self._connections(),
+            await self._pooler.diagnose(),
         ]
 
     async def waiting(self) -> list[Waiting]:

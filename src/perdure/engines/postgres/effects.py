@@ -21,9 +21,10 @@ from psycopg.rows import tuple_row
 
 from perdure.domain.transition import Transition
 from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
-from perdure.engines.postgres.connections import DURABLE, Server
+from perdure.engines.postgres.connections import Server
 from perdure.engines.postgres.faults import translate
 from perdure.engines.postgres.lines import PostgresLines
+from perdure.engines.postgres.sessions import COMMIT_DURABLY
 from perdure.engines.postgres.steps import PostgresSteps
 from perdure.engines.postgres.wire import Params
 from perdure.errors import ConflictError
@@ -57,7 +58,6 @@ class PostgresEffects:
         try:
             connection = await _either(kind.connect(**self.server.params, autocommit=True, prepare_threshold=None))
             try:
-                await _either(connection.execute(DURABLE))
                 effects = OpenEffects(self, connection, blocking=blocking)
                 await effects.enter()
             except BaseException:
@@ -96,6 +96,8 @@ class OpenEffects:
             await self._store.steps.apply(alongside.steps, self)
             await self._store.lines.apply(alongside.lines, alongside.keep_lines, self)
             answer = await self._store.acknowledgements.apply([transition], self)
+            if not answer.stale:
+                await self.fetch(COMMIT_DURABLY)  # for this transaction alone: the session may be a pooler's
             await self._leave(psycopg.Rollback() if answer.stale else None)
         except (psycopg.Error, OSError) as error:
             raise translate(error, self._store.server.secret) from error

@@ -36,12 +36,14 @@ _ADVICE_BY_CLASS: Final[dict[str, tuple[type[StoreError], str]]] = {
     "57": (StoreUnavailable, "the server ended the connection or the statement"),
     "58": (StoreRefused, "the server has trouble with its disk"),
 }
+_STATEMENT_POOLING: Final = "statement pooling mode"
 _REFUSALS: Final = (  # a failed login carries no code, only words
     "password authentication failed",
     "no pg_hba.conf entry",
     "does not exist",
     "no password supplied",
     "permission denied",
+    "unsupported startup parameter",  # of a pooler, which does not pass on all options of a URL
 )
 
 
@@ -69,6 +71,8 @@ def blame(error: Exception) -> PerdureError | None:
 
 
 def _by_code(code: str, said: str) -> PerdureError:
+    if _STATEMENT_POOLING in said:
+        return StoreRefused(f"the pooler allows no transactions: use pool_mode transaction or session ({said})")
     if code[:2] in {"22", "23"}:
         return ArgumentError("job", f"holds a value that PostgreSQL refuses: {said}")
     kind, advice = _ADVICE.get(code) or _ADVICE_BY_CLASS.get(code[:2]) or (StoreError, "PostgreSQL failed")

@@ -5,13 +5,16 @@ jobs, and never more than once in a few milliseconds: the first ring goes out at
 right behind the statement that stores a job; those that come while it rests go out together. Whoever listens in the
 same process is told without the database.
 
-Behind a pooler that lends connections for one transaction LISTEN hears nothing: wake-ups are hints, polling is the
-truth.
+Behind a pooler that lends sessions for one transaction LISTEN hears nothing, and would make other clients of the pool
+hear what is not meant for them. So there each item comes from a clock, unless a URL of its own leads to the same
+database without the pooler. Rings go out all the same, for those who listen that way. Wake-ups are hints, polling is
+the truth.
 """
 
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -30,15 +33,18 @@ _NOTIFY: Final = "SELECT pg_notify(%(channel)s::text, queue) FROM unnest(%(queue
 _NOTIFY_ALONG: Final = (  # nothing is lost with it that must not be
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s::text, %(queue)s::text)"
 )
+_LOOK_EVERY: Final = 1.0  # seconds, where nothing can be heard
+_HEARD_WITHIN: Final = 5.0  # seconds
 _LONGEST: Final = 2_000  # bytes of a queue's name that a notification surely carries
 
 
 class PostgresSignals:
     """Rings for others, and listens to them."""
 
-    def __init__(self, naming: Naming, server: Server, pool: Pool) -> None:
+    def __init__(self, naming: Naming, server: Server, pool: Pool, ear: Server | None = None) -> None:
         self._channel = naming.channel
         self._server = server
+        self._ear = ear or server  # where it listens
         self._pool = pool
         self._pending: set[str] = set()
         self._along: set[str] = set()
@@ -63,7 +69,7 @@ class PostgresSignals:
 
         Whoever has sent it says so with `rang_along`.
         """
-        if self._ringing is not None or len(queue) * 4 > _LONGEST:
+        if self._ringing is not None or len(queue) * 4 > _LONGEST or self._server.shares_sessions:
             return None
         self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet(_REST))
         return _NOTIFY_ALONG, {"channel": self._channel, "queue": queue}
@@ -93,6 +99,21 @@ class PostgresSignals:
             await asyncio.wait([self._ringing])
         await self._stop_listening()
 
+    async def hears(self) -> bool:
+        """Whether a notification that is sent through the store's connections arrives where it listens."""
+        channel = f"perdure_{uuid.uuid4().hex}"
+        connection = await self._ear.connect()
+        try:
+            if self._is_deaf():
+                return False
+            await connection.execute(f'LISTEN "{channel}"')
+            await self._pool.rows(_NOTIFY, {"channel": channel, "queues": text_array([""])})
+            async for _ in connection.notifies(timeout=_HEARD_WITHIN, stop_after=1):
+                return True
+            return False
+        finally:
+            await connection.close()
+
     async def _ring_until_quiet(self, rest: float) -> None:
         try:
             if rest:
@@ -109,10 +130,12 @@ class PostgresSignals:
     async def _listen(self) -> None:
         """Hear until cancelled; after a loss connect again, ever more patiently, and look once for what was missed."""
         failures = 0
-        while True:
-            with suppress(psycopg.Error, OSError):
-                connection = await self._server.connect()
+        while not self._is_deaf():
+            with suppress(psycopg.Error, OSError, PerdureError):
+                connection = await self._ear.connect()
                 try:
+                    if self._is_deaf():
+                        break
                     await connection.execute(f'LISTEN "{self._channel}"')
                     failures = 0
                     self._wake()
@@ -121,6 +144,10 @@ class PostgresSignals:
                     await connection.close()
             await asyncio.sleep(_PATIENCE[min(failures, len(_PATIENCE) - 1)])
             failures += 1
+            self._wake()  # who cannot hear looks
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            self._wake()
 
     async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Wake whoever listens here at each word from the server, until the session is lost.
@@ -145,6 +172,9 @@ class PostgresSignals:
         finally:
             if not lost.is_set():
                 loop.remove_reader(socket)
+
+    def _is_deaf(self) -> bool:
+        return self._ear.shares_sessions
 
     def _wake(self) -> None:
         for ear in self._ears:

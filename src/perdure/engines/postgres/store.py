@@ -43,6 +43,7 @@ from perdure.engines.postgres.lines import PostgresLines
 from perdure.engines.postgres.loans import PostgresLoans
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
+from perdure.engines.postgres.pooler_diagnosis import PoolerDiagnosis
 from perdure.engines.postgres.progress import PostgresProgress
 from perdure.engines.postgres.schedules import PostgresSchedules
 from perdure.engines.postgres.schema import PostgresSchema
@@ -61,10 +62,23 @@ from perdure.storage.timing import Timed
 
 
 class PostgresStore:
-    """A perdure in a schema of a PostgreSQL database; `clock` replaces the database's own: for tests."""
+    """A perdure in a schema of a PostgreSQL database.
 
-    def __init__(self, url: str, *, schema: str = "perdure", prefix: str = "", clock: Clock | None = None) -> None:
+    `listen_url` leads to the same database without a pooler, for LISTEN. `clock` replaces the database's own: for
+    tests.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "perdure",
+        prefix: str = "",
+        listen_url: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._url = url
+        self._listen_url = listen_url
         self._clock = clock
         self.naming = Naming(schema, prefix)
         server = Server(url)
@@ -73,7 +87,8 @@ class PostgresStore:
         gates = Pool(server, 2)
         self._pools = (intake, claims, acknowledgements, upkeep, flows, gates, desk, bell)
         self._desk = desk
-        self._signals = PostgresSignals(self.naming, server, bell)
+        ear = Server(listen_url, field="listen_url") if listen_url else None
+        self._signals = PostgresSignals(self.naming, server, bell, ear)
         settling = PostgresSettling(self.naming, clock)
         self._events = PostgresEvents(self.naming, flows, clock, settling)
         self._steps = PostgresSteps(self.naming, flows, clock)
@@ -93,7 +108,7 @@ class PostgresStore:
         self._schedules = PostgresSchedules(self.naming, desk, clock)
         self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
         self._leaders = PostgresLeaders(self.naming, upkeep, clock)
-        self._diagnosis = PostgresDiagnosis(self.naming, desk)
+        self._diagnosis = PostgresDiagnosis(self.naming, desk, PoolerDiagnosis(server, self._signals, ear))
         self._schema = PostgresSchema(self.naming, desk)
         self._add_gates(gates, desk)
 
@@ -123,7 +138,7 @@ class PostgresStore:
         self.forget_gates = PostgresGateUpkeep(naming, desk, clock, pauses, sums).forget_gates
 
     async def open(self) -> None:
-        """Connect once, to learn early whether that works."""
+        """Connect once, to learn early whether that works, and what stands between us and the server."""
         for pool in self._pools:
             pool.open()
         await self._desk.rows("SELECT 1")
@@ -141,7 +156,10 @@ class PostgresStore:
 
     def sibling(self) -> PostgresStore:
         """Another store on the same database with connections of its own, not yet open."""
-        return PostgresStore(self._url, schema=self.naming.schema, prefix=self.naming.prefix, clock=self._clock)
+        naming, listen_url = self.naming, self._listen_url
+        return PostgresStore(
+            self._url, schema=naming.schema, prefix=naming.prefix, listen_url=listen_url, clock=self._clock
+        )
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """See IntakeStore."""

@@ -8,6 +8,10 @@ A statement whose answer nobody waits for is put off, and travels with the next 
 and each time that it has to come back to a session costs more than the way to the server. One that shall run only when
 the last is committed is posted behind it, and its answer is read when the session is used again.
 
+Behind a pooler that lends sessions for one transaction, `opening` holds the statements that begin a transaction and set
+it up. They travel in the same round as the first statement of the transaction. A statement outside of a transaction
+becomes one of its own, which is begun, set up and committed in that round.
+
 A session is used by one task at a time. A task that is cancelled while the server works leaves the session unusable:
 it is dropped, and what became of the statement is not known.
 """
@@ -16,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
@@ -49,14 +53,19 @@ class Asks(Protocol):
 class Wire:
     """A session that runs one statement after the other; raises the driver's errors."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepare: bool) -> None:
+    def __init__(
+        self, connection: psycopg.AsyncConnection[Any], *, prepare: bool, opening: Sequence[str] | None = None
+    ) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._prepared: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self._is_shared = opening is not None
+        self._opening: list[Statement] = [(sql, None) for sql in opening or ("BEGIN",)]
+        self._is_open = False  # a transaction is
         self._deferred: list[Statement] = []
         self._posted = False  # the answer to a statement is still to be read
-        self._reader = Transformer(connection)
+        self._reader = Transformer()  # of no connection: instants are read as UTC whatever the session's time zone
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[None] | None = None
         self._socket = self._pgconn.socket
@@ -68,7 +77,7 @@ class Wire:
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement with `%(name)s` parameters, after those that were deferred, and fetch what it answers."""
-        if self._deferred:
+        if self._deferred or (self._is_shared and not self._is_open):
             [rows] = await self.fetch_each((sql, params))
             return rows
         [ready] = await self._prepared_all((sql, params))
@@ -76,7 +85,10 @@ class Wire:
         return self._rows(await self._finish())
 
     async def fetch_and_post(self, statement: Statement, posted: Statement) -> list[tuple[Any, ...]]:
-        """Run one statement, and behind it, in a transaction of its own, another for whose answer nobody waits."""
+        """Run one statement, and behind it, in a transaction of its own, another for whose answer nobody waits.
+
+        Not behind a pooler, which may give the second transaction to another session than the first.
+        """
         ready = await self._prepared_all(statement, posted)
         self._pgconn.enter_pipeline_mode()
         for each in ready:
@@ -87,6 +99,8 @@ class Wire:
 
     async def fetch_each(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round, after those that were deferred, and fetch what each of them answers."""
+        if self._is_shared and not self._is_open:
+            return await self._transaction_of(statements)
         self._deferred += statements
         results = await self._send_deferred()
         return [self._rows(result) for result in results[-len(statements) :]]
@@ -105,18 +119,19 @@ class Wire:
 
     async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
         """Do a piece of work inside a transaction, which is rolled back if the work raises."""
-        self.defer("BEGIN")
+        self._deferred += self._opening
+        self._is_open = True
         try:
             value = await work(self)
             await self.fetch("COMMIT")
         except Exception:
-            self._deferred.clear()
-            if self.is_sound(TransactionStatus.INTRANS, TransactionStatus.INERROR):
-                await self.fetch("ROLLBACK")
+            await self._roll_back()
             raise
         except BaseException:
             self.drop()
             raise
+        finally:
+            self._is_open = False
         return value
 
     def is_sound(self, *status: TransactionStatus) -> bool:
@@ -132,6 +147,24 @@ class Wire:
         if not self._lost:
             self._lose(psycopg.OperationalError(_LOST))
         self._pgconn.finish()
+
+    async def _transaction_of(self, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
+        """Run statements as a transaction, all of it in one round."""
+        self._deferred += self._opening
+        self._is_open = True
+        try:
+            return (await self.fetch_each(*statements, ("COMMIT", None)))[:-1]
+        except Exception:
+            await self._roll_back()
+            raise
+        finally:
+            self._is_open = False
+
+    async def _roll_back(self) -> None:
+        """End a transaction that has failed; at once, for it keeps the session of a pooler from all others."""
+        self._deferred.clear()
+        if self.is_sound(TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            await self.fetch("ROLLBACK")
 
     def _ready(self, sql: str, params: Params | None) -> tuple[str | bytes, list[bytes | None] | None]:
         """A statement as it is sent: its name if it is prepared, else its text; and its parameters."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from perdure.engines.connect import store_for
+from perdure.engines.connect import listen_url_for, store_for
 from perdure.engines.passwords import without_password
 from perdure.errors import StoreRefused
 from perdure.operate.desk import Desk
@@ -36,7 +36,7 @@ def with_store(url: str | None, work: Callable[[Store], Awaitable[Result]], *, c
 
     async def session() -> Result:
         meant = database_url(url)
-        store = store_for(meant)
+        store = store_for(meant, listen_url=listen_url_for(meant))
         if not create:
             _refuse_missing_file(meant)
         await store.open()
