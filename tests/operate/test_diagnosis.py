@@ -56,11 +56,6 @@ def test_a_full_disk_is_told_before_it_is_full(free: int, severity: Severity) ->
     assert sqlite.judge_room(free).severity is severity
 
 
-@pytest.mark.parametrize(("number", "severity"), [(130_012, PROBLEM), (140_000, OK), (180_004, OK)])
-def test_an_old_server_is_a_problem(number: int, severity: Severity) -> None:
-    assert postgres.judge_version("x", number).severity is severity
-
-
 @pytest.mark.parametrize(
     ("fsync", "pages", "commit", "severity"),
     [

@@ -27,6 +27,7 @@ from perdure.engines.passwords import ESCAPES, strike
 from perdure.engines.postgres.arrays import UnstorableTextError
 from perdure.engines.postgres.faults import ROLLED_BACK, translate
 from perdure.engines.postgres.sessions import BEGIN_SHARED, Connection, Pooler, Sessions, Terms, are_shared
+from perdure.engines.postgres.versions import require_version
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import ForkError, SettingsError, StoreRefused
 
@@ -96,7 +97,13 @@ class Server:
 
     async def _connect(self) -> Connection:
         params = self.params | {"client_encoding": "UTF8"}
-        return await psycopg.AsyncConnection.connect(**params, autocommit=True, prepare_threshold=None)
+        connection = await psycopg.AsyncConnection.connect(**params, autocommit=True, prepare_threshold=None)
+        try:
+            require_version(connection.info.server_version)
+        except StoreRefused:
+            await connection.close()
+            raise
+        return connection
 
     async def _set_up(self, connection: Connection, terms: Terms) -> None:
         """Set up a session that is ours; one that a pooler lends is left alone until that is known."""

@@ -12,7 +12,6 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pooler_diagnosis import PoolerDiagnosis
 from perdure.storage.diagnosis import Finding, Waiting, fine, problem, warning
 
-OLDEST: Final = 14
 LONG_SNAPSHOT: Final = timedelta(minutes=5)
 MANY_DEAD: Final = 50_000
 _DEAD_TO_LIVE: Final = 5
@@ -33,7 +32,7 @@ class PostgresDiagnosis:
         """Look at the version, the durability settings, vacuum and what keeps it back, connections and poolers."""
         settings = {str(name): str(value) for name, value in await self._pool.rows(self._statements["settings"])}
         return [
-            judge_version(settings["server_version"], int(settings["server_version_num"])),
+            fine("version", f"PostgreSQL {settings['server_version']}"),  # one that is too old was not opened
             judge_durability(settings),
             await self._bloat(),
             await self._snapshots(),
@@ -63,13 +62,6 @@ class PostgresDiagnosis:
     async def _connections(self) -> Finding:
         [[used, reserved, most]] = await self._pool.rows(self._statements["connections"])
         return judge_connections(used, most - reserved)
-
-
-def judge_version(version: str, number: int) -> Finding:
-    """Whether the server is one that perdure is made for."""
-    if number // 10_000 < OLDEST:
-        return problem("version", f"PostgreSQL {version}", f"upgrade the server to PostgreSQL {OLDEST} or later")
-    return fine("version", f"PostgreSQL {version}")
 
 
 def judge_durability(settings: Mapping[str, str]) -> Finding:

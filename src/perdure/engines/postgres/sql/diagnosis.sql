@@ -4,7 +4,7 @@ SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 -- name: settings
 -- What the server was configured with: our sessions raise synchronous_commit for themselves.
 SELECT name, reset_val FROM pg_settings
-WHERE name IN ('server_version', 'server_version_num', 'fsync', 'full_page_writes', 'synchronous_commit');
+WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit');
 
 -- name: bloat
 -- Tables that every job passes through: what is dead there is read again and again until vacuum takes it away.
