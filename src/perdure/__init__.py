@@ -39,6 +39,7 @@ from perdure.errors import (
     StepError,
     StillRunning,
     StoreError,
+    StoreLocked,
     StoreRefused,
     StoreUnavailable,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "StepError",
     "StillRunning",
     "StoreError",
+    "StoreLocked",
     "StoreRefused",
     "StoreUnavailable",
     "SyncContext",

@@ -18,6 +18,7 @@ PerdureError
 ├── ProcessDied            the process of an isolated attempt ended before its handler had returned
 └── StoreError             the database failed us
     ├── StoreUnavailable   it cannot be reached now; trying again later may work
+    │   └── StoreLocked    another process holds the lock of an SQLite file for too long; nothing was stored
     ├── StoreRefused       it is reachable and refuses: read-only, full, no rights, unsafe file system
     ├── SchemaError        its schema is missing, damaged, or too new for this code
     └── ForkError          it was opened before a fork, and used after it
@@ -195,6 +196,10 @@ class StoreError(PerdureError):
 
 class StoreUnavailable(StoreError):  # noqa: N818 - reads as a state of the store, which it is
     """The database cannot be reached now; trying again later may work. A commit may or may not have happened."""
+
+
+class StoreLocked(StoreUnavailable):
+    """Another process holds the lock of an SQLite file for too long. Nothing was stored."""
 
 
 class StoreRefused(StoreError):  # noqa: N818 - as above

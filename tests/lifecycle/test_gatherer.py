@@ -11,7 +11,7 @@ import pytest
 from tests.support.jobs import a_job, a_key
 
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
-from perdure.errors import ArgumentError, DuplicateJobError, StoreRefused, StoreUnavailable
+from perdure.errors import ArgumentError, DuplicateJobError, StoreLocked, StoreRefused, StoreUnavailable
 from perdure.lifecycle.gatherer import Gatherer
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -155,3 +155,45 @@ async def test_a_caller_that_gives_up_leaves_the_others_alone(store: Store) -> N
     answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
     assert [isinstance(answer, Receipt) for answer in answers] == [False, True, True, False, True]
     assert (await gatherer.put(a_job())).intake is Intake.NEW
+
+
+async def test_nobody_waits_for_long_behind_a_batch_that_is_stuck(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What keeps the first may keep it for long, and ends with an error that concerns nobody else."""
+    monkeypatch.setattr("perdure.lifecycle.gatherer._HELD_BACK", 0.01)
+    stuck = Stuck(store)
+    gatherer = Gatherer(stuck, PATIENCE)
+    first = asyncio.create_task(gatherer.put(a_job()))
+    await stuck.begun.wait()
+    others = [asyncio.create_task(gatherer.put(a_job())) for _ in range(3)]
+    receipts = await asyncio.wait_for(asyncio.gather(*others), 30)
+    assert [receipt.intake for receipt in receipts] == [Intake.NEW] * 3
+    assert not first.done()
+    stuck.gate.set()
+    with pytest.raises(StoreLocked):
+        await first
+    assert await stored(store) == 3
+
+
+async def test_a_lock_that_was_waited_for_is_not_waited_for_again(store: Store) -> None:
+    counting = Counting(store, StoreLocked("waited 30 s"))
+    with pytest.raises(StoreLocked, match=r"^waited 30 s$"):
+        await Gatherer(counting, PATIENCE).put(a_job())
+    assert counting.batches == [1]
+
+
+class Stuck(Counting):
+    """The first call is refused for a lock, once the gate is opened."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.begun = asyncio.Event()
+        self.gate = asyncio.Event()
+
+    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        if not self.begun.is_set():
+            self.begun.set()
+            await self.gate.wait()
+            raise StoreLocked("waited 30 s")
+        return await super().insert(jobs)

@@ -4,6 +4,9 @@ Those who enqueue in the same turn of the event loop, or while another enqueue i
 transaction; so one caller pays one commit, and sixty-four callers pay two. An error that only concerns one job (its
 unique key, say) is raised to the one who enqueued it.
 
+Whoever has waited a second for the batch before goes on without it: what keeps that one may keep it for long, and an
+engine gives up on a lock after a time that begins when the job is handed to it.
+
 A lost connection leaves a commit in doubt. Since every job carries its id from the start, the same batch is simply
 stored again, for as long as patience lasts: it can only be one job.
 """
@@ -15,10 +18,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from perdure.domain.job import NewJob, OnConflict, Receipt
-from perdure.errors import PerdureError, StoreUnavailable
+from perdure.errors import PerdureError, StoreLocked, StoreUnavailable
 from perdure.storage.port import Store
 
 _PAUSE = 0.05
+_HELD_BACK = 1.0  # seconds
 _LONELY = 8  # after so many without company, others are waited for only every so often
 
 
@@ -32,12 +36,17 @@ class Gatherer:
         self._busy = False
         self._alone = 0  # how many in a row had no company
         self._task: asyncio.Task[None] | None = None
+        self._begun = 0.0  # when the batch that is under way was handed to the store
+        self._watch: asyncio.TimerHandle | None = None
+        self._ahead = set[asyncio.Task[None]]()
 
     async def put(self, job: NewJob) -> Receipt:
         """Store one job, together with whatever else comes at the same time."""
         if self._busy:
             future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, future))
+            if self._watch is None:
+                self._watch = asyncio.get_running_loop().call_later(_HELD_BACK, self._look_after_waiting)
             return await future
         self._busy = True
         try:
@@ -45,6 +54,7 @@ class Gatherer:
                 await asyncio.sleep(0)  # whoever is about to enqueue as well joins in
             if not self._waiting:
                 self._alone += 1
+                self._begun = asyncio.get_running_loop().time()
                 return (await self.put_all((job,)))[0]
             self._alone = 0
             future = asyncio.get_running_loop().create_future()
@@ -60,6 +70,8 @@ class Gatherer:
         """Store all these jobs or none, trying again while the database cannot be reached."""
         try:
             receipts = await self._store.insert(jobs)
+        except StoreLocked:  # nothing was stored, and it was waited for long enough
+            raise
         except StoreUnavailable:
             receipts = await self._insist(jobs)
         self._store.ring((jobs[0].queue,) if len(jobs) == 1 else {job.queue for job in jobs})
@@ -84,9 +96,24 @@ class Gatherer:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
+                self._begun = asyncio.get_running_loop().time()
                 await self._store_batch(batch)
         finally:
             self._busy = False
+
+    def _look_after_waiting(self) -> None:
+        """Store those who wait without the batch before, if that takes long."""
+        loop = asyncio.get_running_loop()
+        self._watch = None
+        if not self._waiting:
+            return
+        if loop.time() - self._begun < _HELD_BACK:
+            self._watch = loop.call_later(_HELD_BACK, self._look_after_waiting)
+            return
+        batch, self._waiting = self._waiting, []
+        task = loop.create_task(self._store_batch(batch))
+        self._ahead.add(task)
+        task.add_done_callback(self._ahead.discard)
 
     async def _store_batch(self, batch: list[tuple[NewJob, asyncio.Future[Receipt]]]) -> None:
         together = [pair for pair in batch if not _may_be_refused(pair[0])]
@@ -96,6 +123,9 @@ class Gatherer:
                 for (_, future), receipt in zip(together, receipts, strict=True):
                     if not future.done():
                         future.set_result(receipt)
+        except StoreLocked as error:
+            _fail(batch, error)
+            return
         except StoreUnavailable as error:
             _fail(together, error)
         except PerdureError:
@@ -110,9 +140,12 @@ class Gatherer:
         await self._one_by_one([pair for pair in batch if _may_be_refused(pair[0])])
 
     async def _one_by_one(self, batch: list[tuple[NewJob, asyncio.Future[Receipt]]]) -> None:
-        for job, future in batch:
+        for number, (job, future) in enumerate(batch):
             try:
                 receipts = await self.put_all((job,))
+            except StoreLocked as error:  # the others have waited as long
+                _fail(batch[number:], error)
+                return
             except Exception as error:  # noqa: BLE001 - it is raised where the job was enqueued
                 if not future.done():
                     future.set_exception(error)

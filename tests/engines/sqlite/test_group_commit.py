@@ -17,7 +17,7 @@ from perdure.domain.job import Intake, OnConflict
 from perdure.engines.sqlite import log, patience, writer
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.errors import ArgumentError, DuplicateJobError, ForkError, StoreUnavailable
+from perdure.errors import ArgumentError, DuplicateJobError, ForkError, StoreLocked, StoreUnavailable
 from perdure.storage.records import JobFilter, Page
 
 
@@ -101,7 +101,7 @@ async def test_a_lock_held_too_long_is_told_with_what_to_do(
     work = [sqlite.insert([a_job()]), sqlite.insert([a_job()]), sqlite.insert([a_job() for _ in range(200)])]
     answers = await asyncio.wait_for(asyncio.gather(*work, return_exceptions=True), 30)
     other.close()
-    assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
+    assert [type(answer) for answer in answers] == [StoreLocked] * 3
     assert "waited 0.05 s" in str(answers[0])
     assert await sqlite.jobs(JobFilter(), Page()) == []
     await enqueue(sqlite)

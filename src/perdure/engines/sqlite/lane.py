@@ -10,6 +10,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,9 +29,11 @@ _LARGEST_BATCH: Final = 500
 class Operation(ABC):
     """Work to be done, and what came of it."""
 
-    __slots__ = ("done", "error", "result")
+    __slots__ = ("answered", "done", "error", "put_at", "result")
 
     def __init__(self) -> None:
+        self.put_at = 0.0  # when it was handed in, by the monotonic clock
+        self.answered = False  # before the rest of its batch
         self.done = False  # committed: no later trouble of its batch concerns it
         self.result: Any = None
         self.error: Exception | None = None
@@ -121,6 +124,7 @@ class Lane(ABC):
             raise ForkError("this store was opened before a fork: open one in each process, after forking")
         if not self._is_open:
             raise StoreUnavailable("the store is closed: open a new one")
+        operation.put_at = time.monotonic()
         self._under_way += 1
         self._queue.put(operation)
 
@@ -152,6 +156,12 @@ class Lane(ABC):
     def delivered(self) -> None:  # noqa: B027 - as above
         """Called on the loop with every batch of answers."""
 
+    def answer_early(self, operations: list[Operation]) -> None:
+        """Let these know what came of them while the rest of their batch goes on."""
+        for operation in operations:
+            operation.answered = True
+        self._tell(self._deliver, operations)
+
     def _main(self, opened: asyncio.Future[None]) -> None:
         try:
             connection: Connection | None = self._connect()
@@ -161,7 +171,7 @@ class Lane(ABC):
             self._tell(settle, opened, None, None)
             while batch := self._next(connection):
                 connection = self._work(connection, batch)
-                self._tell(self._deliver, batch)
+                self._tell(self._deliver, [operation for operation in batch if not operation.answered])
                 connection = self._tidy(connection)
             _give_up(connection)
         self._tell(settle, self._ended, None, None)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from perdure.engines.sqlite.failures import StoreBusy
-from perdure.errors import StoreUnavailable
+from perdure.errors import StoreLocked
 
 T = TypeVar("T")
 
@@ -53,7 +53,15 @@ class Waits:
         now = time.monotonic()
         self._deadline = self._deadline or now + LIMIT
         if now >= self._deadline:
-            raise StoreUnavailable(
-                f"{busy}: waited {LIMIT:g} s; look for a process that is stopped, or holds a long transaction"
-            ) from busy
-        return random.uniform(_SHORTEST, _LONGEST)  # noqa: S311 - spreads load, guards nothing
+            raise given_up(busy) from busy
+        return a_while()
+
+
+def given_up(busy: StoreBusy) -> StoreLocked:
+    """The error for a lock that was waited for long enough."""
+    return StoreLocked(f"{busy}: waited {LIMIT:g} s; look for a process that is stopped, or holds a long transaction")
+
+
+def a_while() -> float:
+    """Seconds until the next look."""
+    return random.uniform(_SHORTEST, _LONGEST)  # noqa: S311 - spreads load, guards nothing

@@ -8,19 +8,23 @@ Operations must not harm each other. They run one after another without savepoin
 statements. If one fails, the whole transaction is rolled back and every operation runs again in one of its own, so
 that the error reaches only its owner. Work must therefore be repeatable: it keeps no state between runs.
 
+An operation waits 30 s for a lock that another process holds, counted from when it was handed in. Then it is refused,
+and those of its batch that came later go on waiting.
+
 The log (WAL) is copied back by whoever commits past 4,000 pages, and by an idle writer; if readers have kept it from
 starting over and it has grown past its limit, it is cut back between two transactions.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
-from perdure.engines.sqlite import log
+from perdure.engines.sqlite import log, patience
 from perdure.engines.sqlite.drivers import Connection
+from perdure.engines.sqlite.failures import StoreBusy
 from perdure.engines.sqlite.lane import Lane, Operation
-from perdure.engines.sqlite.patience import patiently
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import StoreError
 
@@ -49,14 +53,16 @@ class Writer(Lane):
         self._commits = 0
         self._grown = False
         self._checkpoint_wanted = False
+        self._locked_since: float | None = None  # by another process, since when this lane has wanted the lock
 
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
         """Run a batch in one transaction; if that fails because of one of them, each in its own."""
         batch = [operation for operation in batch if not operation.abandoned()]
         if batch and not self._together(connection, batch):
             for operation in batch:
-                operation.error = None
-                self._together(connection, [operation])
+                if not operation.answered:
+                    operation.error = None
+                    self._together(connection, [operation])
         self._commits += 1
 
     def afterwards(self, connection: Connection) -> None:
@@ -75,7 +81,9 @@ class Writer(Lane):
     def _together(self, connection: Connection, batch: list[Operation]) -> bool:
         """Run a batch in one transaction. False: nothing happened, and running them one by one may tell them apart."""
         try:
-            patiently(lambda: connection.run("BEGIN IMMEDIATE"))
+            batch = self._locked_for(connection, batch)
+            if not batch:
+                return True
             transaction = self._begin(connection)
         except StoreError as error:
             _refuse(batch, error)
@@ -100,6 +108,29 @@ class Writer(Lane):
         if transaction.rings:
             self._rings = self._touches = True
         return True
+
+    def _locked_for(self, connection: Connection, batch: list[Operation]) -> list[Operation]:
+        """Get the lock; the operations that still wait for it then. Those whose time is over are refused meanwhile."""
+        while batch:
+            try:
+                connection.run("BEGIN IMMEDIATE")
+            except StoreBusy as busy:
+                batch = self._patient(batch, busy)
+                time.sleep(patience.a_while())
+            else:
+                self._locked_since = None
+                break
+        return batch
+
+    def _patient(self, batch: list[Operation], busy: StoreBusy) -> list[Operation]:
+        now = time.monotonic()
+        since = self._locked_since = self._locked_since or now
+        if now - max(since, batch[0].put_at) < patience.LIMIT:  # the first came first
+            return batch
+        late = [operation for operation in batch if now - max(since, operation.put_at) >= patience.LIMIT]
+        _refuse(late, patience.given_up(busy))
+        self.answer_early(late)
+        return [operation for operation in batch if not operation.answered]
 
     def is_settled(self) -> bool:
         """Whether it has nothing to do, and the log has the size at which commits are quick."""
