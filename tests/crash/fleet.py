@@ -17,7 +17,7 @@ import apsw
 from tests.crash.ledger import Book, Ledger, Run
 from tests.crash.programs.jobs import build_app
 from tests.support.jobs import numbered_id
-from tests.support.waiting import until_sync
+from tests.support.waiting import processor_time, until_sync, while_progressing
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE: Final = 30.0
@@ -65,7 +65,12 @@ class Member:
             self.wake()
         self.is_expected_to_end = True
         self._process.terminate()
-        return self._process.wait(PATIENCE)
+        while_progressing(lambda: not self.runs, self.used, PATIENCE)
+        return self._process.wait()
+
+    def used(self) -> int:
+        """What it has used of the processors so far."""
+        return processor_time(self.pid)
 
     def last_words(self) -> str:
         """What it wrote to stderr."""
@@ -133,7 +138,7 @@ class Fleet:
             (self.folder / f"release-{name}").touch()
 
     def wait(self, condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
-        """Wait for something, as long as nobody ends who was not killed."""
+        """Wait for something, as long as nobody ends who was not killed, and somebody does something."""
 
         def look() -> Found | None:
             ended = [member.name for member in self.members if not (member.runs or member.is_expected_to_end)]
@@ -141,10 +146,13 @@ class Fleet:
             return condition()
 
         try:
-            return until_sync(look, within)
+            return while_progressing(look, self._progress, within)
         except AssertionError as error:
             words = "\n".join(f"{member.name} {member.pid}: {member.last_words()}" for member in self.members)
             raise AssertionError(f"{error}\n{words}\n{self.ledger.read_text()[-3000:]}") from None
+
+    def _progress(self) -> object:
+        return self.ledger.stat().st_size, [member.used() for member in self.members]
 
     def _is_open(self, member: Member) -> bool:
         return member.pid in self.book().opened

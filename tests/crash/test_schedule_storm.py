@@ -8,6 +8,7 @@ import statistics
 import time
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,17 +18,19 @@ from tests.crash.conftest import House, Tell
 from tests.crash.fleet import Fleet, Member, stop_between_writes
 from tests.crash.programs.scheduled import INTERVALS, SCHEDULES, MovedClock, move_clock
 from tests.support.chance import seeded
-from tests.support.waiting import until_sync
 
 from perdure import App, JobState
+from perdure.domain.ids import JobId
 from perdure.domain.schedule import Cause, Fate, Fire
+from perdure.domain.states import ACTIVE, FINAL
+from perdure.storage.records import JobFilter, Page
 
 SHORT: Final = 14.0
 LONG: Final = float(os.environ.get("PERDURE_PROOF_SECONDS", "60"))
 SEED: Final = int(os.environ.get("PERDURE_CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 PROCESSES: Final = 4
 JUMPS: Final = (3600.0, 0.0, -3600.0, 0.0)
-CALM: Final = 60.0  # seconds in which processes that were hurt, on a machine that is busy, come round
+CALM: Final = 60.0  # seconds without progress, until processes that were hurt are given up
 LATEST: Final = 1.5
 LONGEST: Final = timedelta(seconds=max(INTERVALS))
 _WRONG: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
@@ -81,14 +84,15 @@ class Storm:
         """Kill, stop, wake and put the clock wrong for so long; then let everything come to rest."""
         members = [self._start(number) for number in range(PROCESSES)]
         self._fleet.opened(*members)
-        until_sync(lambda: len(self.fires()) > 0)
+        self._fleet.wait(lambda: len(self.fires()) > 0)
         jumps = JUMPS[:2] if seconds <= SHORT else JUMPS
         for offset in (*jumps, None):
             self._live(members, seconds / (len(jumps) + 1))
             if offset is not None:
                 move_clock(self._clock_file, offset)
                 self.faults[f"clock {offset:+.0f} s"] += 1
-        until_sync(self._is_at_rest, within=CALM)
+        for job_id in self._begun():
+            self._fleet.wait(partial(self._has_ended, job_id), CALM)
         self._fleet.opened(*members)  # one that is only starting would not heed that it is to end in good order
         codes = [member.end() for member in members]
         assert set(codes) == {0}
@@ -147,7 +151,7 @@ class Storm:
             self._harm(members)
         self._wake(members)
         end = self._clock.now()
-        until_sync(lambda: self._is_past(end), within=CALM)
+        self._fleet.wait(lambda: self._is_past(end), CALM)
         self._stretches.append(Stretch(start, end))
 
     def _wake(self, members: list[Member]) -> None:
@@ -184,14 +188,18 @@ class Storm:
 
         return self._app.run_sync(look())
 
-    def _is_at_rest(self) -> bool:
-        """Whether every job that was made has ended."""
+    def _begun(self) -> list[JobId]:
+        """The jobs that have not ended yet; others are made while these are waited for."""
 
-        async def look() -> bool:
+        async def read() -> list[JobId]:
             store = await self._app.store()
-            return all(count.state is JobState.SUCCEEDED for count in await store.counts(1_000_000))
+            return [view.id for view in await store.jobs(JobFilter(states=ACTIVE), Page(limit=100_000))]
 
-        return self._app.run_sync(look())
+        return self._app.run_sync(read())
+
+    def _has_ended(self, job_id: JobId) -> bool:
+        view = self._app.run_sync(self._app.view(job_id))
+        return view is not None and view.state in FINAL
 
 
 def _nominal(stretch: Stretch, every: int) -> list[datetime]:

@@ -12,6 +12,7 @@ Found = TypeVar("Found")
 
 PATIENCE: Final = 30.0
 _LOOK_EVERY: Final = 0.01
+_FUTILE: Final = 10
 
 
 async def until(condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
@@ -26,6 +27,35 @@ async def until(condition: Callable[[], Found | None], within: float = PATIENCE)
 def until_sync(condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
     """The same, for tests without an event loop."""
     return asyncio.run(until(condition, within))
+
+
+def while_progressing(
+    condition: Callable[[], Found | None], progress: Callable[[], object], within: float = PATIENCE
+) -> Found:
+    """The same for as long as there is progress, on however busy a machine; fails after `within` seconds without any.
+
+    Progress that leads nowhere is not waited for without end.
+    """
+    begun = last = time.monotonic()
+    seen = progress()
+    while not (found := condition()):
+        now = time.monotonic()
+        if (current := progress()) != seen:
+            seen, last = current, now
+        assert now - last < within, f"no progress within {within} s"
+        assert now - begun < within * _FUTILE, f"progress, and nothing within {within * _FUTILE} s"
+        time.sleep(_LOOK_EVERY)
+    return found
+
+
+def processor_time(pid: int) -> int:
+    """What a process has used of the processors so far, in ticks; 0 if it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def is_gone(pid: int) -> bool:
