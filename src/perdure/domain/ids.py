@@ -53,9 +53,9 @@ def new_worker_id() -> WorkerId:
     return WorkerId(_FIRST_WORKER + secrets.randbelow(_FIRST_WORKER))
 
 
-def as_job_id(value: object, *, advice: str = "") -> JobId:
+def as_job_id(value: object, *, field: str = "id", advice: str = "") -> JobId:
     """Accept a UUID, or its text, as the id of a job; refuse anything else by name, with this advice."""
     text = str(value).strip().lower()
     if not _UUID.fullmatch(text):
-        raise ArgumentError("id", f"must be a UUID such as {new_job_id()}, got {value!r}{advice}")
+        raise ArgumentError(field, f"must be a UUID such as {new_job_id()}, got {value!r}{advice}")
     return JobId(text)

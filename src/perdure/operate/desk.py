@@ -94,6 +94,10 @@ class Desk:
 
     async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The jobs that match, newest first."""
+        if not isinstance(which, JobFilter):
+            raise ArgumentError("which", f'must be a JobFilter, as in JobFilter(states="dead"), got {which!r}')
+        if not isinstance(page, Page):
+            raise ArgumentError("page", f"must be a Page, as in Page(limit=50), got {page!r}")
         if not 1 <= page.limit <= LONGEST_PAGE:
             raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {page.limit}")
         found = await self._store.jobs(which, replace(page, limit=page.limit + 1))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.flow import StepWrite
-from perdure.domain.ids import JobId
+from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import Claim
 from perdure.domain.line import LINES_KEPT, NewLine
 from perdure.domain.states import JobState
+from perdure.options import checked_instant
+from perdure.storage.checking import check_text, check_whole, read_ids, read_states
+
+_TEXTS: Final = ("kind", "queue", "tag", "error")
+_ADVICE: Final = "; pass the `next` of the page before this one"
+_MOMENTS: Final = ("created_before", "created_after", "finished_before")
 
 
 class Wanted(Struct, frozen=True):
@@ -94,7 +102,10 @@ class Keep(Struct, frozen=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs are meant; every condition given must hold. An empty filter means all jobs."""
+    """Which jobs are meant; every condition given must hold. An empty filter means all jobs.
+
+    States may be given as words: `states="dead"`, `states=("dead", "cancelled")`. Times need a time zone.
+    """
 
     ids: tuple[JobId, ...] | None = None
     states: frozenset[JobState] | None = None
@@ -106,12 +117,49 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     finished_before: datetime | None = None
     error: str | None = None  # a piece of the last error's type or message, any case
 
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            *,
+            ids: str | Iterable[str] | None = ...,
+            states: str | Iterable[str] | None = ...,
+            kind: str | None = ...,
+            queue: str | None = ...,
+            tag: str | None = ...,
+            created_before: datetime | None = ...,
+            created_after: datetime | None = ...,
+            finished_before: datetime | None = ...,
+            error: str | None = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.ids is not None:
+            force_setattr(self, "ids", read_ids(self.ids))
+        if self.states is not None:
+            force_setattr(self, "states", read_states(self.states))
+        for field in _TEXTS:
+            if (text := getattr(self, field)) is not None:
+                check_text(field, text)
+        for field in _MOMENTS:
+            if (moment := getattr(self, field)) is not None:
+                checked_instant(field, moment)
+
 
 class Page(Struct, frozen=True):
     """A piece of a long list, newest first: at most `limit` rows whose id sorts before `before`."""
 
     limit: int = 50
     before: JobId | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(self, limit: int = ..., before: str | None = ...) -> None: ...
+
+    def __post_init__(self) -> None:
+        check_whole("limit", self.limit, 1)
+        if self.before is not None:
+            force_setattr(self, "before", as_job_id(self.before, field="before", advice=_ADVICE))
 
 
 class Count(Struct, frozen=True):

@@ -1,0 +1,67 @@
+"""Checks of what a caller asks of the store: each refuses by field and value, and says what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.states import JobState
+from perdure.errors import ArgumentError
+
+_LONGEST_ECHO: Final = 120
+_STATES: Final = frozenset(JobState)
+_NUL: Final = "\x00"
+
+
+def read_ids(value: object) -> tuple[JobId, ...]:
+    """The ids of jobs: one, or several in any collection."""
+    if not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise ArgumentError("ids", f"must be ids of jobs, such as ids=(handle.id,), got {echo(value)}")
+    return tuple(as_job_id(each, field="ids") for each in ([value] if isinstance(value, str) else value))
+
+
+def read_states(value: object) -> frozenset[JobState]:
+    """States of jobs, given as members of JobState or as their words: one, or several in any collection."""
+    if not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise ArgumentError("states", f'must be states, such as states=("dead", "cancelled"), got {echo(value)}')
+    return frozenset(_state(each) for each in ([value] if isinstance(value, str) else value))
+
+
+def _state(value: object) -> JobState:
+    if isinstance(value, str) and value in _STATES:
+        return JobState(value)
+    raise ArgumentError("states", f"must be among {', '.join(JobState)}, got {echo(value)}")
+
+
+def check_text(field: str, value: object, *, longest: int | None = None) -> None:
+    """Refuse what is no text, an empty one, and characters that cannot be stored."""
+    if not isinstance(value, str):
+        raise ArgumentError(field, f"must be text, got {echo(value)}; leave it out to ask for any")
+    if not value:
+        raise ArgumentError(field, "must not be empty; leave it out to ask for any")
+    if longest is not None and (len(value) > longest or not value.isprintable() or not value.strip()):
+        raise ArgumentError(field, f"must be 1 to {longest} printable characters, got {echo(value)}")
+    if _NUL in value or not _is_encodable(value):
+        raise ArgumentError(field, f"holds characters that no stored text has: {echo(value)}")
+
+
+def check_whole(field: str, value: object, least: int, most: int | None = None, hint: str = "") -> None:
+    """Refuse what is no whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        span = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise ArgumentError(field, f"must be a whole number {span}, got {echo(value)}{hint}")
+
+
+def echo(value: object) -> str:
+    """A value as an error repeats it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
