@@ -57,7 +57,7 @@ from perdure.policy.jitter import Jitter
 from perdure.policy.opening import Opening, Polling
 from perdure.policy.retry import Retry
 from perdure.policy.uniqueness import Unique
-from perdure.storage.records import JobFilter, Keep, Page
+from perdure.storage.records import JobFilter, Keep, Page, Tally
 from perdure.version import __version__
 from perdure.worker.context import Context, current_context
 from perdure.worker.settings import Queue, WorkerSettings
@@ -136,6 +136,7 @@ __all__ = [
     "StoreRefused",
     "StoreUnavailable",
     "SyncContext",
+    "Tally",
     "Unique",
     "Verdict",
     "WorkerSettings",

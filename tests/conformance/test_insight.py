@@ -145,6 +145,45 @@ async def test_filter_by_end(store: Store, clock: ManualClock) -> None:
     assert await found(store, JobFilter(finished_before=clock.now() + MINUTE)) == {early, late}
 
 
+@pytest.mark.parametrize("few", [10_000, 2, 0])
+async def test_e10_jobs_that_finished_in_a_time_are_listed(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Few are looked up by the time, many are found along their ids: the list is the same."""
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"perdure.engines.{engine}.insight._FEW", few)
+    ids = []
+    for number in range(6):
+        ids.append(await job_in(JobState.SUCCEEDED if number % 2 else JobState.DEAD, store, queue="ab"[number % 2]))
+        clock.move(HOUR)
+    await enqueue(store)
+    start = clock.now() - 6 * HOUR
+    assert await found(store, JobFilter(finished_after=start + 2 * HOUR)) == set(ids[3:])
+    assert await found(store, JobFilter(finished_after=start - SECOND)) == set(ids)
+    assert await found(store, JobFilter(finished_after=start + 2 * HOUR, states="dead")) == {ids[4]}
+    assert await found(store, JobFilter(finished_after=start + 2 * HOUR, queue="b")) == {ids[3], ids[5]}
+    assert await found(store, JobFilter(finished_after=start, finished_before=start + 3 * HOUR)) == set(ids[1:3])
+    assert await found(store, JobFilter(finished_after=start, states="ready")) == set()
+    assert await found(store, JobFilter(finished_after=clock.now())) == set()
+    assert await found(store, JobFilter(finished_after=start, ids=ids[:2])) == {ids[1]}
+    newest = sorted(ids, reverse=True)
+    page = await store.jobs(JobFilter(finished_after=start - SECOND), Page(2, before=newest[1]))
+    assert [view.id for view in page] == newest[2:4]
+
+
+async def test_a11_pages_by_number_are_those_of_the_cursor(store: Store) -> None:
+    ids = [numbered_id(number) for number in range(10)]
+    await store.insert([a_job(id=job_id, queue="ab"[number % 2]) for number, job_id in enumerate(ids)])
+    claims = await claim_some(store, await employ(store), 3, "a")
+    await apply(store, *(transition.succeeded(claim, None, ()) for claim in claims[:2]))
+    newest = sorted(ids, reverse=True)
+    for number in (1, 2, 3, 4, 5):
+        page = await store.jobs(JobFilter(), Page(limit=3, number=number))
+        assert [view.id for view in page] == newest[3 * (number - 1) : 3 * number]
+    assert [view.id for view in await store.jobs(JobFilter(queue="b"), Page(2, number=2))] == newest[0::2][2:4]
+    assert [view.id for view in await store.jobs(JobFilter(ids=ids[:5]), Page(2, number=3))] == ids[:1]
+
+
 async def test_filter_by_a_piece_of_the_last_error_in_any_case(store: Store) -> None:
     claim = await start(store)
     await apply(store, transition.died(claim, Reason.PERMANENT, Failure("ssl.SSLError", "Certificate 100% expired_")))

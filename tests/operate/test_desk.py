@@ -31,8 +31,9 @@ from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.operate import desk as desk_module
 from perdure.operate.actions import CANCEL, PURGE, PURGE_DEAD, REQUEUE, RUN_NOW
 from perdure.operate.desk import Desk
+from perdure.operate.records import Changed
 from perdure.storage.port import Store
-from perdure.storage.records import JobFilter, Page
+from perdure.storage.records import JobFilter, Page, Tally
 
 
 @pytest.fixture
@@ -289,3 +290,53 @@ async def test_an_answer_that_is_none_is_refused_by_name_and_another_can_be_give
         await desk.answer(job_id, "refund", **said)
     assert refused.value.field == field
     assert (await desk.answer(job_id, "refund", approved=False)).approved is False
+
+
+async def test_a11_a_list_by_number_says_whether_there_is_more(store: Store, desk: Desk) -> None:
+    await many_dead(store, 5)
+    first = await desk.jobs(JobFilter(), Page(limit=2, number=1))
+    assert [job.id for job in first.jobs] == [numbered_id(4), numbered_id(3)]
+    assert first.next == numbered_id(3)
+    last = await desk.dead_letters(JobFilter(), Page(limit=2, number=3))
+    assert ([job.id for job in last.jobs], last.next) == ([numbered_id(0)], None)
+    full = await desk.jobs(JobFilter(), Page(limit=5, number=1))
+    assert (len(full.jobs), full.next) == (5, None)
+    assert (await desk.jobs(JobFilter(), Page(limit=2, number=4))).jobs == ()
+
+
+async def test_jobs_are_counted_at_the_desk(store: Store, desk: Desk) -> None:
+    await many_dead(store, 3, kind="mail")
+    await enqueue(store, kind="text")
+    assert await desk.count() == Tally(jobs=4)
+    assert await desk.count(JobFilter(states="dead"), cap=2) == Tally(jobs=2, capped=True)
+    assert await desk.count_by("kind") == [Tally(jobs=3, kind="mail"), Tally(jobs=1, kind="text")]
+    assert await desk.count_by("state", which=JobFilter(kind="text")) == [Tally(jobs=1, state=JobState.READY)]
+    with pytest.raises(ArgumentError, match="by is missing"):
+        await desk.count_by()
+
+
+async def test_a11_jobs_are_marked_one_by_one_or_by_a_filter(store: Store, desk: Desk) -> None:
+    await many_dead(store, 3)
+    running = (await start(store, queue="other")).job_id
+    assert await desk.mark(numbered_id(1), "read") == Changed(ids=(numbered_id(1),))
+    assert [job.id for job in (await desk.dead_letters(JobFilter(marked=False))).jobs] == [
+        numbered_id(2),
+        numbered_id(0),
+    ]
+    assert await desk.mark(running, "seen") == Changed(ids=(running,))
+    assert (await desk.mark(JobFilter(states="dead"), "read")).ids == tuple(numbered_id(n) for n in (2, 1, 0))
+    assert (await desk.mark(JobFilter(mark="read"), None)).ids == tuple(numbered_id(n) for n in (2, 1, 0))
+    assert await desk.count(JobFilter(marked=True)) == Tally(jobs=1)
+    with pytest.raises(NotFoundError):
+        await desk.mark(new_job_id(), "read")
+    with pytest.raises(ArgumentError, match="mark must be 1 to 50 printable"):
+        await desk.mark(running, "x" * 51)
+
+
+async def test_what_is_no_filter_is_refused_at_the_desk(desk: Desk) -> None:
+    wrong: Any = {"states": "dead"}
+    for asked in (desk.jobs, desk.dead_letters, desk.count):
+        with pytest.raises(ArgumentError, match="which must be a JobFilter"):
+            await asked(wrong)
+    with pytest.raises(ArgumentError, match="page must be a Page"):
+        await desk.jobs(JobFilter(), 3)  # type: ignore[arg-type]

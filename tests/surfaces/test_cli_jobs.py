@@ -90,6 +90,13 @@ def test_pages_follow_each_other(cli: Cli, arrange: Arrange[Any]) -> None:
         (["--error", "NO SUCH host"], 1),
         (["--older-than", "1h"], 0),
         (["--older-than", "0s"], 2),
+        (["--finished-after", "-1h"], 1),
+        (["--finished-after", "now"], 0),
+        (["--finished-before", "-1h"], 0),
+        (["--mark", "read"], 0),
+        (["--unmarked"], 2),
+        (["--limit", "1", "--page", "2"], 1),
+        (["--limit", "1", "--page", "3"], 0),
     ],
 )
 def test_filters(cli: Cli, dead: JobId, parked: JobId, options: list[str], found: int) -> None:
@@ -317,6 +324,17 @@ def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]
         (("jobs", "list", "--queue", ""), "--queue"),
         (("dead", "list", "--tag", ""), "--tag"),
         (("dead", "list", "--error", ""), "--error"),
+        (("jobs", "list", "--page", "0"), "--page"),
+        (("jobs", "list", "--page", "501"), "--page"),
+        (("jobs", "list", "--page", "2", "--before", NOBODY), "--page"),
+        (("jobs", "list", "--mark", ""), "--mark"),
+        (("jobs", "list", "--mark", "read", "--unmarked"), "--mark"),
+        (("jobs", "list", "--finished-after", "soon"), "--finished-after"),
+        (("jobs", "count", "--cap", "0"), "--cap"),
+        (("jobs", "count", "--by", "tag"), "--by"),
+        (("jobs", "mark", NOBODY), "--as"),
+        (("jobs", "mark", NOBODY, "--as", "x" * 51), "--as"),
+        (("jobs", "mark", NOBODY, "--as", "read", "--clear"), "--as"),
         (("jobs", "show", "nine"), "ID"),
         (("jobs", "show"), "job_id"),
         (("jobs", "cancel"), "ID"),
@@ -378,3 +396,37 @@ def test_hostile_jobs_cannot_write_to_the_terminal(cli: Cli, arrange: Arrange[An
         assert not set("\x1b\x07\x9b\u202e\r") & set(scripts.out)
         assert scripts.json
     assert "[red]k\\x1b]0;owned" in cli("jobs", "show", job_id).out
+
+
+def test_jobs_are_counted(cli: Cli, dead: JobId, parked: JobId) -> None:
+    assert cli("jobs", "count").out == "2\n"
+    assert cli("jobs", "count", "--state", "dead", "--finished-after", "-1h").out == "1\n"
+    assert cli("jobs", "count", "--kind", "other", "--by", "kind").out == "No jobs.\n"
+    answer = cli("jobs", "count", "--by", "state", "--by", "kind", "--json")
+    assert answer.json == {
+        "counts": [
+            {"jobs": 1, "capped": False, "kind": "greet", "state": "dead"},
+            {"jobs": 1, "capped": False, "kind": "greet", "state": "scheduled"},
+        ]
+    }
+    assert cli("jobs", "count", "--json").json == {"counts": [{"jobs": 2, "capped": False}]}
+    table = cli("jobs", "count", "--by", "state").out
+    assert "State" in table
+    assert "scheduled" in table
+
+
+def test_a_count_beyond_the_cap_is_told_as_at_least_so_large(cli: Cli, arrange: Arrange[Any]) -> None:
+    arrange(lambda store: store.insert([a_job() for _ in range(3)]))
+    assert cli("jobs", "count", "--cap", "2").out == "2+\n"
+    assert cli("jobs", "count", "--cap", "2", "--json").json == {"counts": [{"jobs": 2, "capped": True}]}
+
+
+def test_a11_a_dead_letter_is_marked_as_read(cli: Cli, dead: JobId, parked: JobId) -> None:
+    assert "1 job marked" in cli("jobs", "mark", dead, "--as", "read").out
+    assert "mark" in cli("jobs", "show", dead).out
+    assert cli("jobs", "show", dead, "--json").json["job"]["mark"] == "read"
+    assert [job["id"] for job in cli("dead", "list", "--mark", "read", "--json").json["jobs"]] == [dead]
+    assert cli("dead", "list", "--unmarked", "--json").json["jobs"] == []
+    assert cli("jobs", "mark", "--mark", "read", "--clear", "--yes", "--json").json["ids"] == [dead]
+    assert cli("dead", "list", "--unmarked", "--json").json["jobs"][0]["mark"] is None
+    assert cli("jobs", "mark", NOBODY, "--as", "read").code == Exit.NOT_FOUND

@@ -72,12 +72,23 @@ def test_a_condition_that_cannot_hold_is_refused_by_name(field: str, value: Any,
         ({"limit": 2.5}, "limit"),
         ({"before": "the first"}, "before"),
         ({"before": 3}, "before"),
+        ({"number": 0}, "number"),
+        ({"number": "2"}, "number"),
     ],
 )
 def test_a_page_that_cannot_be_is_refused_by_name(page: dict[str, Any], field: str) -> None:
     with pytest.raises(ArgumentError, match=f"^{field} must be") as refused:
         Page(**page)
     assert refused.value.field == field
+
+
+def test_a11_pages_by_number_end_at_the_ten_thousandth_row() -> None:
+    assert Page(50, number=200).skipped == 9_950
+    assert Page().skipped == 0
+    with pytest.raises(ArgumentError, match=r"^number 201 of 50 rows each reaches row 10,050, .*Page\(before=\.\.\.\)"):
+        Page(50, number=201)
+    with pytest.raises(ArgumentError, match=r"^number and before are both given: choose one"):
+        Page(50, new_job_id(), 2)
 
 
 def test_times_of_any_zone_are_taken() -> None:

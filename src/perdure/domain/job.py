@@ -165,3 +165,5 @@ class JobView(Struct, frozen=True, kw_only=True):
     awaits: str | None = None  # of a waiting one: event:NAME or family:KEY
     fair_key: str | None = None
     also_awaits: tuple[str, ...] = ()  # what it waits for at the same time
+    mark: str | None = None  # a word that the application has put on it
+    cancelled_by: str | None = None  # who called it off, or asked a running one to stop

@@ -14,6 +14,7 @@ from perdure.domain.job import JobView
 from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState
 from perdure.domain.words import is_known
 from perdure.errors import ArgumentError
+from perdure.storage.checking import check_mark
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -24,6 +25,7 @@ class Action(Struct, frozen=True, kw_only=True):
     """One command: its word, the states from which it is possible, and those a filter means that names none.
 
     `for_good`: it cannot be undone, not even by another command. `regardless`: also done to one that was asked to stop.
+    `stops`: a running job is asked to stop by it.
     """
 
     verb: str
@@ -32,6 +34,7 @@ class Action(Struct, frozen=True, kw_only=True):
     apply: Apply
     for_good: bool = False
     regardless: bool = False
+    stops: bool = True
 
     def aim(self, which: JobFilter) -> JobFilter:
         """Narrow a filter to jobs that this can be done to; refuse one that asks for others by name."""
@@ -91,6 +94,20 @@ DELETE: Final = Action(
     for_good=True,
     regardless=True,
 )
+
+
+def mark_as(mark: str | None) -> Action:
+    """Put a mark on jobs, or take theirs away."""
+    if mark is not None:
+        check_mark(mark)
+    return Action(
+        verb="marked" if mark is not None else "unmarked",
+        possible=frozenset(JobState),
+        meant=frozenset(JobState),
+        apply=lambda store, which, actor, _, limit: store.mark(which, mark, actor, limit),
+        regardless=True,
+        stops=False,
+    )
 
 
 def reschedule_to(run_at: datetime | timedelta) -> Action:

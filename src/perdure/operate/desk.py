@@ -25,7 +25,7 @@ from perdure.domain.states import FINAL, JobState
 from perdure.domain.worker import WorkerView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
-from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, reschedule_to
+from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
 from perdure.operate.asking import asked_by, who_asks
 from perdure.operate.calendar import Calendar
 from perdure.operate.holds import Holds
@@ -35,7 +35,7 @@ from perdure.operate.wording import listed
 from perdure.options import checked_instant, checked_name
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.port import Store
-from perdure.storage.records import JobFilter, Page
+from perdure.storage.records import JobFilter, Page, Tally
 
 Which = JobFilter | str | Iterable[str]
 """Jobs as a command is given them: a filter, an id, or ids."""
@@ -94,19 +94,41 @@ class Desk:
 
     async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The jobs that match, newest first."""
-        if not isinstance(which, JobFilter):
-            raise ArgumentError("which", f'must be a JobFilter, as in JobFilter(states="dead"), got {which!r}')
+        _checked(which)
         if not isinstance(page, Page):
             raise ArgumentError("page", f"must be a Page, as in Page(limit=50), got {page!r}")
         if not 1 <= page.limit <= LONGEST_PAGE:
             raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {page.limit}")
-        found = await self._store.jobs(which, replace(page, limit=page.limit + 1))
+        if page.number is None:
+            found = await self._store.jobs(which, replace(page, limit=page.limit + 1))
+            more = found[page.limit :]
+        else:
+            found = await self._store.jobs(which, page)
+            more = await self._store.jobs(which, Page(1, found[-1].id)) if len(found) == page.limit else []
         shown = tuple(found[: page.limit])
-        return JobPage(shown, shown[-1].id if len(found) > page.limit else None)
+        return JobPage(shown, shown[-1].id if more else None)
 
     async def dead_letters(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The dead jobs that match, newest first."""
-        return await self.jobs(replace(which, states=_DEAD), page)
+        return await self.jobs(replace(_checked(which), states=_DEAD), page)
+
+    async def count(self, which: JobFilter = _EVERYTHING, *, cap: int = 10_000) -> Tally:
+        """How many jobs match.
+
+        At most `cap` jobs are looked at in each queue and state, the last to finish first, or `cap` in all if the
+        filter names a mark or ids; if there are more, the answer is `capped`: at least so many.
+        """
+        [tally] = await self._store.count(_checked(which), (), cap)
+        return tally
+
+    async def count_by(self, *by: str, which: JobFilter = _EVERYTHING, cap: int = 10_000) -> list[Tally]:
+        """How many jobs match, for each kind, state or queue, or each combination; groups without jobs are left out.
+
+        `cap` is that of `count`.
+        """
+        if not by:
+            raise ArgumentError("by", 'is missing: name "kind", "state", "queue", or several of them')
+        return await self._store.count(_checked(which), by, cap)
 
     async def overview(self) -> Overview:
         """How many jobs stand where, and who works."""
@@ -184,6 +206,14 @@ class Desk:
         done = set(await self._store.quiet([worker.id for worker in living], self.actor, quiet=quiet))
         return [worker for worker in living if worker.id in done]
 
+    async def mark(self, which: Which, mark: str | None, *, limit: int = MOST_AT_ONCE) -> Changed:
+        """Put a mark of your own on jobs, such as "read", in place of any other; None takes it away.
+
+        It is a word of up to 50 characters, for lists and counts (`JobFilter(mark="read")`); jobs run all the same. It
+        stays through retries, and a requeue takes it away.
+        """
+        return await self.act(mark_as(mark), which, limit=limit)
+
     async def purge(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
         """Delete finished jobs with their history, for good. A filter without states means dead letters."""
         return await self.act(PURGE, which, limit=limit)
@@ -202,7 +232,7 @@ class Desk:
         async for batch in self._batches(action, which, limit, tally):
             able = tally.sort_out(action, batch)
             tally.ids.extend(job.id for job in able)
-            if not action.for_good:
+            if action.stops and not action.for_good:
                 tally.asked.extend(job.id for job in able if job.state is JobState.RUNNING)
         return tally.answer(action, which)
 
@@ -222,7 +252,7 @@ class Desk:
     async def _take_down(self, action: Action, tried: Sequence[JobId], done: set[JobId], tally: _Tally) -> None:
         """Note what was done, and find out about those that changed while the command was under way."""
         tally.ids.extend(job_id for job_id in tried if job_id in done)
-        if JobState.RUNNING in action.possible:
+        if action.stops and JobState.RUNNING in action.possible:
             tally.asked.extend(job.id for job in (await self._look_up(done))[0] if job.state is JobState.RUNNING)
         found, missing = await self._look_up(job_id for job_id in tried if job_id not in done)
         tally.missing.extend(missing)
@@ -287,6 +317,12 @@ class _Tally(Struct):
                 raise NotFoundError(f"there is no job {listed(self.missing)}{'; ' if reasons else ''}{reasons}")
             raise ConflictError(f"nothing was {action.verb}: {reasons}")
         return Changed(tuple(self.ids), tuple(self.asked), tuple(self.missing), tuple(self.left), self.more)
+
+
+def _checked(which: object) -> JobFilter:
+    if not isinstance(which, JobFilter):
+        raise ArgumentError("which", f'must be a JobFilter, as in JobFilter(states="dead"), got {which!r}')
+    return which
 
 
 def _ids(which: str | Iterable[str]) -> list[JobId]:

@@ -8,7 +8,10 @@ from typing import Final
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.states import JobState
 from perdure.errors import ArgumentError
+from perdure.options import checked_name
 
+LONGEST_MARK: Final = 50
+FURTHEST_ROW: Final = 10_000
 _LONGEST_ECHO: Final = 120
 _STATES: Final = frozenset(JobState)
 _NUL: Final = "\x00"
@@ -34,23 +37,36 @@ def _state(value: object) -> JobState:
     raise ArgumentError("states", f"must be among {', '.join(JobState)}, got {echo(value)}")
 
 
-def check_text(field: str, value: object, *, longest: int | None = None) -> None:
+def check_text(field: str, value: object) -> None:
     """Refuse what is no text, an empty one, and characters that cannot be stored."""
     if not isinstance(value, str):
         raise ArgumentError(field, f"must be text, got {echo(value)}; leave it out to ask for any")
     if not value:
         raise ArgumentError(field, "must not be empty; leave it out to ask for any")
-    if longest is not None and (len(value) > longest or not value.isprintable() or not value.strip()):
-        raise ArgumentError(field, f"must be 1 to {longest} printable characters, got {echo(value)}")
     if _NUL in value or not _is_encodable(value):
         raise ArgumentError(field, f"holds characters that no stored text has: {echo(value)}")
 
 
-def check_whole(field: str, value: object, least: int, most: int | None = None, hint: str = "") -> None:
+def check_mark(value: object) -> None:
+    """Refuse what is no mark: a short word that can be printed."""
+    checked_name("mark", value, LONGEST_MARK)
+
+
+def check_number(value: object, limit: int, *, is_alone: bool) -> None:
+    """Refuse the number of a page that lies too far behind the first one, or comes with `before`."""
+    if not is_alone:
+        raise ArgumentError("number", "and before are both given: choose one")
+    check_whole("number", value, 1)
+    if isinstance(value, int) and value * limit > FURTHEST_ROW:
+        reach = f"reaches row {value * limit:,}, beyond the {FURTHEST_ROW:,} that pages by number go to"
+        raise ArgumentError("number", f"{value} of {limit} rows each {reach}: go on with Page(before=...)")
+
+
+def check_whole(field: str, value: object, least: int, most: int | None = None) -> None:
     """Refuse what is no whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         span = f"of at least {least}" if most is None else f"from {least} to {most:,}"
-        raise ArgumentError(field, f"must be a whole number {span}, got {echo(value)}{hint}")
+        raise ArgumentError(field, f"must be a whole number {span}, got {echo(value)}")
 
 
 def echo(value: object) -> str:

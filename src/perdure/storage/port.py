@@ -26,6 +26,7 @@ from perdure.storage.records import (
     Keep,
     Page,
     Promoted,
+    Tally,
     Wanted,
 )
 from perdure.storage.timing import BackupStore, LeaderStore, ScheduleStore
@@ -228,6 +229,13 @@ class InsightStore(Protocol):
     async def counts(self, cap: int = 10_000) -> list[Count]:
         """How many jobs stand where, at most `cap` counted for each queue and state."""
 
+    async def count(self, which: JobFilter, by: Sequence[str] = (), cap: int = 10_000) -> list[Tally]:
+        """How many jobs match: one tally, or one for each group by "kind", "state" and "queue", as far as named.
+
+        At most `cap` jobs are looked at in each queue and state, the last to finish first; with `mark` or `ids`, at
+        most `cap` in all. A tally that may be larger for that is `capped`.
+        """
+
 
 class CommandStore(Protocol):
     """What operators change. Each command writes who did what to the audit trail in the same transaction."""
@@ -257,6 +265,9 @@ class CommandStore(Protocol):
 
         What they wait for by the clock, as with `run_now`, is waited for until then at most.
         """
+
+    async def mark(self, which: JobFilter, mark: str | None, actor: str, limit: int) -> list[JobId]:
+        """Put this mark on jobs that match, whatever their state; None takes theirs away. A requeue does that too."""
 
     async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
         """Ask living workers to claim nothing more, or to claim again; those that are alive come back."""

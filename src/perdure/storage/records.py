@@ -15,12 +15,13 @@ from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import Claim
 from perdure.domain.line import LINES_KEPT, NewLine
 from perdure.domain.states import JobState
+from perdure.errors import ArgumentError
 from perdure.options import checked_instant
-from perdure.storage.checking import check_text, check_whole, read_ids, read_states
+from perdure.storage.checking import check_mark, check_number, check_text, check_whole, echo, read_ids, read_states
 
 _TEXTS: Final = ("kind", "queue", "tag", "error")
 _ADVICE: Final = "; pass the `next` of the page before this one"
-_MOMENTS: Final = ("created_before", "created_after", "finished_before")
+_MOMENTS: Final = ("created_before", "created_after", "finished_before", "finished_after")
 
 
 class Wanted(Struct, frozen=True):
@@ -104,7 +105,8 @@ class Keep(Struct, frozen=True):
 class JobFilter(Struct, frozen=True, kw_only=True):
     """Which jobs are meant; every condition given must hold. An empty filter means all jobs.
 
-    States may be given as words: `states="dead"`, `states=("dead", "cancelled")`. Times need a time zone.
+    States may be given as words: `states="dead"`, `states=("dead", "cancelled")`. Times need a time zone. `mark` means
+    jobs with this mark, `marked` those with any (True) or none (False).
     """
 
     ids: tuple[JobId, ...] | None = None
@@ -116,6 +118,9 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     created_after: datetime | None = None
     finished_before: datetime | None = None
     error: str | None = None  # a piece of the last error's type or message, any case
+    finished_after: datetime | None = None
+    mark: str | None = None
+    marked: bool | None = None
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
@@ -131,6 +136,9 @@ class JobFilter(Struct, frozen=True, kw_only=True):
             created_after: datetime | None = ...,
             finished_before: datetime | None = ...,
             error: str | None = ...,
+            finished_after: datetime | None = ...,
+            mark: str | None = ...,
+            marked: bool | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -144,22 +152,45 @@ class JobFilter(Struct, frozen=True, kw_only=True):
         for field in _MOMENTS:
             if (moment := getattr(self, field)) is not None:
                 checked_instant(field, moment)
+        if self.mark is not None:
+            check_mark(self.mark)
+        if self.marked is not None and not isinstance(self.marked, bool):
+            raise ArgumentError("marked", f"must be True, False or None, got {echo(self.marked)}")
+        if self.mark is not None and self.marked is False:
+            raise ArgumentError("mark", "and marked=False are both given: choose one")
+
+    @property
+    def has_window(self) -> bool:
+        """Whether it asks for the time at which jobs have finished."""
+        return self.finished_after is not None or self.finished_before is not None
 
 
 class Page(Struct, frozen=True):
-    """A piece of a long list, newest first: at most `limit` rows whose id sorts before `before`."""
+    """A piece of a long list, newest first: at most `limit` rows.
+
+    `before` goes on behind the job of this id, however long the list is. `number` counts pages of `limit` rows from 1,
+    up to the 10,000th row: a page by number is found by counting all rows before it.
+    """
 
     limit: int = 50
     before: JobId | None = None
+    number: int | None = None
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
-        def __init__(self, limit: int = ..., before: str | None = ...) -> None: ...
+        def __init__(self, limit: int = ..., before: str | None = ..., number: int | None = ...) -> None: ...
 
     def __post_init__(self) -> None:
         check_whole("limit", self.limit, 1)
         if self.before is not None:
             force_setattr(self, "before", as_job_id(self.before, field="before", advice=_ADVICE))
+        if self.number is not None:
+            check_number(self.number, self.limit, is_alone=self.before is None)
+
+    @property
+    def skipped(self) -> int:
+        """How many rows come before a page that is given by its number."""
+        return 0 if self.number is None else (self.number - 1) * self.limit
 
 
 class Count(Struct, frozen=True):
@@ -169,3 +200,16 @@ class Count(Struct, frozen=True):
     state: JobState
     jobs: int
     capped: bool = False
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """How many jobs match a filter, in all or in one group. `capped`: there are at least that many.
+
+    `kind`, `state` and `queue` name the group, as far as it was asked for by them.
+    """
+
+    jobs: int
+    capped: bool = False
+    kind: str | None = None
+    state: JobState | None = None
+    queue: str | None = None

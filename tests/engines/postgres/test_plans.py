@@ -18,11 +18,13 @@ from tests.support.postgres import drop_schema
 
 from perdure.domain.states import JobState
 from perdure.engines.placeholders import numbered
-from perdure.engines.postgres.connections import Server
+from perdure.engines.postgres.connections import Pool, Server
+from perdure.engines.postgres.counting import count_query
 from perdure.engines.postgres.filters import BEFORE_ALL, select
 from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.sessions import Terms
+from perdure.engines.postgres.spots import Spots
 from perdure.engines.postgres.wire import Wire
 from perdure.storage.records import JobFilter
 
@@ -217,6 +219,7 @@ FROM generate_series(0, 29999) n;
 INSERT INTO event (name, actor, at) SELECT 'e' || n, 'a', now() FROM generate_series(1, 10000) n;
 UPDATE parked SET awaits = 'event:' || job_id, state = 'waiting' WHERE queue = 'mail';
 INSERT INTO revoked (worker_id, job_id, token, at) SELECT worker_id, job_id, token, now() FROM lease;
+UPDATE job SET mark = 'read' WHERE priority = 5;
 ANALYZE;
 """
 
@@ -290,6 +293,61 @@ def test_lists_are_read_along_an_index_of_ids(
     views = Naming(full).statements("insight.sql")
     sql = f"SELECT * {jobs_query(views, select(which), 'DESC')}"
     assert_by_index(plan_of(postgres_url, sql), indexes)
+
+
+@pytest.mark.parametrize("schema", ["empty", "full"])
+@pytest.mark.parametrize(
+    ("which", "by_kind", "indexes", "unread"),
+    [
+        (JobFilter(), False, {"ready_pkey", "parked_state_queue_idx", "finished_state_queue_finished_at_idx"}, " job "),
+        (JobFilter(), True, {"ready_pkey", "finished_state_queue_finished_at_idx", "job_pkey"}, " attempt "),
+        (JobFilter(kind="k", queue="q", marked=False), False, {"ready_pkey", "job_pkey"}, " attempt "),
+        (JobFilter(states="dead", error="e"), False, {"job_pkey", "attempt_pkey"}, " parked "),
+    ],
+    ids=["all", "by kind", "queue and kind", "error"],
+)
+def test_jobs_are_counted_along_the_indexes_up_to_the_cap(
+    postgres_url: str,
+    request: pytest.FixtureRequest,
+    schema: str,
+    which: JobFilter,
+    by_kind: bool,
+    indexes: set[str],
+    unread: str,
+) -> None:
+    """Running jobs, which are few, are walked through once; what is not asked for is not read."""
+    spots = Spots(Naming(request.getfixturevalue(schema)), Pool(Server(postgres_url), 1))
+    sql, _ = count_query(spots, which, 10, by_kind=by_kind)
+    plan = plan_of(postgres_url, sql)
+    scans = [line.strip() for line in plan.splitlines() if "Seq Scan on" in line]
+    assert all(" on lease " in scan for scan in scans), plan
+    asked = plan.split("CTE finished_spot")[-1]
+    assert f" on{unread}" not in asked, plan
+    for index in indexes:
+        assert f"{index} " in plan, plan
+
+
+@pytest.mark.parametrize("schema", ["empty", "full"])
+def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(
+    postgres_url: str, request: pytest.FixtureRequest, schema: str
+) -> None:
+    spots = Spots(Naming(request.getfixturevalue(schema)), Pool(Server(postgres_url), 1))
+    plan = plan_of(postgres_url, spots.window_query())
+    assert "Seq Scan" not in plan, plan
+    assert re.search(
+        r"finished_state_queue_finished_at_idx on finished f.*\n +Index Cond: .*state = .*queue = .*finished_at > "
+        r".*finished_at < ",
+        plan,
+    ), plan
+
+
+@pytest.mark.parametrize("schema", ["empty", "full"])
+def test_marked_jobs_are_found_by_an_index_of_marks(
+    postgres_url: str, request: pytest.FixtureRequest, schema: str
+) -> None:
+    plan = plan_of(postgres_url, Naming(request.getfixturevalue(schema)).statements("counting.sql")["marked"])
+    assert "using job_mark_id_idx on job" in plan
+    assert "Sort" not in plan
 
 
 @pytest.mark.parametrize("name", ["acknowledge_plain", "acknowledge_done"])

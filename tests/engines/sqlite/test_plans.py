@@ -6,9 +6,13 @@ import re
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
+from tests.support.jobs import job_in
 
+from perdure.clock import ManualClock
 from perdure.domain.states import FINAL, JobState
 from perdure.engines.sqlite.selection import Selector
+from perdure.engines.sqlite.spots import Spots
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.storage.records import JobFilter
 
@@ -27,7 +31,7 @@ HOT: Final = {
         "forget_steps forget_progress forget_lines forget_waiters forget_children forget_families forget_keys "
         "forget_finished forget_jobs last_return forget_fires"
     ),
-    "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at"),
+    "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"),
     "calling_off.sql": (
         "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
     ),
@@ -219,3 +223,48 @@ async def test_counting_never_walks_through_all_rows(sqlite: SqliteStore) -> Non
         plan = await plan_of(sqlite, statements[name])
         walks = [line for line in plan if line.startswith("SCAN") and table in line]
         assert all(f"COVERING INDEX perdure_{table}_standing" in line for line in walks)
+
+
+@pytest.mark.parametrize("state", sorted(JobState))
+@pytest.mark.parametrize(
+    "which",
+    [
+        JobFilter(),
+        JobFilter(queue="q"),
+        JobFilter(kind="k", tag="t", marked=False, error="e"),
+    ],
+    ids=["all", "queue", "kind"],
+)
+async def test_each_spot_is_counted_along_its_index_up_to_the_cap(
+    sqlite: SqliteStore, state: JobState, which: JobFilter
+) -> None:
+    """The jobs of a spot are one stretch of an index; what else is asked of each is looked up by its key."""
+    await job_in(state, sqlite, queue="q")
+    spots, which = Spots(sqlite._database), replace(which, states=frozenset({state}))
+    [spot] = await sqlite._database.read(lambda transaction: spots.of(transaction, which))
+    condition, _ = Selector(sqlite._database).residue(which, spot.place)
+    plan = await plan_of(sqlite, spots.looked_at(spot, condition or "1", with_job=bool(condition)))
+    walks = {line for line in plan if line.startswith("SCAN") and not line.startswith("SCAN tag")}
+    assert walks <= ({"SCAN place"} if state is JobState.RUNNING else set()), plan
+    assert not any("TEMP B-TREE" in line for line in plan)
+
+
+@pytest.mark.parametrize("name", ["queues_of_ready", "queues_of_parked", "queues_of_finished", "marked"])
+async def test_queues_and_marks_are_found_by_seeks(sqlite: SqliteStore, name: str) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("counting.sql")[name])
+    assert [
+        line for line in plan if line.startswith("SCAN") and "each_queue" not in line and "CONSTANT" not in line
+    ] == []
+    assert not any("TEMP B-TREE" in line for line in plan)
+
+
+async def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(
+    sqlite: SqliteStore, clock: ManualClock
+) -> None:
+    spots = Spots(sqlite._database)
+    await job_in(JobState.DEAD, sqlite)
+    which = JobFilter(finished_after=clock.now(), finished_before=clock.now())
+    [spot] = await sqlite._database.read(lambda transaction: spots.of(transaction, which))
+    plan = await plan_of(sqlite, f"SELECT place.job_id {spot.source} WHERE {spot.where} LIMIT :limit")
+    stretch = "(state=? AND queue=? AND finished_at>? AND finished_at<?)"
+    assert plan == [f"SEARCH place USING COVERING INDEX perdure_finished_standing {stretch}"]

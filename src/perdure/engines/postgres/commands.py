@@ -28,6 +28,7 @@ _REACH: Final[dict[str, frozenset[JobState]]] = {
     "cancel": ACTIVE,
     "run_now": PARKED,
     "reschedule": PARKED,
+    "mark": frozenset(JobState),
     "delete": frozenset(JobState),
     "purge": FINAL,
 }
@@ -58,6 +59,10 @@ class PostgresCommands:
     async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
         """Give parked jobs that match, and that would come back by themselves, another time to do so."""
         return await self._command("reschedule", which, actor, limit, due_at=due_at)
+
+    async def mark(self, which: JobFilter, mark: str | None, actor: str, limit: int) -> list[JobId]:
+        """Put a mark on jobs that match, whatever their state, or take theirs away."""
+        return await self._command("mark", which, actor, limit, mark=mark)
 
     async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
         """Ask living workers to claim nothing more, or to claim again; those that are alive come back."""

@@ -67,12 +67,19 @@ def select(which: JobFilter, among: frozenset[JobState] | None = None) -> Select
             conditions.append(f"p.state = {words}" if len(here) == 1 else f"p.state IN ({words})")
         if which.finished_before is not None:
             conditions.append("p.finished_at < %(finished_before)s::timestamptz")
+        if which.finished_after is not None:
+            conditions.append("p.finished_at > %(finished_after)s::timestamptz")
         selection.conditions[place.table] = conditions
     return selection
 
 
 def _may_hold(place: Place, which: JobFilter) -> bool:
-    return which.finished_before is None or place.states == FINAL
+    return not which.has_window or place.states == FINAL
+
+
+def residue(which: JobFilter, params: dict[str, object]) -> list[str]:
+    """What remains to be asked of each job of a spot, which has its queue and time."""
+    return [condition for condition in _conditions(which, params) if not condition.startswith("p.")]
 
 
 def _conditions(which: JobFilter, params: dict[str, object]) -> list[str]:
@@ -85,6 +92,8 @@ def _conditions(which: JobFilter, params: dict[str, object]) -> list[str]:
         ("created_before", which.created_before, "j.created_at < %(created_before)s::timestamptz"),
         ("created_after", which.created_after, "j.created_at > %(created_after)s::timestamptz"),
         ("finished_before", which.finished_before, ""),
+        ("finished_after", which.finished_after, ""),
+        ("mark", which.mark, "j.mark = %(mark)s::text"),
         (
             "error",
             which.error,
@@ -96,4 +105,6 @@ def _conditions(which: JobFilter, params: dict[str, object]) -> list[str]:
             params[name] = value
             if condition:
                 conditions.append(condition)
+    if which.marked is not None:
+        conditions.append("j.mark IS NOT NULL" if which.marked else "j.mark IS NULL")
     return conditions

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.gate import Cost
@@ -14,8 +17,12 @@ from perdure.domain.words import read_word
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import Selection, select
 from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.rows import attempt_of, view_of
+from perdure.engines.postgres.rows import Row, attempt_of, view_of
+from perdure.engines.postgres.spots import Spots
 from perdure.storage.records import Count, JobFilter, Page
+
+_FEW: Final = 10_000  # jobs that are looked up one by one sooner than found along all others
+_BATCH: Final = 500
 
 
 class PostgresInsight:
@@ -25,6 +32,7 @@ class PostgresInsight:
         self._statements = naming.statements("insight.sql")
         self._pool = pool
         self._clock = clock
+        self._spots = Spots(naming, pool)
 
     async def now(self) -> datetime:
         """The database's clock."""
@@ -40,16 +48,39 @@ class PostgresInsight:
 
     async def jobs(self, which: JobFilter, page: Page) -> list[JobView]:
         """The jobs that match, newest (highest id) first."""
+        if which.ids is None and which.mark is not None:
+            ids = await self._marked(which, page.before, page.skipped + page.limit)
+            return await self._views(JobFilter(ids=ids[page.skipped :]), Page(page.limit))
+        if which.ids is None and which.has_window:
+            window = await self._spots.finished_in_window(which, _FEW)
+            which = which if window is None else replace(which, ids=window)
+        return await self._views(which, page)
+
+    async def _marked(self, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
+        """The newest jobs with the mark, a batch after the other until there are enough that match."""
+        found: list[JobId] = []
+        while len(found) < limit and (ids := await self._spots.marked(which.mark or "", before, _BATCH)):
+            rows = await self._select("id", replace(which, ids=ids), Page(limit - len(found)))
+            found += [row[0] for row in rows]
+            before = ids[-1]
+        return found
+
+    async def _views(self, which: JobFilter, page: Page) -> list[JobView]:
+        return [view_of(row) for row in await self._select("*", which, page)]
+
+    async def _select(self, columns: str, which: JobFilter, page: Page) -> list[Row]:
         selection = select(which)
         if page.before is not None:
             selection.params["before"] = page.before
             for conditions in selection.conditions.values():
                 conditions.append("p.job_id < %(before)s::uuid")
-        if not selection.conditions:
+        if not selection.conditions or which.ids == ():
             return []
-        selection.params["limit"] = page.limit
-        sql = f"SELECT * {jobs_query(self._statements, selection, 'DESC')}"
-        return [view_of(row) for row in await self._pool.rows(sql, selection.params)]
+        selection.params["limit"] = page.skipped + page.limit
+        if page.skipped:
+            selection.params["skipped"] = page.skipped
+        sql = f"SELECT {columns} {jobs_query(self._statements, selection, 'DESC', skips=page.skipped > 0)}"
+        return await self._pool.rows(sql, selection.params)
 
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """The attempts of a job that did not succeed, oldest first, over all its lives."""
@@ -71,8 +102,8 @@ class PostgresInsight:
         return [Count(queue, read_word(JobState, state), min(jobs, cap), jobs > cap) for queue, state, jobs in rows]
 
 
-def jobs_query(statements: Mapping[str, str], selection: Selection, order: str) -> str:
-    """A FROM clause of the jobs selected, in the order of their ids, up to `%(limit)s`.
+def jobs_query(statements: Mapping[str, str], selection: Selection, order: str, *, skips: bool = False) -> str:
+    """A FROM clause of the jobs selected, in the order of their ids, up to `%(limit)s`; `skips`: behind `%(skipped)s`.
 
     Each place is read along its own index of ids; the order of hexadecimal text in "C" is that of the ids.
     """
@@ -82,4 +113,5 @@ def jobs_query(statements: Mapping[str, str], selection: Selection, order: str) 
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         select_ = f"{statements[f'view_{table}']} {statements['with_record']} {died} {where}"
         parts.append(f"({select_} ORDER BY p.job_id {order} LIMIT %(limit)s::bigint)")
-    return f'FROM ({" UNION ALL ".join(parts)}) v ORDER BY id COLLATE "C" {order} LIMIT %(limit)s::bigint'
+    page = statements["page_behind" if skips else "page"]
+    return f'FROM ({" UNION ALL ".join(parts)}) v ORDER BY id COLLATE "C" {order} {page}'

@@ -28,6 +28,7 @@ from perdure.engines.postgres.checkpoints import PostgresCheckpoints
 from perdure.engines.postgres.claims import PostgresClaims
 from perdure.engines.postgres.commands import PostgresCommands
 from perdure.engines.postgres.connections import Pool, Server
+from perdure.engines.postgres.counting import PostgresCounting
 from perdure.engines.postgres.diagnosis import PostgresDiagnosis
 from perdure.engines.postgres.effects import PostgresEffects
 from perdure.engines.postgres.events import PostgresEvents
@@ -57,7 +58,18 @@ from perdure.engines.postgres.workers import PostgresWorkers
 from perdure.errors import StoreRefused
 from perdure.storage.diagnosis import Finding, Waiting
 from perdure.storage.port import Effects, IntakeStore
-from perdure.storage.records import Acknowledged, CancelRequest, Count, Front, JobFilter, Keep, Page, Promoted, Wanted
+from perdure.storage.records import (
+    Acknowledged,
+    CancelRequest,
+    Count,
+    Front,
+    JobFilter,
+    Keep,
+    Page,
+    Promoted,
+    Tally,
+    Wanted,
+)
 from perdure.storage.timing import Timed
 
 
@@ -104,6 +116,7 @@ class PostgresStore:
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
         self._upkeep = PostgresUpkeep(self.naming, upkeep, clock)
         self._insight = PostgresInsight(self.naming, desk, clock)
+        self._counting = PostgresCounting(self.naming, desk)
         self._commands = PostgresCommands(self.naming, desk, clock, settling)
         self._schedules = PostgresSchedules(self.naming, desk, clock)
         self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
@@ -285,6 +298,10 @@ class PostgresStore:
         """See InsightStore."""
         return await self._insight.counts(cap)
 
+    async def count(self, which: JobFilter, by: Sequence[str] = (), cap: int = 10_000) -> list[Tally]:
+        """See InsightStore."""
+        return await self._counting.count(which, by, cap)
+
     async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """See CommandStore."""
         return await self._commands.requeue(which, actor, limit)
@@ -300,6 +317,10 @@ class PostgresStore:
     async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
         """See CommandStore."""
         return await self._commands.reschedule(which, due_at, actor, limit)
+
+    async def mark(self, which: JobFilter, mark: str | None, actor: str, limit: int) -> list[JobId]:
+        """See CommandStore."""
+        return await self._commands.mark(which, mark, actor, limit)
 
     async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
         """See CommandStore."""

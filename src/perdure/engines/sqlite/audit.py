@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from perdure.domain.ids import JobId
 from perdure.engines.sqlite.database import Database
@@ -17,7 +17,7 @@ class Audit:
         self._sql = database.statements("audit.sql")
 
     def about_jobs(
-        self, transaction: Transaction, ids: Sequence[JobId], actor: str, action: str, **details: str
+        self, transaction: Transaction, ids: Sequence[JobId], actor: str, action: str, **details: str | None
     ) -> None:
         """Note what somebody did to jobs, one entry for each."""
         if ids:
@@ -28,7 +28,7 @@ class Audit:
         self._write(transaction, [""], actor, action, {name: clean(text) for name, text in details.items()})
 
     def _write(
-        self, transaction: Transaction, ids: Sequence[str], actor: str, action: str, details: dict[str, str]
+        self, transaction: Transaction, ids: Sequence[str], actor: str, action: str, details: Mapping[str, str | None]
     ) -> None:
         entry = {"actor": clean(actor), "action": action, "details": to_document(details)}
         transaction.change(self._sql["write"], entry | {"ids": to_document(ids), "now": transaction.now})

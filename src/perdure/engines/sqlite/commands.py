@@ -50,6 +50,7 @@ class CommandPart:
                 self._upkeep.give_turns(transaction, ids)
                 transaction.change(self._sql["ready_from_finished"], {"ids": document, "now": transaction.now})
                 transaction.change(self._sql["leave_finished"], {"ids": document})
+                transaction.change(self._sql["unmark"], {"ids": document})
                 self._audit.about_jobs(transaction, ids, actor, "requeue")
             return ids
 
@@ -109,6 +110,19 @@ class CommandPart:
                 transaction.change(self._sql["reschedule"], later)
                 transaction.change(self._sql["hurry_steps"], later)
                 self._audit.about_jobs(transaction, ids, actor, "reschedule", to=due_at.isoformat())
+            return ids
+
+        return await self._database.write(act)
+
+    async def mark(self, which: JobFilter, mark: str | None, actor: str, limit: int) -> list[JobId]:
+        """Put a mark on jobs, whatever their state, or take theirs away."""
+        selections = self._selector.select(which)
+
+        def act(transaction: Transaction) -> list[JobId]:
+            ids = [job.job_id for job in self._choose(transaction, selections, limit)]
+            if ids:
+                transaction.change(self._sql["mark"], {"ids": to_document(ids), "mark": mark})
+                self._audit.about_jobs(transaction, ids, actor, "mark", mark=mark)
             return ids
 
         return await self._database.write(act)

@@ -17,6 +17,7 @@ from perdure.engines.sqlite.rows import to_document
 from perdure.storage.records import JobFilter
 
 EVERY_STATE: Final = frozenset(JobState)
+_OF_SPOT: Final = {"ids", "queue", "finished_before", "finished_after"}
 
 
 class Selection(Struct, frozen=True):
@@ -60,9 +61,17 @@ class Selector:
         if final := wanted & FINAL:
             narrow = [("known_ends",)] if final == FINAL else [(state.value,) for state in sorted(final)]
             places += [("finished", names, {}) for names in ([()] if named is None else narrow)]
-        if which.finished_before is not None:
+        if which.has_window:
             places = [place for place in places if place[0] == "finished"]
         return [self.selection(place, names, params | extra) for place, names, extra in places]
+
+    def residue(self, which: JobFilter, place: str) -> tuple[str, dict[str, Any]]:
+        """What remains to be asked of each job of a spot, which has its queue and time, and the values to bind."""
+        params = {name: value for name, value in _conditions(which).items() if name not in _OF_SPOT}
+        conditions = [self._by_place[name] for name in params]
+        if "error" in params:
+            conditions.insert(0, self._by_place["failed_or_dead" if place == "finished" else "failed"])
+        return " AND ".join(conditions), params
 
     def selection(
         self, place: str, names: tuple[str, ...], params: dict[str, Any], *, by_job: bool = False
@@ -85,12 +94,14 @@ def _conditions(which: JobFilter) -> dict[str, Any]:
     params: dict[str, Any] = {}
     if which.ids is not None:
         params["ids"] = to_document(which.ids)
-    for name in ("kind", "queue", "tag"):
+    for name in ("kind", "queue", "tag", "mark"):
         if (value := getattr(which, name)) is not None:
             params[name] = value
-    for name in ("created_before", "created_after", "finished_before"):
+    for name in ("created_before", "created_after", "finished_before", "finished_after"):
         if (moment := getattr(which, name)) is not None:
             params[name] = to_micros(moment)
     if which.error is not None:
         params["error"] = which.error.casefold()
+    if which.marked is not None:
+        params["has_mark" if which.marked else "has_no_mark"] = None
     return params

@@ -9,6 +9,7 @@ from perdure.engines.sqlite.borrowing import BorrowingPart
 from perdure.engines.sqlite.breakers import BreakerPart
 from perdure.engines.sqlite.claims import ClaimPart
 from perdure.engines.sqlite.commands import CommandPart
+from perdure.engines.sqlite.counting import CountingPart
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.diagnosis import DiagnosisPart
 from perdure.engines.sqlite.drivers import check_driver
@@ -85,6 +86,7 @@ class SqliteStore:
         self.costs = insight.costs
         self.key_holder = insight.key_holder
         self.counts = insight.counts
+        self.count = CountingPart(database).count
 
         self._add_commands(commands, workers)
 
@@ -121,6 +123,7 @@ class SqliteStore:
         self.cancel = commands.cancel
         self.run_now = commands.run_now
         self.reschedule = commands.reschedule
+        self.mark = commands.mark
         self.quiet = workers.quiet
         self.delete = commands.delete
         self.purge = commands.purge

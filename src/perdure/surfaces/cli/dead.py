@@ -32,17 +32,31 @@ def list_dead(
     tag: options.Tag = None,
     error: options.ErrorText = None,
     older_than: options.DiedBefore = None,
+    finished_after: options.FinishedAfter = None,
+    mark: options.Mark = None,
+    unmarked: options.Unmarked = False,
     limit: options.PageLimit = 20,
     before: options.Before = None,
+    page: options.PageNumber = None,
     as_json: options.Json = False,
 ) -> None:
     """List dead letters, newest first."""
-    chosen = Chosen(kind=kind, queue=queue, tag=tag, error=error, older_than=age(older_than), by_death=True)
-    page = Page(limit, None if before is None else as_job_id(before))
+    chosen = Chosen(
+        kind=kind,
+        queue=queue,
+        tag=tag,
+        error=error,
+        older_than=age(older_than),
+        by_death=True,
+        finished_after=finished_after,
+        mark=mark,
+        unmarked=unmarked,
+    )
+    wanted = Page(limit, before, page)
 
     async def look(desk: Desk) -> tuple[JobPage, datetime]:
         now = await desk.now()
-        return await desk.dead_letters(chosen.filter(now), page), now
+        return await desk.dead_letters(chosen.filter(now), wanted), now
 
     show_page(*with_desk(url, look), as_json=as_json, dead=True)
 
@@ -76,6 +90,9 @@ def _offer(name: str, action: Action, help_text: str) -> None:
         tag: options.Tag = None,
         error: options.ErrorText = None,
         older_than: options.DiedBefore = None,
+        finished_after: options.FinishedAfter = None,
+        mark: options.Mark = None,
+        unmarked: options.Unmarked = False,
         everything: options.All = False,
         limit: options.CommandLimit = MOST_AT_ONCE,
         yes: options.Yes = False,
@@ -90,6 +107,9 @@ def _offer(name: str, action: Action, help_text: str) -> None:
             error=error,
             older_than=age(older_than),
             by_death=True,
+            finished_after=finished_after,
+            mark=mark,
+            unmarked=unmarked,
             everything=everything,
         )
         Order(action=action, as_json=as_json, yes=yes, dry_run=dry_run, limit=limit).carry_out(url, chosen)

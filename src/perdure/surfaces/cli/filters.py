@@ -12,6 +12,7 @@ from perdure.domain.states import JobState
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Which
 from perdure.storage.records import JobFilter
+from perdure.surfaces.cli.times import read_time
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
@@ -25,12 +26,17 @@ class Chosen(Struct, frozen=True, kw_only=True):
     error: str | None = None
     older_than: timedelta | None = None
     by_death: bool = False
+    finished_after: str | None = None
+    finished_before: str | None = None
+    mark: str | None = None
+    unmarked: bool = False
     everything: bool = False
 
     @property
     def has_conditions(self) -> bool:
         """Whether anything but ids was said."""
-        return bool(self.states or self.kind or self.queue or self.tag or self.error or self.older_than)
+        given = (self.kind, self.queue, self.tag, self.error, self.older_than, self.mark, self.finished_after)
+        return bool(self.states or self.unmarked) or any(value is not None for value in (*given, self.finished_before))
 
     def which(self, now: datetime) -> Which:
         """The ids, or the filter."""
@@ -46,8 +52,15 @@ class Chosen(Struct, frozen=True, kw_only=True):
             tag=self.tag,
             error=self.error,
             created_before=None if self.by_death else edge,
-            finished_before=edge if self.by_death else None,
+            finished_before=edge if self.by_death else _moment("--finished-before", self.finished_before, now),
+            finished_after=_moment("--finished-after", self.finished_after, now),
+            mark=self.mark,
+            marked=False if self.unmarked else None,
         )
+
+
+def _moment(option: str, text: str | None, now: datetime) -> datetime | None:
+    return None if text is None else read_time(option, text).when(now)
 
 
 def age(text: str | None) -> timedelta | None:

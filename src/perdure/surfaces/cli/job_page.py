@@ -125,6 +125,8 @@ def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
     yield from _keys(job)
     if job.tags:
         yield "tags", Text(", ".join(one_line(tag) for tag in job.tags))
+    if job.mark is not None:
+        yield "mark", Text(one_line(job.mark))
 
 
 def _keys(job: JobView) -> Iterator[tuple[str, Text]]:

@@ -16,14 +16,18 @@ from perdure.operate.records import JobDetail, JobPage
 from perdure.storage.records import Page
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.acting import Order
+from perdure.surfaces.cli.counting import count
 from perdure.surfaces.cli.filters import Chosen, age
 from perdure.surfaces.cli.job_page import show_job
 from perdure.surfaces.cli.job_table import show_page
+from perdure.surfaces.cli.marking import mark
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.times import read_time
 from perdure.surfaces.cli.why import why as why_not
 
-jobs = typer.Typer(help="Look at jobs, and cancel, requeue, hurry, put off or delete them.", no_args_is_help=True)
+jobs = typer.Typer(
+    help="Look at jobs, count them, and cancel, requeue, hurry, put off, mark or delete them.", no_args_is_help=True
+)
 
 _WHEN: Final = "When"
 At = Annotated[
@@ -46,17 +50,33 @@ def list_jobs(
     tag: options.Tag = None,
     error: options.ErrorText = None,
     older_than: options.CreatedBefore = None,
+    finished_after: options.FinishedAfter = None,
+    finished_before: options.FinishedBefore = None,
+    mark: options.Mark = None,
+    unmarked: options.Unmarked = False,
     limit: options.PageLimit = 20,
     before: options.Before = None,
+    page: options.PageNumber = None,
     as_json: options.Json = False,
 ) -> None:
     """List jobs, newest first."""
-    chosen = Chosen(states=tuple(state or ()), kind=kind, queue=queue, tag=tag, error=error, older_than=age(older_than))
-    page = Page(limit, None if before is None else as_job_id(before))
+    chosen = Chosen(
+        states=tuple(state or ()),
+        kind=kind,
+        queue=queue,
+        tag=tag,
+        error=error,
+        older_than=age(older_than),
+        finished_after=finished_after,
+        finished_before=finished_before,
+        mark=mark,
+        unmarked=unmarked,
+    )
+    wanted = Page(limit, before, page)
 
     async def look(desk: Desk) -> tuple[JobPage, datetime]:
         now = await desk.now()
-        return await desk.jobs(chosen.filter(now), page), now
+        return await desk.jobs(chosen.filter(now), wanted), now
 
     show_page(*with_desk(url, look), as_json=as_json)
 
@@ -79,6 +99,8 @@ def show(
 
 
 jobs.command("why")(why_not)
+jobs.command("count")(count)
+jobs.command("mark")(mark)
 
 
 @jobs.command("cancel")

@@ -49,6 +49,27 @@ DiedBefore = Annotated[
     str | None,
     typer.Option("--older-than", metavar="SPAN", help="Dead for longer than, as 90s, 2h, 7d.", rich_help_panel=_FILTER),
 ]
+FinishedAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--finished-after", metavar="TIME", help="Finished after, as -1h or 2026-03-01T09:00Z.", rich_help_panel=_FILTER
+    ),
+]
+FinishedBefore = Annotated[
+    str | None,
+    typer.Option(
+        "--finished-before",
+        metavar="TIME",
+        help="Finished before, as -7d or 2026-03-01T09:00Z.",
+        rich_help_panel=_FILTER,
+    ),
+]
+Mark = Annotated[str | None, typer.Option("--mark", help="With this mark.", rich_help_panel=_FILTER)]
+Unmarked = Annotated[bool, typer.Option("--unmarked", help="Without a mark.", rich_help_panel=_FILTER)]
+PageNumber = Annotated[
+    int | None,
+    typer.Option("--page", metavar="N", help="The Nth page of --limit jobs.", rich_help_panel=_FILTER),
+]
 PageLimit = Annotated[int, typer.Option("--limit", help="At most so many.", rich_help_panel=_FILTER)]
 Before = Annotated[
     str | None,

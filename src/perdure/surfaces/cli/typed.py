@@ -13,6 +13,7 @@ _ALIASES: Final = {
     "end": ("--to",),
     "run_at": ("--at",),
     "id": ("--before",),
+    "number": ("--page",),
 }
 
 

@@ -19,6 +19,8 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), gone AS (
     DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+), unmarked AS (
+    UPDATE {job} SET mark = NULL WHERE id = ANY (ARRAY(SELECT job_id FROM lucky)) AND mark IS NOT NULL
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, 0 AS failures, 0 AS crashes, coalesce(%(now)s::timestamptz, now()) AS since,
            'requeued' AS reason, fair_key, job_id AS place
@@ -125,6 +127,17 @@ WITH chosen AS MATERIALIZED (
     FROM chosen ORDER BY job_id
 )
 SELECT job_id::text FROM chosen ORDER BY job_id;
+
+-- name: mark
+WITH marked AS (
+    UPDATE {job} SET mark = %(mark)s::text WHERE id = ANY (%(ids)s::uuid[]) RETURNING id
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'mark', id,
+           jsonb_build_object('mark', %(mark)s::text)
+    FROM marked ORDER BY id
+)
+SELECT id::text FROM marked ORDER BY id;
 
 -- name: quiet
 -- Who was asked already stays asked since then.

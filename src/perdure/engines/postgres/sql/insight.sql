@@ -21,7 +21,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
-       NULL::text[] AS also_awaits
+       NULL::text[] AS also_awaits, j.mark, NULL::text AS cancelled_by
 FROM {ready} p
 
 -- name: view_lease
@@ -31,7 +31,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
-       NULL::text[] AS also_awaits
+       NULL::text[] AS also_awaits, j.mark, p.cancel_by AS cancelled_by
 FROM {lease} p
 
 -- name: view_parked
@@ -39,7 +39,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        j.args, j.tags, j.meta, j.created_at, p.due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
-       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits
+       e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits, j.mark,
+       NULL::text AS cancelled_by
 FROM {parked} p
 
 -- name: view_finished
@@ -48,7 +49,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        p.finished_at, p.failures, p.crashes, j.max_attempts, p.worker,
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
-       NULL::text[] AS also_awaits
+       NULL::text[] AS also_awaits, j.mark, p.cancelled_by
 FROM {finished} p
 
 -- name: with_record
@@ -58,6 +59,12 @@ LEFT JOIN LATERAL (
     SELECT a.error_type, a.message, left(a.error_type || ': ' || a.message, 500) AS said
     FROM {attempt} a WHERE a.job_id = p.job_id ORDER BY a.token DESC LIMIT 1
 ) e ON p.failures > 0 OR p.crashes > 0
+
+-- name: page
+LIMIT %(limit)s::bigint
+
+-- name: page_behind
+LIMIT %(limit)s::bigint - %(skipped)s::bigint OFFSET %(skipped)s::bigint
 
 -- name: or_died
 -- A dead job has an error of this life, although it may never have run.

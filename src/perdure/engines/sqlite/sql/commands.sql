@@ -15,6 +15,12 @@ FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value;
 -- name: leave_finished
 DELETE FROM {finished} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
+-- name: mark
+UPDATE {job} SET mark = :mark WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: unmark
+UPDATE {job} SET mark = NULL WHERE id IN (SELECT value FROM json_each(:ids)) AND mark IS NOT NULL;
+
 -- name: ask_to_stop
 UPDATE {lease} SET cancel_at = :now, cancel_why = :why WHERE job_id IN (SELECT value FROM json_each(:ids));
 

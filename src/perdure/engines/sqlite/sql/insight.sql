@@ -2,7 +2,7 @@
 SELECT CAST(json_group_array(json_array(
     id, kind, queue, priority, state, reason, args, tags, meta, created_at, due_at, since, started_at, finished_at,
     failures, crashes, max_attempts, worker, cancel_at, result, warnings, unique_key, last_error, cursor,
-    parent_id, awaits, fair_key, also_awaits
+    parent_id, awaits, fair_key, also_awaits, mark, cancelled_by
 )) AS BLOB)
 FROM
 
@@ -16,7 +16,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark, NULL AS cancelled_by
 
 -- name: lease
 SELECT
@@ -28,7 +28,8 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
+    place.cancel_by AS cancelled_by
 
 -- name: parked
 SELECT
@@ -40,7 +41,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits
+    job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits, job.mark, NULL AS cancelled_by
 
 -- name: finished
 -- A job may die without a failure of its own: nobody had a handler for it. Its error is told all the same.
@@ -53,7 +54,8 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
+    place.cancelled_by
 
 -- name: attempts
 SELECT CAST(json_group_array(json_array(

@@ -22,6 +22,12 @@ CREATE TABLE perdure_audit (
     details TEXT NOT NULL
 ) STRICT;
 
+CREATE INDEX perdure_audit_action ON perdure_audit (action, at);
+
+CREATE INDEX perdure_audit_actor ON perdure_audit (actor, at) WHERE actor <> 'system';
+
+CREATE INDEX perdure_audit_at ON perdure_audit (at);
+
 CREATE INDEX perdure_audit_job ON perdure_audit (job_id);
 
 CREATE TABLE perdure_breaker (
@@ -82,7 +88,7 @@ CREATE TABLE perdure_finished (
     since INTEGER NOT NULL,
     result TEXT,
     warnings TEXT
-) STRICT, WITHOUT ROWID;
+, cancelled_by TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_finished_cancelled ON perdure_finished (job_id) WHERE state = 'cancelled';
 
@@ -167,7 +173,9 @@ CREATE TABLE perdure_job (
     tags TEXT,
     meta TEXT,
     turn INTEGER NOT NULL
-, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT) STRICT, WITHOUT ROWID;
+, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, mark TEXT) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_job_mark ON perdure_job (mark, id) WHERE mark IS NOT NULL;
 
 CREATE TABLE perdure_leader (
     name TEXT PRIMARY KEY,
@@ -189,7 +197,7 @@ CREATE TABLE perdure_lease (
     claimed_at INTEGER NOT NULL,
     cancel_at INTEGER,
     cancel_why TEXT
-) STRICT, WITHOUT ROWID;
+, cancel_by TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_lease_cancel ON perdure_lease (worker_id) WHERE cancel_at IS NOT NULL;
 

@@ -60,6 +60,18 @@ job.created_at > :created_after
 -- name: finished_before
 place.finished_at < :finished_before
 
+-- name: finished_after
+place.finished_at > :finished_after
+
+-- name: mark
+job.mark = :mark
+
+-- name: has_mark
+job.mark IS NOT NULL
+
+-- name: has_no_mark
+job.mark IS NULL
+
 -- name: in_states
 place.state IN (SELECT value FROM json_each(:states))
 

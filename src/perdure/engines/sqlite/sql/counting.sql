@@ -1,0 +1,72 @@
+-- name: queues_of_ready
+WITH RECURSIVE each_queue (queue) AS (
+    SELECT min(place.queue) FROM {ready} AS place
+    UNION ALL
+    SELECT (SELECT min(place.queue) FROM {ready} AS place WHERE place.queue > each_queue.queue)
+    FROM each_queue WHERE each_queue.queue IS NOT NULL
+)
+SELECT each_queue.queue FROM each_queue WHERE each_queue.queue IS NOT NULL;
+
+-- name: queues_of_parked
+WITH RECURSIVE each_queue (queue) AS (
+    SELECT min(place.queue) FROM {parked} AS place WHERE place.state = :state
+    UNION ALL
+    SELECT (SELECT min(place.queue) FROM {parked} AS place WHERE place.state = :state AND place.queue > each_queue.queue)
+    FROM each_queue WHERE each_queue.queue IS NOT NULL
+)
+SELECT each_queue.queue FROM each_queue WHERE each_queue.queue IS NOT NULL;
+
+-- name: queues_of_finished
+WITH RECURSIVE each_queue (queue) AS (
+    SELECT min(place.queue) FROM {finished} AS place WHERE place.state = :state
+    UNION ALL
+    SELECT (SELECT min(place.queue) FROM {finished} AS place WHERE place.state = :state AND place.queue > each_queue.queue)
+    FROM each_queue WHERE each_queue.queue IS NOT NULL
+)
+SELECT each_queue.queue FROM each_queue WHERE each_queue.queue IS NOT NULL;
+
+-- name: spot_in_ready
+FROM {ready} AS place
+
+-- name: spot_in_lease
+FROM {lease} AS place
+
+-- name: spot_in_parked
+FROM {parked} AS place INDEXED BY {parked_standing}
+
+-- name: spot_in_finished
+FROM {finished} AS place INDEXED BY {finished_standing}
+
+-- name: with_job
+CROSS JOIN {job} AS job ON job.id = place.job_id
+
+-- name: of_queue
+place.queue = :spot_queue
+
+-- name: of_state
+place.state = :spot_state
+
+-- name: finished_after
+place.finished_at > :finished_after
+
+-- name: finished_before
+place.finished_at < :finished_before
+
+-- name: some_of_ready
+LIMIT :cap + 1
+
+-- name: some_of_parked
+LIMIT :cap + 1
+
+-- name: some_of_finished
+-- The last.
+ORDER BY place.finished_at DESC LIMIT :cap + 1
+
+-- name: some_of_lease
+-- All: they are as many as a fleet runs at once, of whatever queue.
+LIMIT -1
+
+-- name: marked
+-- Jobs with this mark, newest first.
+SELECT job.id FROM {job} AS job INDEXED BY {job_mark}
+WHERE job.mark = :mark AND job.id < :before ORDER BY job.id DESC LIMIT :limit;
