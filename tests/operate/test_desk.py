@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -340,3 +340,64 @@ async def test_what_is_no_filter_is_refused_at_the_desk(desk: Desk) -> None:
             await asked(wrong)
     with pytest.raises(ArgumentError, match="page must be a Page"):
         await desk.jobs(JobFilter(), 3)  # type: ignore[arg-type]
+
+
+async def test_the_audit_trail_is_read_and_added_to_at_the_desk(store: Store, desk: Desk) -> None:
+    job_id = await enqueue(store)
+    for number in range(3):
+        await desk.record("reviewed", job=job_id, details={"number": number})
+    first = await desk.audit(job=job_id, actor="ada", action="reviewed", limit=2)
+    assert [entry.details["number"] for entry in first.entries] == [2, 1]
+    assert first.next == first.entries[-1].id
+    last = await desk.audit(job=job_id, limit=2, before=first.next)
+    assert ([entry.details["number"] for entry in last.entries], last.next) == ([0], None)
+    now = await desk.now()
+    assert (await desk.audit(since=now + HOUR)).entries == (await desk.audit(until=now - HOUR)).entries == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "asked"),
+    [
+        ("limit", {"limit": 0}),
+        ("limit", {"limit": 501}),
+        ("before", {"before": "x"}),
+        ("job", {"job": "nine"}),
+        ("actor", {"actor": ""}),
+        ("action", {"action": 3}),
+        ("since", {"since": "yesterday"}),
+        ("until", {"until": datetime(2026, 3, 1)}),  # noqa: DTZ001 - the point
+    ],
+)
+async def test_what_the_audit_trail_cannot_be_asked_is_refused_by_name(
+    desk: Desk, field: str, asked: dict[str, Any]
+) -> None:
+    with pytest.raises(ArgumentError) as refused:
+        await desk.audit(**asked)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("field", "entry"),
+    [
+        ("action", {"action": ""}),
+        ("action", {"action": "x" * 101}),
+        ("job", {"job": "nine"}),
+        ("details", {"details": [1]}),
+        ("details", {"details": {"a": float("nan")}}),
+        ("details", {"details": {"a": object()}}),
+        ("details", {"details": {"a": "\x00"}}),
+        ("details", {"details": {"a": "\ud800"}}),
+        ("details", {"details": {"a": "x" * 17_000}}),
+    ],
+    ids=["empty", "long", "job", "list", "nan", "object", "nul", "surrogate", "large"],
+)
+async def test_what_cannot_be_an_entry_is_refused_by_name(desk: Desk, field: str, entry: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError) as refused:
+        await desk.record(**{"action": "reviewed"} | entry)
+    assert refused.value.field == field
+    assert (await desk.audit()).entries == ()
+
+
+def test_the_name_of_the_engine_is_its_own(store: Store) -> None:
+    with pytest.raises(ArgumentError, match="actor must not be 'system'"):
+        Desk(store, "system")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
 from perdure import App, WorkerSettings
 from perdure.clock import SystemClock
+from perdure.domain.audit import Audited
 from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import Claim
 from perdure.domain.transition import Transition
@@ -35,7 +36,7 @@ class Ledger:
         self._refuse = refuse
         self.written: dict[JobId, Transition] = {}
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, transitions: Sequence[Transition], _: Collection[Audited] = ()) -> Acknowledged:
         self._refuse(transitions)
         self.written |= {move.claim.job_id: move for move in transitions}
         return Acknowledged(len(transitions))

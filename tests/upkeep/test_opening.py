@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,6 +30,7 @@ from tests.support.jobs import (
 from perdure import Opening, Queue, WorkerSettings
 from perdure.clock import ManualClock
 from perdure.domain import transition
+from perdure.domain.audit import Audited
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.leadership import Lead
@@ -306,11 +307,11 @@ class Dying:
         self._store = store
         self._pages = pages
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = ()) -> Acknowledged:
         self._pages -= 1
         if self._pages < 0:
             raise StoreUnavailable("the process is dead")
-        return await self._store.acknowledge(transitions)
+        return await self._store.acknowledge(transitions, audit)
 
     async def step_down(self, name: str, holder: str) -> None:
         raise StoreUnavailable(f"{holder} is dead and keeps {name}")

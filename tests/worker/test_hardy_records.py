@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tests.support.bench import Bench, Ledger, a_claim
 from tests.support.waiting import until
 
 from perdure import App, JobState
+from perdure.domain.audit import Audited
 from perdure.domain.transition import Transition, succeeded
 from perdure.errors import ArgumentError, StoreError
 from perdure.events import JobDied, RecordRefused
@@ -61,11 +62,11 @@ class SlowLedger(Ledger):
         super().__init__()
         self.asked = asyncio.Event()
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = ()) -> Acknowledged:
         if not self.asked.is_set():
             self.asked.set()
             await asyncio.sleep(60)
-        return await super().acknowledge(transitions)
+        return await super().acknowledge(transitions, audit)
 
 
 async def test_records_outlive_the_end_of_the_task_that_writes_them() -> None:

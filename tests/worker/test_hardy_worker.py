@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from tests.support.waiting import until
 
 from perdure import App, JobState, WorkerSettings
 from perdure.clock import SystemClock
+from perdure.domain.audit import Audited
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
@@ -116,10 +117,10 @@ class Troubled:
             raise OSError("no file to spare")
         return self._store.wakeups()
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = ()) -> Acknowledged:
         if self.mute:
             await asyncio.Event().wait()
-        return await self._store.acknowledge(transitions)
+        return await self._store.acknowledge(transitions, audit)
 
 
 @pytest.fixture

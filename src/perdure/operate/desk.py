@@ -8,15 +8,16 @@ transaction, so that a job that dies again behind its back is not requeued twice
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.domain.approval import Approval, approval_event, refuse_answer
+from perdure.domain.audit import AuditEntry
 from perdure.domain.flow import Emission
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import JobView
@@ -29,7 +30,8 @@ from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Act
 from perdure.operate.asking import asked_by, who_asks
 from perdure.operate.calendar import Calendar
 from perdure.operate.holds import Holds
-from perdure.operate.records import Asking, Changed, JobDetail, JobPage, Overview, Unchanged, Why
+from perdure.operate.records import Asking, AuditPage, Changed, JobDetail, JobPage, Overview, Unchanged, Why
+from perdure.operate.trail import add_entry, checked_actor, read_trail, trail_filter
 from perdure.operate.why import why
 from perdure.operate.wording import listed
 from perdure.options import checked_instant, checked_name
@@ -54,10 +56,8 @@ class Desk:
     """Views of an open store, and commands that are recorded in its audit trail under the name of `actor`."""
 
     def __init__(self, store: Store, actor: str) -> None:
-        if not actor.strip():
-            raise ArgumentError("actor", "must say who is acting: the audit trail records it")
         self._store = store
-        self.actor = actor
+        self.actor = checked_actor(actor)
 
     @property
     def calendar(self) -> Calendar:
@@ -129,6 +129,33 @@ class Desk:
         if not by:
             raise ArgumentError("by", 'is missing: name "kind", "state", "queue", or several of them')
         return await self._store.count(_checked(which), by, cap)
+
+    async def audit(
+        self,
+        *,
+        job: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> AuditPage:
+        """Who did what, newest first: about a job, by an actor, of an action, from `since` on and before `until`.
+
+        At most 500 entries; the next page is `before=page.next`. Entries stay when their jobs are gone.
+        """
+        which = trail_filter(job=job, actor=actor, action=action, since=since, until=until)
+        return await read_trail(self._store, which, limit, before)
+
+    async def record(
+        self, action: str, *, job: str | None = None, details: Mapping[str, Any] | None = None
+    ) -> AuditEntry:
+        """Add an entry of your own to the audit trail, under the name of this desk's actor.
+
+        `details` are stored as JSON, 16 KiB at most. The job need not exist (any more).
+        """
+        return await add_entry(self._store, self.actor, action, job, details)
 
     async def overview(self) -> Overview:
         """How many jobs stand where, and who works."""

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from perdure.domain.audit import AuditEntry
 from perdure.domain.flow import FamilyView, Progress, StepRecord
 from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
@@ -59,6 +60,13 @@ class JobPage(Struct, frozen=True):
 
     jobs: tuple[JobView, ...]
     next: JobId | None
+
+
+class AuditPage(Struct, frozen=True):
+    """A piece of the audit trail, newest first. `next` is the `before` of the following piece; None: the end."""
+
+    entries: tuple[AuditEntry, ...]
+    next: int | None
 
 
 class Overview(Struct, frozen=True):

@@ -7,11 +7,13 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from perdure.domain.audit import Audited
 from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
+from perdure.storage.audit import AuditStore
 from perdure.storage.diagnosis import DiagnosisStore
 from perdure.storage.flows import FlowStore
 from perdure.storage.gates import GateStore
@@ -74,7 +76,9 @@ class ClaimStore(Protocol):
     async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
         """For each priority of these queues the first `depth` ready jobs, in the order in which they would be taken."""
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(
+        self, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
+    ) -> Acknowledged:
         """Write what became of claims. A transition applies only while its claim (id and token) is still held.
 
         Others change nothing and come back as stale. Together with the move go, in the same transaction: an attempt
@@ -88,6 +92,8 @@ class ClaimStore(Protocol):
         family, once, and wakes the parent that waits for it if the family is settled by it. A parent's end cancels
         children that are not final, down to their own, where the family says so: "parent job completed" (or died,
         cancelled).
+
+        What is named in `audit` is written to the audit trail as done by `system`, in the same transaction.
         """
 
     async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
@@ -201,7 +207,8 @@ class UpkeepStore(Protocol):
         """Delete at most `limit` finished jobs, with attempts and all, kept long enough.
 
         Workers dead for a day are forgotten too, and records of nominal times that are older than 90 days. Jobs that
-        are not final are never touched.
+        are not final are never touched. Old entries of the audit trail go if `keep.audit_trail` says so, at most ten
+        times `limit`.
         """
 
 
@@ -314,6 +321,7 @@ class Store(
     UpkeepStore,
     InsightStore,
     CommandStore,
+    AuditStore,
     SignalStore,
     SchemaStore,
     DiagnosisStore,

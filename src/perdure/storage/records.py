@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from perdure.domain.audit import Audited
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.flow import StepWrite
 from perdure.domain.ids import JobId, as_job_id
@@ -48,11 +49,15 @@ class Acknowledged(Struct, frozen=True):
 
 
 class Alongside(Struct, frozen=True):
-    """What is written with the acknowledgement of a handler that had a transaction: its steps and log lines since."""
+    """What is written with the acknowledgement of a handler that had a transaction: its steps and log lines since.
+
+    `audit` is what of it goes to the audit trail.
+    """
 
     steps: tuple[StepWrite, ...] = ()
     lines: tuple[NewLine, ...] = ()
     keep_lines: int = LINES_KEPT
+    audit: frozenset[Audited] = frozenset()
 
 
 ALONE: Final = Alongside()
@@ -83,11 +88,12 @@ class CancelRequest(Struct, frozen=True):
 
 
 class Keep(Struct, frozen=True):
-    """How long finished jobs are kept, by final state; None keeps them for ever."""
+    """How long finished jobs are kept, by final state, and entries of the audit trail; None keeps them for ever."""
 
     succeeded: timedelta | None = timedelta(days=7)
     cancelled: timedelta | None = timedelta(days=30)
     dead: timedelta | None = None
+    audit_trail: timedelta | None = None
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
@@ -96,6 +102,7 @@ class Keep(Struct, frozen=True):
             succeeded: Duration | None = ...,
             cancelled: Duration | None = ...,
             dead: Duration | None = ...,
+            audit_trail: Duration | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:

@@ -81,7 +81,9 @@ class Runner:
         loans = Loans(clock, lambda: False)  # without a borrower: every job asks, so that a test sees what was counted
         keeper = LoanKeeper(store, emitter, loans, lambda: None)
         self._reports = GateReports(store, emitter, keeper)
-        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, lambda: None, self._reports.recorded)
+        self._acknowledger = Acknowledger(
+            store, emitter, settings.ack_batch, lambda: None, self._reports.recorded, audit=settings.audit
+        )
         slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
         self._executor = SandboxExecutor(
             *(kinds, slots, settings, clock, emitter, store, self._acknowledger, self._ended.set),

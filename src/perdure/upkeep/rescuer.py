@@ -25,7 +25,7 @@ import random
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -33,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.clock import Clock
+from perdure.domain.audit import Audited
 from perdure.domain.duration import LONGEST
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
@@ -80,6 +81,8 @@ class Rescuer(Loop[Rescued]):
         on_ready: Callable[[], None],
         on_returning: Callable[[], None] = lambda: None,
         openings: Callable[[str], Opening | None] = lambda _: None,
+        *,
+        audit: Collection[Audited] = frozenset(),
     ) -> None:
         super().__init__(emitter)
         self._store = store
@@ -90,6 +93,7 @@ class Rescuer(Loop[Rescued]):
         self._on_ready = on_ready
         self._on_returning = on_returning
         self._openings = openings
+        self._audit = audit
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._rounds: dict[str, datetime] = {}
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
@@ -197,7 +201,7 @@ class Rescuer(Loop[Rescued]):
     async def _write(self, transitions: list[Transition]) -> list[Transition]:
         """Write a page; if the store refuses it whole, job by job, so that one bad row cannot hold up the others."""
         try:
-            answer = await self._store.acknowledge(transitions)
+            answer = await self._store.acknowledge(transitions, self._audit)
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one job, the others come back

@@ -15,9 +15,10 @@ ends cancels all its tasks, and does not mean the records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
+from perdure.domain.audit import Audited
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
 from perdure.domain.states import Reason
@@ -43,12 +44,14 @@ class Acknowledger:
         batch: int,
         on_room: Callable[[], None],
         on_written: Callable[[list[Transition]], None] = lambda _: None,
+        audit: Collection[Audited] = frozenset(),
     ) -> None:
         self._store = store
         self._emitter = emitter
         self._batch = batch
         self._on_room = on_room
         self._on_written = on_written
+        self._audit = audit
         self._pending: list[Transition] = []
         self._in_flight: list[Transition] = []
         self._task: asyncio.Task[None] | None = None
@@ -117,7 +120,7 @@ class Acknowledger:
         while True:
             try:
                 with self.call:
-                    answer = await self._store.acknowledge(batch)
+                    answer = await self._store.acknowledge(batch, self._audit)
             except (StoreUnavailable, StoreRefused) as error:  # away, or full, or read-only: for all records alike
                 unsure = unsure or isinstance(error, StoreUnavailable)
                 await self._be_patient(error)

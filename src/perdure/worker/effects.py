@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Final
 
+from perdure.domain.audit import Audited
 from perdure.domain.flow import StepWrite
 from perdure.domain.outcome import Done, Outcome
 from perdure.domain.transition import Transition
@@ -68,7 +69,9 @@ class AttemptEffects:
                 await self.undo()
         return self._effects.block()
 
-    async def settle(self, outcome: Outcome | None, decide: Callable[[Outcome], Transition]) -> Outcome | None:
+    async def settle(
+        self, outcome: Outcome | None, decide: Callable[[Outcome], Transition], audit: frozenset[Audited] = frozenset()
+    ) -> Outcome | None:
         """End the transaction as the outcome demands; what comes back is still to be recorded the ordinary way.
 
         If it was committed with its acknowledgement, or the claim turned out to be lost, `answer` says so, and nothing
@@ -80,15 +83,15 @@ class AttemptEffects:
             await self.undo()
             return outcome
         try:
-            self.answer = await self._effects.commit_with(decide(outcome), self._alongside())
+            self.answer = await self._effects.commit_with(decide(outcome), self._alongside(audit))
         except Exception as error:  # noqa: BLE001 - whatever it is, the attempt has not succeeded as far as we know
             return broken(error)
         return None
 
-    def _alongside(self) -> Alongside:
+    def _alongside(self, audit: frozenset[Audited]) -> Alongside:
         if self._lines is None:
-            return Alongside(tuple(self._steps))
-        return Alongside(tuple(self._steps), tuple(self._lines.take_all()), self._lines.keep)
+            return Alongside(tuple(self._steps), audit=audit)
+        return Alongside(tuple(self._steps), tuple(self._lines.take_all()), self._lines.keep, audit)
 
     async def undo(self, *, forced: bool = False) -> None:
         """Roll back, unless it is over. Never raises: what cannot be rolled back was not committed either."""

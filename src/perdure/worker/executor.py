@@ -90,6 +90,7 @@ class Executor:
         self._kinds = kinds
         self._slots = slots
         self._grace = settings.grace.total_seconds()
+        self._audit = settings.audit
         self._limits = Limits(missing_handler=settings.missing_handler, unknown_kind_for=settings.unknown_kind_for)
         self._clock = clock
         self._emitter = emitter
@@ -392,7 +393,7 @@ class Executor:
     async def _settle(self, running: Running, context: Context, outcome: Outcome | None) -> Outcome | None:
         """End the handler's transaction, if it has one, and write what it has said, while the claim is held."""
         if context.effects is not None:
-            outcome = await context.effects.settle(outcome, lambda done: self._decide(running, done))
+            outcome = await context.effects.settle(outcome, lambda done: self._decide(running, done), self._audit)
             if context.effects.answer is not None:
                 return outcome
         if context.opened is not None and context.opened.is_heard:

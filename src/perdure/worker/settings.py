@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from perdure.domain.audit import Audited
 from perdure.domain.duration import Duration, format_duration, read_spans
 from perdure.domain.job import DEFAULT_QUEUE
 from perdure.domain.line import LINES_KEPT
@@ -94,6 +95,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     recycle_above_mb: int | None = None
     blocked_after: timedelta = timedelta(seconds=2)  # a blocked event loop is reported
     slow_store_after: timedelta = timedelta(seconds=10)  # a call to the database that takes so long is reported
+    audit: frozenset[Audited] = frozenset()  # what the engine itself writes to the audit trail: retry, rescue, …
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
@@ -127,6 +129,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             recycle_above_mb: int | None = ...,
             blocked_after: Duration = ...,
             slow_store_after: Duration = ...,
+            audit: str | Iterable[str] = ...,
         ) -> None: ...
 
     @property
@@ -138,6 +141,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
         force_setattr(self, "queues", _read_queues(self.queues))
         force_setattr(self, "missing_handler", _read_word("missing_handler", MissingHandler, self.missing_handler))
         force_setattr(self, "polling", _read_word("polling", Polling, self.polling))
+        force_setattr(self, "audit", _read_audit(self.audit))
         read_spans("worker", self, _SPANS)
         for field in _NUMBERS:
             _check_number(f"worker.{field}", getattr(self, field))
@@ -207,6 +211,16 @@ def _read_queues(given: object) -> tuple[Queue, ...]:
         if queue.concurrency is not None:
             _check_number(f"concurrency of queue {queue.name}", queue.concurrency)
     return tuple(queues)
+
+
+def _read_audit(given: object) -> frozenset[Audited]:
+    words = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    audited = set[Audited]()
+    for word in words:
+        if not isinstance(word, str) or word not in frozenset(Audited):
+            raise SettingsError("worker.audit", f"must be among {', '.join(Audited)}, got {word!r}")
+        audited.add(Audited(word))
+    return frozenset(audited)
 
 
 def _read_word(field: str, words: type[Word], given: str) -> Word:

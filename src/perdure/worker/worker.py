@@ -116,7 +116,9 @@ class Worker:
         self._loans = Loans(clock, self._is_heard)
         self._loan_keeper = LoanKeeper(store, emitter, self._loans, self.wake)
         self._reports = GateReports(store, emitter, self._loan_keeper)
-        self._acknowledger = Acknowledger(store, emitter, settings.ack_batch, self._freed, self._recorded)
+        self._acknowledger = Acknowledger(
+            store, emitter, settings.ack_batch, self._freed, self._recorded, audit=settings.audit
+        )
         self._executor = Executor(
             *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
             on_end=self._reports.ended,
@@ -151,6 +153,7 @@ class Worker:
             Rescuer(
                 *(store, emitter, clock, settings.lease, settings.sweep, self._fetcher.wake),
                 *(promoter.wake, openings(settings)),
+                audit=settings.audit,
             ),
             Opener(self.name, self._slow_start, emitter, self._fetcher.wake, self._in_full),
             Pruner(store, emitter, settings.keep),

@@ -25,7 +25,9 @@ from perdure.engines.postgres.insight import jobs_query
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.sessions import Terms
 from perdure.engines.postgres.spots import Spots
+from perdure.engines.postgres.trail import trail_query
 from perdure.engines.postgres.wire import Wire
+from perdure.storage.audit import AuditFilter
 from perdure.storage.records import JobFilter
 
 KEPT_OF_A_JOB = {
@@ -220,6 +222,10 @@ INSERT INTO event (name, actor, at) SELECT 'e' || n, 'a', now() FROM generate_se
 UPDATE parked SET awaits = 'event:' || job_id, state = 'waiting' WHERE queue = 'mail';
 INSERT INTO revoked (worker_id, job_id, token, at) SELECT worker_id, job_id, token, now() FROM lease;
 UPDATE job SET mark = 'read' WHERE priority = 5;
+INSERT INTO audit (at, actor, action, job_id)
+SELECT now() - n * interval '1 s', CASE WHEN n % 20 = 0 THEN 'ada' ELSE 'system' END,
+       CASE WHEN n % 20 = 0 THEN 'read' ELSE 'job_retry' END, gen_random_uuid()
+FROM generate_series(1, 20000) n;
 ANALYZE;
 """
 
@@ -339,6 +345,36 @@ def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(
         r".*finished_at < ",
         plan,
     ), plan
+
+
+@pytest.mark.parametrize("schema", ["empty", "full"])
+@pytest.mark.parametrize(
+    ("which", "index", "sorts"),
+    [
+        (AuditFilter(), "audit_at_id_idx", False),
+        (AuditFilter(actor="system"), "audit_at_id_idx", False),
+        (AuditFilter(actor="ada"), "audit_actor_at_id_idx", False),
+        (AuditFilter(action="read"), "audit_action_at_id_idx", False),
+        (AuditFilter(actor="system", action="read"), "audit_action_at_id_idx", False),
+        (AuditFilter(job_id=BEFORE_ALL, actor="ada"), "audit_job_id_idx", True),
+    ],
+    ids=["all", "system", "actor", "action", "both", "job"],
+)
+def test_the_audit_trail_is_read_along_an_index(
+    postgres_url: str, request: pytest.FixtureRequest, schema: str, which: AuditFilter, index: str, sorts: bool
+) -> None:
+    """Only the entries of one job, which are few, are sorted; a time is a bound of the index."""
+    sql, _ = trail_query(Naming(request.getfixturevalue(schema)).statements("audit.sql"), which)
+    plan = plan_of(postgres_url, sql)
+    assert f"using {index} on audit" in plan, plan
+    assert ("Sort" in plan) is sorts, plan
+    assert sorts or "Index Cond: ((ROW(" in plan, plan
+
+
+@pytest.mark.parametrize("schema", ["empty", "full"])
+def test_old_entries_are_found_by_their_time(postgres_url: str, request: pytest.FixtureRequest, schema: str) -> None:
+    sql = Naming(request.getfixturevalue(schema)).statements("audit.sql")["forget"]
+    assert_by_index(plan_of(postgres_url, sql), {"audit_at_id_idx"})
 
 
 @pytest.mark.parametrize("schema", ["empty", "full"])

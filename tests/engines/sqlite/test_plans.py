@@ -10,10 +10,13 @@ from msgspec.structs import replace
 from tests.support.jobs import job_in
 
 from perdure.clock import ManualClock
+from perdure.domain.ids import new_job_id
 from perdure.domain.states import FINAL, JobState
 from perdure.engines.sqlite.selection import Selector
 from perdure.engines.sqlite.spots import Spots
 from perdure.engines.sqlite.store import SqliteStore
+from perdure.engines.sqlite.trail import trail_query
+from perdure.storage.audit import AuditFilter
 from perdure.storage.records import JobFilter
 
 HOT: Final = {
@@ -26,6 +29,7 @@ HOT: Final = {
     "acknowledgement.sql": "succeed_plainly succeed end park line_up note_turns fair_ones record_attempts stale let_go",
     "keys.sql": "drop_keys take_keys denied",
     "workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
+    "audit.sql": "write note_moves note_children at record forget",
     "upkeep.sql": (
         "next_due due ready_from_parked note_turns fair_ones leave_waiters leave_parked hold_back old forget_attempts "
         "forget_steps forget_progress forget_lines forget_waiters forget_children forget_families forget_keys "
@@ -256,6 +260,27 @@ async def test_queues_and_marks_are_found_by_seeks(sqlite: SqliteStore, name: st
         line for line in plan if line.startswith("SCAN") and "each_queue" not in line and "CONSTANT" not in line
     ] == []
     assert not any("TEMP B-TREE" in line for line in plan)
+
+
+@pytest.mark.parametrize(
+    ("which", "index", "sorts"),
+    [
+        (AuditFilter(), "audit_at (at>? AND at<?)", False),
+        (AuditFilter(actor="system"), "audit_at (at>? AND at<?)", False),
+        (AuditFilter(actor="ada"), "audit_actor (actor=? AND at>? AND at<?)", False),
+        (AuditFilter(action="read"), "audit_action (action=? AND at>? AND at<?)", False),
+        (AuditFilter(actor="system", action="read"), "audit_action (action=? AND at>? AND at<?)", False),
+        (AuditFilter(job_id=new_job_id(), actor="ada"), "audit_job (job_id=?)", True),
+    ],
+    ids=["all", "system", "actor", "action", "both", "job"],
+)
+async def test_the_audit_trail_is_read_along_an_index(
+    sqlite: SqliteStore, which: AuditFilter, index: str, sorts: bool
+) -> None:
+    """Only the entries of one job, which are few, are sorted."""
+    plan = await plan_of(sqlite, trail_query(sqlite._database.statements("audit.sql"), which)[0])
+    assert plan[0] == f"SEARCH entry USING INDEX perdure_{index}"
+    assert any("TEMP B-TREE" in line for line in plan) is sorts
 
 
 async def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(

@@ -20,6 +20,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from perdure.clock import Clock
+from perdure.domain.audit import Audited, noted_as
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.postgres.arrays import number_array, storable, storable_array, text_array
@@ -31,6 +32,7 @@ from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Asks, Params
 from perdure.storage.records import Acknowledged
 
+NONE: Final[frozenset[Audited]] = frozenset()
 _MOST_EVENTS: Final = 1_000
 
 
@@ -46,31 +48,34 @@ class PostgresAcknowledgements:
         self._settling = settling
         self._events = events
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = NONE) -> Acknowledged:
         """Write what became of claims; those no longer held change nothing and come back as stale."""
         if not transitions:
             return Acknowledged(0)
         if _concern_flows(transitions):
             parts = [
-                await self._pool.transaction(partial(self._write_flows, part)) for part in _with_few_events(transitions)
+                await self._pool.transaction(partial(self._write_flows, part, audit))
+                for part in _with_few_events(transitions)
             ]
             return _joined(parts)
         if _are_simply_done(transitions):
             return await self._pool.run(partial(self._write_done, transitions))
         rounds = _without_repeats(transitions)
         if len(rounds) == 1:
-            return await self._pool.run(partial(self._write, transitions))
-        return await self._pool.transaction(partial(self._write_rounds, rounds))
+            return await self._pool.run(partial(self._write, transitions, audit))
+        return await self._pool.transaction(partial(self._write_rounds, rounds, audit))
 
-    async def apply(self, transitions: Sequence[Transition], wire: Asks) -> Acknowledged:
+    async def apply(
+        self, transitions: Sequence[Transition], wire: Asks, audit: Collection[Audited] = NONE
+    ) -> Acknowledged:
         """As `acknowledge`, in a transaction that is open."""
         if _concern_flows(transitions):
-            return await self._write_flows(transitions, wire)
+            return await self._write_flows(transitions, audit, wire)
         if _are_simply_done(transitions):
             return await self._write_done(transitions, wire)
-        return await self._write_rounds(_without_repeats(transitions), wire)
+        return await self._write_rounds(_without_repeats(transitions), audit, wire)
 
-    async def _write_flows(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+    async def _write_flows(self, moves: Sequence[Transition], audit: Collection[Audited], wire: Asks) -> Acknowledged:
         """Lock what others may touch at the same moment, write the moves, and do what follows from them."""
         things = [(move.claim.job_id, thing) for move in moves for thing in move.all_awaits]
         events = {thing.event for _, thing in things if thing.event is not None}
@@ -82,14 +87,14 @@ class PostgresAcknowledgements:
         if _are_simply_done(moves):
             answer = await self._write_done(moves, wire)
         else:
-            answer = await self._write_rounds(_without_repeats(moves), wire)
+            answer = await self._write_rounds(_without_repeats(moves), audit, wire)
         stale = {(claim.job_id, claim.token) for claim in answer.stale}
         if any(move.also for move in moves):
             await self._wait_for_more(
                 [move for move in moves if (move.claim.job_id, move.claim.token) not in stale], wire
             )
         held = [move.claim for move in related if (move.claim.job_id, move.claim.token) not in stale]
-        await self._settling.settle(wire, [claim.job_id for claim in held])
+        await self._settling.settle(wire, [claim.job_id for claim in held], audits=Audited.CANCEL in audit)
         return answer
 
     async def _wait_for_more(self, moves: Sequence[Transition], wire: Asks) -> None:
@@ -129,10 +134,12 @@ class PostgresAcknowledgements:
         }
         return _read(moves, await wire.fetch(self._statements["acknowledge_plain"], params))
 
-    async def _write_rounds(self, rounds: Sequence[Sequence[Transition]], wire: Asks) -> Acknowledged:
-        return _joined([await self._write(moves, wire) for moves in rounds])
+    async def _write_rounds(
+        self, rounds: Sequence[Sequence[Transition]], audit: Collection[Audited], wire: Asks
+    ) -> Acknowledged:
+        return _joined([await self._write(moves, audit, wire) for moves in rounds])
 
-    async def _write(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
+    async def _write(self, moves: Sequence[Transition], audit: Collection[Audited], wire: Asks) -> Acknowledged:
         moves = _in_order(moves)
         failures = [move.failure for move in moves]
         keys = [_use_of_key(move) for move in moves]
@@ -157,6 +164,8 @@ class PostgresAcknowledgements:
             "kept_fors": text_array([kept_for for _, _, kept_for in keys]),
             "awaits": storable_array([None if move.awaits is None else str(move.awaits) for move in moves]),
             "knows_again": text_array([_flag(move.claim.unknown_since is not None) for move in moves]),
+            "actions": storable_array([_action(move, audit) for move in moves]) if audit else None,
+            "cancel_action": Audited.CANCEL.action if Audited.CANCEL in audit else None,
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
             "count": len(moves),
@@ -180,6 +189,11 @@ def _use_of_key(move: Transition) -> tuple[str | None, str | None, str | None]:
     if move.to is JobState.DEAD and unique.dead_for is not None:
         return unique.key, "keep", seconds_text(unique.dead_for)
     return unique.key, "free", None
+
+
+def _action(move: Transition, audit: Collection[Audited]) -> str | None:
+    noted = noted_as(move, audit)
+    return None if noted is None else noted.action
 
 
 def _flag(value: bool) -> str:

@@ -95,7 +95,7 @@ class OpenEffects:
             self._require_sound()
             await self._store.steps.apply(alongside.steps, self)
             await self._store.lines.apply(alongside.lines, alongside.keep_lines, self)
-            answer = await self._store.acknowledgements.apply([transition], self)
+            answer = await self._store.acknowledgements.apply([transition], self, alongside.audit)
             if not answer.stale:
                 await self.fetch(COMMIT_DURABLY)  # for this transaction alone: the session may be a pooler's
             await self._leave(psycopg.Rollback() if answer.stale else None)

@@ -54,8 +54,8 @@ class PostgresSettling:
         rows = await wire.fetch(self._statements["lock_families"], params)
         return set(awaited).difference((parent, key) for parent, key, is_settled in rows if not is_settled)
 
-    async def settle(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
-        """Do what follows for those of these jobs that have ended, and that are children or parents."""
+    async def settle(self, wire: Asks, job_ids: Sequence[JobId], *, audits: bool = True) -> None:
+        """Do what follows for those of these jobs that have ended, and have kin; `audits` whom that cancels."""
         if not job_ids:
             return
         cancelled: list[JobId] = []
@@ -63,7 +63,7 @@ class PostgresSettling:
         for parent, state in await wire.fetch(self._statements["ended_parents"], {"ids": text_array(job_ids)}):
             parents.setdefault(_WHY[JobState(state)], []).append(parent)
         for why, ended in parents.items():
-            cancelled += await self._call_off(wire, ended, why)
+            cancelled += await self._call_off(wire, ended, why, audits=audits)
         await self._count(wire, [*job_ids, *cancelled])
 
     async def lock_revived(self, wire: Asks, job_ids: Sequence[JobId]) -> bool:
@@ -95,7 +95,7 @@ class PostgresSettling:
         return int(woken)
 
     async def _call_off(
-        self, wire: Asks, parents: Sequence[JobId], why: str, *, regardless: bool = False
+        self, wire: Asks, parents: Sequence[JobId], why: str, *, regardless: bool = False, audits: bool = True
     ) -> list[JobId]:
         """Cancel the children of these that are not final, and theirs, down to the last; who was cancelled."""
         cancelled: list[JobId] = []
@@ -107,6 +107,7 @@ class PostgresSettling:
                     "parents": text_array(parents),
                     "why": why,
                     "regardless": regardless,
+                    "audits": audits,
                     "now": self._clock.now() if self._clock else None,
                 }
                 [[seen, stopped, with_children]] = await wire.fetch(self._statements["cancel_children"], params)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Never
 
 from perdure.clock import Clock
+from perdure.domain.audit import Audited, AuditEntry
 from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
 from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId, WorkerId
@@ -21,7 +22,7 @@ from perdure.domain.line import LINES_KEPT, LogLine, NewLine
 from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
-from perdure.engines.postgres.acknowledgements import PostgresAcknowledgements
+from perdure.engines.postgres.acknowledgements import NONE, PostgresAcknowledgements
 from perdure.engines.postgres.borrowing import PostgresBorrowing
 from perdure.engines.postgres.breakers import PostgresBreakers
 from perdure.engines.postgres.checkpoints import PostgresCheckpoints
@@ -52,10 +53,12 @@ from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.signals import PostgresSignals
 from perdure.engines.postgres.spend_sums import PostgresSpendSums
 from perdure.engines.postgres.steps import PostgresSteps
+from perdure.engines.postgres.trail import PostgresTrail
 from perdure.engines.postgres.upkeep import PostgresUpkeep
 from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.workers import PostgresWorkers
 from perdure.errors import StoreRefused
+from perdure.storage.audit import AuditFilter
 from perdure.storage.diagnosis import Finding, Waiting
 from perdure.storage.port import Effects, IntakeStore
 from perdure.storage.records import (
@@ -117,6 +120,7 @@ class PostgresStore:
         self._upkeep = PostgresUpkeep(self.naming, upkeep, clock)
         self._insight = PostgresInsight(self.naming, desk, clock)
         self._counting = PostgresCounting(self.naming, desk)
+        self._trail = PostgresTrail(self.naming, desk, clock)
         self._commands = PostgresCommands(self.naming, desk, clock, settling)
         self._schedules = PostgresSchedules(self.naming, desk, clock)
         self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
@@ -198,9 +202,9 @@ class PostgresStore:
         """See ClaimStore."""
         return await self._claims.claims_held(worker_id, job_ids)
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = NONE) -> Acknowledged:
         """See ClaimStore."""
-        return await self._acknowledgements.acknowledge(transitions)
+        return await self._acknowledgements.acknowledge(transitions, audit)
 
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
         """See ClaimStore."""
@@ -301,6 +305,14 @@ class PostgresStore:
     async def count(self, which: JobFilter, by: Sequence[str] = (), cap: int = 10_000) -> list[Tally]:
         """See InsightStore."""
         return await self._counting.count(which, by, cap)
+
+    async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
+        """See AuditStore."""
+        return await self._trail.audit(which, limit, before)
+
+    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
+        """See AuditStore."""
+        return await self._trail.record(actor, action, job_id, details)
 
     async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """See CommandStore."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
@@ -18,12 +19,15 @@ from perdure.engines.postgres.rows import orphan_of
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import Keep, Promoted
 
+_ENTRIES_PER_JOB: Final = 10
+
 
 class PostgresUpkeep:
     """Promotes, finds orphans, prunes."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
         self._statements = naming.statements("upkeep.sql")
+        self._audit = naming.statements("audit.sql")
         self._pool = pool
         self._clock = clock
 
@@ -76,6 +80,9 @@ class PostgresUpkeep:
             await wire.fetch(self._statements["forget_revoked"], params)
             await wire.fetch(self._statements["forget_holds"], params)
             await wire.fetch(self._statements["forget_fires"], params)
+            if keep.audit_trail is not None:
+                old = {"kept": seconds_text(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit, "now": self._now()}
+                await wire.fetch(self._audit["forget"], old)
             return int(pruned)
 
         return await self._pool.run(work)

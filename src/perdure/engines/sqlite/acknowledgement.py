@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from perdure.domain.audit import Audited, noted_as
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition, arrived, called_off, paused
 from perdure.engines.instants import after
+from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.events import EventPart
 from perdure.engines.sqlite.fairness import FairTurns
@@ -38,14 +40,19 @@ class AcknowledgementPart:
         self._sql = database.statements("acknowledgement.sql")
         self._keys = Keys(database)
         self._fair_turns = FairTurns(database)
+        self._audit = Audit(database)
 
-    async def acknowledge(self, transitions: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(
+        self, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
+    ) -> Acknowledged:
         """Write what became of claims that are still held; the others come back as stale."""
         if not transitions:
             return Acknowledged(0)
-        return await self._database.write(lambda transaction: self.apply(transaction, transitions))
+        return await self._database.write(lambda transaction: self.apply(transaction, transitions, audit))
 
-    def apply(self, transaction: Transaction, transitions: Sequence[Transition]) -> Acknowledged:
+    def apply(
+        self, transaction: Transaction, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
+    ) -> Acknowledged:
         """As `acknowledge`, in a transaction that is open."""
         stale: list[Claim] = []
         denied: set[JobId] = set()
@@ -61,6 +68,8 @@ class AcknowledgementPart:
         if written < len(transitions):
             transitions, lost = self._sort(transaction, transitions)
             stale += lost
+        if audit:
+            self._note(transaction, transitions, denied, audit)
         if transitions:
             ids = to_document([transition.claim.job_id for transition in transitions])
             transaction.change(self._sql["let_go"], {"ids": ids})
@@ -68,8 +77,24 @@ class AcknowledgementPart:
                 self._events.expect(transaction, [move.claim.job_id for move in waits])
             kin = [move for move in transitions if _has_kin(move) and move.to in FINAL]
             if kin:
-                self._kinship.settle_transitions(transaction, kin)
+                self._kinship.settle_transitions(transaction, kin, audits=Audited.CANCEL in audit)
         return Acknowledged(len(transitions), tuple(stale))
+
+    def _note(
+        self,
+        transaction: Transaction,
+        transitions: Sequence[Transition],
+        denied: Collection[JobId],
+        audit: Collection[Audited],
+    ) -> None:
+        """Write those moves to the audit trail that are asked for there."""
+        rows = []
+        for move in transitions:
+            if (noted := noted_as(move, audit)) is not None:
+                waits = move.claim.job_id in denied and move.to not in FINAL
+                state = JobState.PAUSED if waits else move.to
+                rows.append((move.claim.job_id, noted.action, state.value, move.failures + move.crashes))
+        self._audit.about_moves(transaction, rows)
 
     def _sort(
         self, transaction: Transaction, transitions: Sequence[Transition]

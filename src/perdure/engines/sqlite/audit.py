@@ -27,6 +27,15 @@ class Audit:
         """Note what somebody did to something else; the details say to what."""
         self._write(transaction, [""], actor, action, {name: clean(text) for name, text in details.items()})
 
+    def about_moves(self, transaction: Transaction, rows: Sequence[tuple[JobId, str, str, int]]) -> None:
+        """Note what the engine did with claims: job, action, new state and attempts of each."""
+        if rows:
+            transaction.change(self._sql["note_moves"], {"rows": to_document(rows), "now": transaction.now})
+
+    def about_children(self, transaction: Transaction, ids: Sequence[JobId]) -> None:
+        """Note that these jobs, which are not final yet, are cancelled with their parents."""
+        transaction.change(self._sql["note_children"], {"ids": to_document(ids), "now": transaction.now})
+
     def _write(
         self, transaction: Transaction, ids: Sequence[str], actor: str, action: str, details: Mapping[str, str | None]
     ) -> None:

@@ -40,11 +40,14 @@ class CallingOff:
         self._sql = database.statements("calling_off.sql")
         self._keys = Keys(database)
 
-    def cancel(self, transaction: Transaction, jobs: Sequence[Chosen], places: Sequence[str], why: str | None) -> None:
+    def cancel(
+        self, transaction: Transaction, jobs: Sequence[Chosen], places: Sequence[str], *, why: str | None, by: str
+    ) -> None:
         """Cancel jobs that stand in one of these places; a worker that runs one loses its claim, and is told."""
         ids = to_document([job.job_id for job in jobs])
         for place in places:
-            transaction.change(self._sql[f"cancel_{place}"], {"ids": ids, "now": transaction.now, "why": why})
+            end = {"ids": ids, "now": transaction.now, "why": why, "by": by}
+            transaction.change(self._sql[f"cancel_{place}"], end)
         self._clear(transaction, ids, places, why)
         moves = [(job.job_id, job.unique, JobState.CANCELLED) for job in jobs if job.unique is not None]
         if moves:

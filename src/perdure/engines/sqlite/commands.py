@@ -71,12 +71,12 @@ class CommandPart:
         for selection in waiting:
             chosen = self._choose(transaction, [selection], limit - len(called_off))
             if chosen:
-                self._calling_off.cancel(transaction, chosen, [selection.place], why or None)
+                self._calling_off.cancel(transaction, chosen, [selection.place], why=why or None, by=clean(actor))
                 called_off += chosen
         ids = [job.job_id for job in called_off]
         asked = [job.job_id for job in self._choose(transaction, running, limit - len(ids))]
         if asked:
-            request = {"ids": to_document(asked), "now": transaction.now, "why": why or None}
+            request = {"ids": to_document(asked), "now": transaction.now, "why": why or None, "by": clean(actor)}
             transaction.change(self._sql["ask_to_stop"], request)
         self._settle_kin(transaction, called_off, why or None)
         self._audit.about_jobs(transaction, ids + asked, actor, "cancel", why=why)

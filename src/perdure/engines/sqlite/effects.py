@@ -68,7 +68,7 @@ class EffectPart:
         transaction = self._database.begin(link)
         self._steps.apply(transaction, alongside.steps)
         self._lines.apply(transaction, alongside.lines, alongside.keep_lines)
-        answer = self._acknowledgement.apply(transaction, [transition])
+        answer = self._acknowledgement.apply(transaction, [transition], alongside.audit)
         link.run("ROLLBACK" if answer.stale else "COMMIT")
         return answer
 

@@ -12,10 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from perdure.domain.audit import SYSTEM
 from perdure.domain.flow import FamilyView, OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
+from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.calling_off import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.rows import clean, from_document, to_document, warnings_text
@@ -40,9 +42,10 @@ class Kinship:
         self._sql = database.statements("kinship.sql")
         self._upkeep = upkeep
         self._calling_off = CallingOff(database)
+        self._audit = Audit(database)
 
-    def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition]) -> None:
-        """Settle what became of claims whose jobs have kin, once they are final."""
+    def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition], *, audits: bool) -> None:
+        """Settle what became of claims whose jobs have kin, once they are final; `audits` whom that cancels."""
         ends = [
             (move.claim.job_id, move.to, move.result, _error_of(move), warnings_text(move))
             for move in ended
@@ -51,7 +54,7 @@ class Kinship:
         parents = {
             move.claim.job_id: _PARENT_ENDED[move.to] for move in ended if move.is_parent or move.claim.is_parent
         }
-        self._settle(transaction, ends, self._cancel_children(transaction, parents))
+        self._settle(transaction, ends, self._cancel_children(transaction, parents, audits=audits))
 
     def settle_cancelled(self, transaction: Transaction, jobs: Sequence[Chosen], why: str | None) -> None:
         """Settle jobs that were cancelled."""
@@ -73,7 +76,7 @@ class Kinship:
             transaction.run(self._sql["count_ends"], {"rows": rows})
 
     def _cancel_children(
-        self, transaction: Transaction, parents: Mapping[JobId, str], *, all_families: bool = False
+        self, transaction: Transaction, parents: Mapping[JobId, str], *, all_families: bool = False, audits: bool = True
     ) -> list[End]:
         """Cancel the active children of these parents, for the reason given with each, and theirs in turn."""
         seen = set(parents)
@@ -88,7 +91,9 @@ class Kinship:
                     by_reason[parents[child.parent]].append(child)
             parents, all_families = {}, False
             for why, children in by_reason.items():
-                self._calling_off.cancel(transaction, children, ACTIVE_PLACES, why)
+                if audits:
+                    self._audit.about_children(transaction, [child.job_id for child in children])
+                self._calling_off.cancel(transaction, children, ACTIVE_PLACES, why=why, by=SYSTEM)
                 seen.update(child.job_id for child in children)
                 ends += _cancelled(children, why)
                 parents |= {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}

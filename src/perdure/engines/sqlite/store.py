@@ -31,6 +31,7 @@ from perdure.engines.sqlite.schema import SchemaPart
 from perdure.engines.sqlite.signals import SignalPart
 from perdure.engines.sqlite.spend_sums import SpendSums
 from perdure.engines.sqlite.steps import StepPart
+from perdure.engines.sqlite.trail import TrailPart
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.engines.sqlite.workers import WorkerPart
 
@@ -87,6 +88,9 @@ class SqliteStore:
         self.key_holder = insight.key_holder
         self.counts = insight.counts
         self.count = CountingPart(database).count
+        trail = TrailPart(database)
+        self.audit = trail.audit
+        self.record = trail.record
 
         self._add_commands(commands, workers)
 

@@ -21,6 +21,7 @@ from perdure.storage.records import Keep, Promoted
 _WORKERS_KEPT: Final = timedelta(days=1)
 _FIRES_KEPT: Final = timedelta(days=90)
 _FIRES_AT_ONCE: Final = 10_000
+_ENTRIES_PER_JOB: Final = 10
 _BELONGINGS: Final = (
     *("attempts", "steps", "progress", "lines", "waiters", "children", "families", "keys"),
     *("finished", "jobs"),
@@ -33,6 +34,7 @@ class UpkeepPart:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("upkeep.sql")
+        self._audit = database.statements("audit.sql")
         self._keys = Keys(database)
         self._fair_turns = FairTurns(database)
 
@@ -145,6 +147,9 @@ class UpkeepPart:
             transaction.change(self._sql[statement], {"before": transaction.now - span(_WORKERS_KEPT)})
         old = {"before": transaction.now - span(_FIRES_KEPT), "limit": _FIRES_AT_ONCE}
         transaction.change(self._sql["forget_fires"], old)
+        if keep.audit_trail is not None:
+            old = {"before": transaction.now - span(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit}
+            transaction.change(self._audit["forget"], old)
         return pruned
 
 

@@ -9,6 +9,7 @@ import typer
 
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.approve import approvals, approve
+from perdure.surfaces.cli.audit import audit
 from perdure.surfaces.cli.backup import backup
 from perdure.surfaces.cli.breakers import breakers, spent
 from perdure.surfaces.cli.dead import dead
@@ -43,6 +44,7 @@ perdure.command("worker", rich_help_panel=_RUN)(worker)
 perdure.command("preview", rich_help_panel=_RUN)(show_preview)
 perdure.add_typer(jobs, name="jobs", rich_help_panel=_OPERATE)
 perdure.add_typer(dead, name="dead", rich_help_panel=_OPERATE)
+perdure.add_typer(audit, name="audit", rich_help_panel=_OPERATE)
 perdure.add_typer(schedules, name="schedules", rich_help_panel=_OPERATE)
 perdure.command("emit", rich_help_panel=_OPERATE)(emit)
 perdure.command("approvals", rich_help_panel=_OPERATE)(approvals)

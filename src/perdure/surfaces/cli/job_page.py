@@ -122,17 +122,20 @@ def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
         yield "worker", Text(one_line(job.worker))
     if job.cancel_requested_at is not None:
         yield "asked to stop", Text(both(job.cancel_requested_at, now), style="yellow")
-    yield from _keys(job)
-    if job.tags:
-        yield "tags", Text(", ".join(one_line(tag) for tag in job.tags))
-    if job.mark is not None:
-        yield "mark", Text(one_line(job.mark))
+    yield from _words(job)
 
 
-def _keys(job: JobView) -> Iterator[tuple[str, Text]]:
-    for name, key in (("unique key", job.unique_key), ("fair key", job.fair_key)):
-        if key is not None:
-            yield name, Text(one_line(key))
+def _words(job: JobView) -> Iterator[tuple[str, Text]]:
+    """What is said in a word, as far as it is."""
+    for name, word in (
+        ("cancelled by" if job.finished_at else "asked by", job.cancelled_by),
+        ("unique key", job.unique_key),
+        ("fair key", job.fair_key),
+        ("tags", ", ".join(job.tags) or None),
+        ("mark", job.mark),
+    ):
+        if word is not None:
+            yield name, Text(one_line(word))
 
 
 def _family(family: FamilyView) -> Text:

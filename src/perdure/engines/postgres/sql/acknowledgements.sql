@@ -56,20 +56,21 @@ WITH input AS MATERIALIZED (
         %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
-        %(knows_again)s::bool[], %(awaits)s::text[]
+        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
-                            awaits, number)
+                            awaits, stated_action, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why,
+    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by,
               l.cancel_at IS NOT NULL AND i.stated NOT IN ('succeeded', 'dead', 'cancelled') AS called_off
 ), gone AS MATERIALIZED (
     SELECT l.*,
            CASE WHEN called_off THEN 'cancelled' ELSE stated END AS state,
            CASE WHEN called_off THEN 'cancelled' ELSE said END AS reason,
            CASE WHEN called_off THEN coalesce(cancel_why, stated_note) ELSE stated_note END AS note,
-           CASE WHEN called_off THEN cancel_key_use ELSE stated_key_use END AS key_use
+           CASE WHEN called_off THEN cancel_key_use ELSE stated_key_use END AS key_use,
+           CASE WHEN called_off THEN %(cancel_action)s::text ELSE stated_action END AS action
     FROM let_go l
 ), held AS (
     INSERT INTO {unique_hold} AS h (key, job_id, expires_at)
@@ -83,6 +84,7 @@ WITH input AS MATERIALIZED (
 ), fate AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits,
+           g.cancel_by, g.action,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -115,9 +117,17 @@ WITH input AS MATERIALIZED (
     FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
-                            since, result, warnings)
-    SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings
+                            since, result, warnings, cancelled_by)
+    SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings,
+           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, 'handler') END
     FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT f.now, 'system', f.action, f.id,
+           jsonb_build_object('old_status', 'running', 'new_status', f.state, 'attempts', f.failures + f.crashes,
+                              'max_attempts', j.max_attempts)
+    FROM fate f LEFT JOIN LATERAL (SELECT max_attempts FROM {job} WHERE id = f.id OFFSET 0) j ON true
+    WHERE f.action IS NOT NULL ORDER BY f.id
 )
 SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(id::text) FROM fate) END, c.number
 FROM (SELECT count(*) AS number FROM fate) c;

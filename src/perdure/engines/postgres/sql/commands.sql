@@ -41,14 +41,15 @@ WITH unready AS (
     DELETE FROM {parked} WHERE job_id = ANY (%(ids)s::uuid[])
     RETURNING job_id, queue, state, failures, crashes, since
 ), asked AS (
-    UPDATE {lease} SET cancel_at = coalesce(%(now)s::timestamptz, now()), cancel_why = nullif(%(why)s::text, '')
+    UPDATE {lease} SET cancel_at = coalesce(%(now)s::timestamptz, now()), cancel_why = nullif(%(why)s::text, ''),
+        cancel_by = %(actor)s::text
     WHERE job_id = ANY (%(ids)s::uuid[]) AND cancel_at IS NULL RETURNING job_id, 'running' AS state
 ), stopped AS MATERIALIZED (
     SELECT * FROM unready UNION ALL SELECT * FROM unparked
 ), done AS (
-    INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since)
+    INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by)
     SELECT job_id, queue, 'cancelled', 'cancelled', nullif(%(why)s::text, ''), coalesce(%(now)s::timestamptz, now()),
-           failures, crashes, since
+           failures, crashes, since, %(actor)s::text
     FROM stopped
 ), freed AS (
     DELETE FROM {unique_hold} h

@@ -62,14 +62,14 @@ WITH active AS MATERIALIZED (
 ), unready AS (
     DELETE FROM {ready} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
     RETURNING job_id, queue, failures, crashes, since, NULL::bigint AS worker_id, NULL::bigint AS token,
-              NULL::timestamptz AS claimed_at
+              NULL::timestamptz AS claimed_at, 'ready' AS state
 ), unparked AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
     RETURNING job_id, queue, failures, crashes, since, NULL::bigint AS worker_id, NULL::bigint AS token,
-              NULL::timestamptz AS claimed_at
+              NULL::timestamptz AS claimed_at, state
 ), taken AS (
     DELETE FROM {lease} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
-    RETURNING job_id, queue, failures, crashes, since, worker_id, token, claimed_at
+    RETURNING job_id, queue, failures, crashes, since, worker_id, token, claimed_at, 'running' AS state
 ), stopped AS MATERIALIZED (
     SELECT * FROM unready UNION ALL SELECT * FROM unparked UNION ALL SELECT * FROM taken
 ), told AS (
@@ -77,20 +77,26 @@ WITH active AS MATERIALIZED (
     SELECT worker_id, job_id, token, %(why)s::text, coalesce(%(now)s::timestamptz, now()) FROM taken
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
-                            since)
+                            since, cancelled_by)
     SELECT s.job_id, s.queue, 'cancelled', 'cancelled', %(why)s::text, s.claimed_at,
            coalesce(%(now)s::timestamptz, now()), coalesce(w.name, 'worker ' || s.worker_id), s.failures, s.crashes,
-           s.since
+           s.since, 'system'
     FROM stopped s LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = s.worker_id OFFSET 0) w ON true
 ), record AS MATERIALIZED (
-    SELECT s.job_id, j.is_parent, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+    SELECT s.job_id, s.state, s.failures + s.crashes AS attempts, j.is_parent, j.max_attempts, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            'cancelled' = ANY (string_to_array(j.unique_states, ',')) AS keeps
     FROM stopped s
     CROSS JOIN LATERAL (
-        SELECT is_parent, unique_key, unique_states FROM {job} WHERE id = s.job_id OFFSET 0
+        SELECT is_parent, max_attempts, unique_key, unique_states FROM {job} WHERE id = s.job_id OFFSET 0
     ) j
 ), freed AS (
     DELETE FROM {unique_hold} h USING record r WHERE h.key = r.hold AND h.job_id = r.job_id AND NOT r.keeps
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), 'system', 'job_cancel', r.job_id,
+           jsonb_build_object('old_status', r.state, 'new_status', 'cancelled', 'attempts', r.attempts,
+                              'max_attempts', r.max_attempts)
+    FROM record r WHERE %(audits)s::bool ORDER BY r.job_id
 )
 SELECT (SELECT count(*) FROM active), array_agg(r.job_id::text), array_agg(r.job_id::text) FILTER (WHERE r.is_parent)
 FROM record r;

@@ -22,12 +22,13 @@ CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = 
 
 -- name: end
 INSERT INTO {finished} (
-    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since
+    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by
 )
 SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
-    row.value ->> 5, row.value ->> 6, lease.since
+    row.value ->> 5, row.value ->> 6, lease.since,
+    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, 'handler') END
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 

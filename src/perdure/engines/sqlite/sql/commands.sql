@@ -22,7 +22,8 @@ UPDATE {job} SET mark = :mark WHERE id IN (SELECT value FROM json_each(:ids));
 UPDATE {job} SET mark = NULL WHERE id IN (SELECT value FROM json_each(:ids)) AND mark IS NOT NULL;
 
 -- name: ask_to_stop
-UPDATE {lease} SET cancel_at = :now, cancel_why = :why WHERE job_id IN (SELECT value FROM json_each(:ids));
+UPDATE {lease} SET cancel_at = :now, cancel_why = :why, cancel_by = :by
+WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: reschedule
 -- One that was never tried counts its time from when it is due.

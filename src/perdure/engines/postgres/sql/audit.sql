@@ -1,0 +1,53 @@
+-- name: entries_by_time
+SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text FROM {audit} e
+WHERE (e.at, e.id) >= (%(since)s::timestamptz, 0) AND (e.at, e.id) < (%(until_at)s::timestamptz, %(until_id)s::bigint)
+
+-- name: entries_by_action
+-- As a range, which only the index by action can give in this order: a rare action must not be looked for among all.
+SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text FROM {audit} e
+WHERE (e.action, e.at, e.id) >= (%(action)s::text, %(since)s::timestamptz, 0)
+  AND (e.action, e.at, e.id) < (%(action)s::text, %(until_at)s::timestamptz, %(until_id)s::bigint)
+
+-- name: entries_by_actor
+SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text FROM {audit} e
+WHERE e.actor <> 'system' AND (e.actor, e.at, e.id) >= (%(actor)s::text, %(since)s::timestamptz, 0)
+  AND (e.actor, e.at, e.id) < (%(actor)s::text, %(until_at)s::timestamptz, %(until_id)s::bigint)
+
+-- name: entries_by_job_id
+-- Those of one job are few: they are sorted.
+SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text
+FROM (SELECT * FROM {audit} a WHERE a.job_id = %(job_id)s::uuid OFFSET 0) e
+WHERE (e.at, e.id) >= (%(since)s::timestamptz, 0) AND (e.at, e.id) < (%(until_at)s::timestamptz, %(until_id)s::bigint)
+
+-- name: of_actor
+e.actor = %(actor)s::text
+
+-- name: of_action
+e.action = %(action)s::text
+
+-- name: newest_by_time
+ORDER BY e.at DESC, e.id DESC LIMIT %(limit)s::bigint
+
+-- name: newest_by_job_id
+ORDER BY e.at DESC, e.id DESC LIMIT %(limit)s::bigint
+
+-- name: newest_by_actor
+ORDER BY e.actor DESC, e.at DESC, e.id DESC LIMIT %(limit)s::bigint
+
+-- name: newest_by_action
+ORDER BY e.action DESC, e.at DESC, e.id DESC LIMIT %(limit)s::bigint
+
+-- name: at
+SELECT e.at FROM {audit} e WHERE e.id = %(id)s::bigint;
+
+-- name: record
+INSERT INTO {audit} AS e (at, actor, action, job_id, details)
+VALUES (coalesce(%(now)s::timestamptz, clock_timestamp()), %(actor)s::text, %(action)s::text, %(job_id)s::uuid,
+        %(details)s::jsonb)
+RETURNING e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text;
+
+-- name: forget
+DELETE FROM {audit} WHERE ctid = ANY (ARRAY(
+    SELECT e.ctid FROM {audit} e WHERE e.at <= coalesce(%(now)s::timestamptz, now()) - make_interval(secs => %(kept)s::float8)
+    ORDER BY e.at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+));
