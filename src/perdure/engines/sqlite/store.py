@@ -55,7 +55,6 @@ class SqliteStore:
         claims = ClaimPart(database, acknowledgement)
         commands = CommandPart(database, upkeep, kinship)
         diagnosis = DiagnosisPart(database)
-        insight = InsightPart(database)
         lines = LinePart(database)
         signals = SignalPart(database)
         steps = StepPart(database)
@@ -80,18 +79,7 @@ class SqliteStore:
         self.last_return = upkeep.last_return
         self.prune = upkeep.prune
 
-        self.now = insight.now
-        self.job = insight.job
-        self.jobs = insight.jobs
-        self.attempts = insight.attempts
-        self.costs = insight.costs
-        self.key_holder = insight.key_holder
-        self.counts = insight.counts
-        self.count = CountingPart(database).count
-        trail = TrailPart(database)
-        self.audit = trail.audit
-        self.record = trail.record
-
+        self._add_insight(database)
         self._add_commands(commands, workers)
 
         self.ring = signals.ring
@@ -104,6 +92,19 @@ class SqliteStore:
         self._add_time(database, FiringPart(database, intake, commands))
         self._add_flows(database, events, families, steps, lines)
         self._add_gates(database, upkeep)
+
+    def _add_insight(self, database: Database) -> None:
+        insight, trail = InsightPart(database), TrailPart(database)
+        self.now = insight.now
+        self.job = insight.job
+        self.jobs = insight.jobs
+        self.attempts = insight.attempts
+        self.costs = insight.costs
+        self.key_holder = insight.key_holder
+        self.counts = insight.counts
+        self.count = CountingPart(database).count
+        self.audit = trail.audit
+        self.record = trail.record
 
     def _add_schema(self, schema: SchemaPart) -> None:
         self.migrate = schema.migrate
