@@ -32,6 +32,8 @@ def read_states(value: object) -> frozenset[JobState]:
 
 
 def _state(value: object) -> JobState:
+    if isinstance(value, JobState):  # also one that a view has shown and only a newer release knows
+        return value
     if isinstance(value, str) and value in _STATES:
         return JobState(value)
     raise ArgumentError("states", f"must be among {', '.join(JobState)}, got {echo(value)}")
