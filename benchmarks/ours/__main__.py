@@ -23,6 +23,7 @@ from benchmarks.harness.measure import Metric, Outcome
 from benchmarks.harness.postgres import postgres_server
 from benchmarks.ours import flow, promises
 from benchmarks.ours.budgets import budget_cost
+from benchmarks.ours.chains import chain_seconds
 from benchmarks.ours.closing import closing
 from benchmarks.ours.families import families
 from benchmarks.ours.gates import gate_cost
@@ -53,6 +54,7 @@ def main() -> None:
             "opening",
             "schedules",
             "families",
+            "chains",
             "steps",
             "gates",
             "budgets",
@@ -123,6 +125,8 @@ def measure(  # noqa: C901, PLR0912 - one branch for each figure
         figures["parked claim ratio"] = claims_beside_parked(engine, server)
     if "families" not in skip:
         figures |= {f"family {name}": value for name, value in families(engine, server).items()}
+    if "chains" not in skip:
+        figures["chain"] = chain_seconds(engine, server)
     if "flow" not in skip:
         figures["flow ratio"] = median(lambda: flow.steadiness(engine, server), repeats)
         if engine is Engine.POSTGRES:

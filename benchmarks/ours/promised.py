@@ -86,6 +86,7 @@ def _of_engine(engine: Engine, limits: Mapping[str, float]) -> list[Promise]:
             engine, "spawn and gather of 10,000 children, beyond their own work", _figure(engine, "family beyond"), 5,
             at_most=True, unit=" s",
         ),
+        Promise(engine, "chain of 10,000 links", _figure(engine, "chain"), 60, at_most=True, unit=" s"),
         Promise(
             engine, "drain through slots of 1,000 keys, share of ungated", _figure(engine, "gates slots ratio"), 0.7,
             unit=" ×",

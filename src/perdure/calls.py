@@ -20,6 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 N = TypeVar("N")
 
 LONGEST_PLAN: Final = 16 * 1024 * 1024
+LINKS_SHOWN: Final = 20  # links of a chain that can be seen among its arguments; all of them are kept beside it
 RESULT: Final = "result"
 RESULTS: Final = "results"
 
@@ -76,7 +77,8 @@ class Chain(Struct, Generic[R_co], frozen=True):
             check_own("chain", call, self._gateway)
         check_child(self.calls[0])
         stages = [planned(self.calls[0].job), *(planned_after(call, RESULT) for call in self.calls[1:])]
-        return plan_job(self._gateway, CHAIN, queue, stages=stages)
+        plan = tuple(encode(stage) for stage in stages)
+        return plan_job(self._gateway, CHAIN, queue, plan, links=len(stages), first=stages[:LINKS_SHOWN])
 
 
 def check_own(field: str, call: object, gateway: Gateway) -> None:
@@ -117,12 +119,13 @@ def planned_after(call: Call[Any], name: str) -> Planned:
     return planned(call.job, name if is_free else None)
 
 
-def plan_job(gateway: Gateway, kind: str, queue: str, **arguments: Any) -> NewJob:
-    """The job of ours that carries out a plan."""
+def plan_job(gateway: Gateway, kind: str, queue: str, plan: tuple[str, ...] = (), **arguments: Any) -> NewJob:
+    """The job of ours that carries out a plan; `plan` is what is kept beside its arguments."""
     gateway.check_queue(checked_name("queue", queue))
     document = encode(arguments)
-    if len(document) > LONGEST_PLAN:
+    size = len(document) + sum(map(len, plan))
+    if size > LONGEST_PLAN:
         raise ArgumentError(
-            "calls", f"take {len(document)} bytes together, {LONGEST_PLAN} are allowed: spawn them from a job of yours"
+            "calls", f"take {size} bytes together, {LONGEST_PLAN} are allowed: spawn them from a job of yours"
         )
-    return NewJob(id=new_job_id(), kind=kind, args=document, queue=queue)
+    return NewJob(id=new_job_id(), kind=kind, args=document, queue=queue, plan=plan)

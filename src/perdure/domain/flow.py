@@ -62,12 +62,19 @@ class OnEnd(StrEnum):
 
 
 class NewFamily(Struct, frozen=True, kw_only=True):
-    """Children to be spawned under one key. `quorum`: so many successes are enough to wake the parent."""
+    """Children to be spawned under one key. `quorum`: so many successes are enough to wake the parent.
+
+    `cursor` becomes the parent's checkpoint in the same transaction; None leaves it as it is. `next_link` is the number
+    of the document in the parent's plan that is the next link of a chain: it is made when this family has succeeded,
+    in the transaction that records so, while the parent sleeps on.
+    """
 
     key: str
     children: tuple[NewJob, ...]
     quorum: int | None = None
     on_end: OnEnd = OnEnd.CANCEL
+    cursor: str | None = None
+    next_link: int | None = None
 
 
 class Child(Struct, frozen=True, kw_only=True):

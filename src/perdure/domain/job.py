@@ -58,6 +58,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     meta: str | None = None
     fair_key: str | None = None  # jobs of one queue and priority that bear different keys take turns
     has_own_id: bool = False  # the caller chose its id, and may have done so before
+    plan: tuple[str, ...] = ()  # documents that are kept beside the job and read one by one, when they are needed
 
 
 class Intake(StrEnum):

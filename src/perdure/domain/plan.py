@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Raw, Struct, json, structs
 
+from perdure.domain.child_ids import child_ids
+from perdure.domain.flow import NewFamily
 from perdure.domain.ids import JobId
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
 
@@ -39,6 +41,19 @@ class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
         values = structs.asdict(self) | {"args": args}
         del values["fills"]
         return NewJob(id=job_id, **values)
+
+
+def link_key(number: int) -> str:
+    """The family of a link of a chain, counting from 0."""
+    return "stage" if number == 0 else f"stage#{number + 1}"
+
+
+def link(chain: JobId, number: int, plan: Planned, before: str | None, *, is_last: bool) -> NewFamily:
+    """A link of a chain as a family; `before` is the JSON of what the link before it has returned."""
+    key = link_key(number)
+    (own,) = child_ids(chain, key, 1)
+    following = None if is_last else number + 1
+    return NewFamily(key=key, children=(plan.made(own, before),), cursor=str(number), next_link=following)
 
 
 def planned(job: NewJob, fills: str | None = None) -> Planned:

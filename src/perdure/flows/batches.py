@@ -1,7 +1,7 @@
-"""Batches and chains: what our own handlers do for calls that were made outside any handler.
+"""Batches: what our own handler does for calls that were made outside any handler.
 
-Both are parents like any other. Nothing is known here of the kinds of their children: results go from one to the next
-as the JSON that they are, and are read by the handler that gets them.
+A batch is a parent like any other. Nothing is known here of the kinds of its children: their results are handed on as
+the JSON that they are, and are read by the handler that gets them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.domain.flow import OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.domain.plan import Planned
-from perdure.domain.verdicts import Permanent, Verdict
-from perdure.errors import ChildrenFailed
 from perdure.flows.children import gather, plain_order, spawn
 from perdure.flows.family import ChildResult, Failures, Family
 from perdure.flows.journal import Journal
@@ -55,21 +53,6 @@ async def run_batch(journal: Journal, calls: Sequence[Planned], then: Planned | 
     key = journal.key("then", "batch")
     family: Family[Any] = await spawn(journal, key, (), plain_order([after], Failures.RAISE, OnEnd.KEEP))
     return replace(outcome, then=family.ids[0])
-
-
-async def run_chain(journal: Journal, stages: Sequence[Planned]) -> Raw:
-    """Run one call after the other; the result of the last one."""
-    before: Raw | None = None
-    for stage in stages:
-        job = stage.made(_NOBODY, None if before is None else bytes(before).decode())
-        key = journal.key("stage", "chain")
-        (before,) = await gather(journal, key, plain_order([job], Failures.RAISE))
-    return before or Raw(b"null")
-
-
-def ends_chain(error: BaseException) -> Verdict | None:
-    """A chain of which one failed is dead: trying it again would only find the same."""
-    return Permanent(str(error)) if isinstance(error, ChildrenFailed) else None
 
 
 def _with_meta(job: NewJob, batch: JobId, name: str | None, outcome: BatchOutcome) -> NewJob:

@@ -138,7 +138,7 @@ class FamilyStep:
         )
 
     async def _spawn(self) -> None:
-        await self._refuse_too_deep()
+        await refuse_too_deep(self.journal, self._key)
         order = self.order
         ids = child_ids(self._parent, self.family, len(order.children))
         family = NewFamily(
@@ -147,34 +147,7 @@ class FamilyStep:
             quorum=order.quorum,
             on_end=order.on_end,
         )
-        self.journal.spawned = True  # before it is known: a commit in doubt may have happened
-        await self.journal.reach(self._store(family), to_the_end=True)
-
-    async def _store(self, family: NewFamily) -> None:
-        recorder, claim = self.journal.recorder, self.journal.claim
-        if await recorder.ask("spawn", lambda store: store.spawn(claim, family)):
-            recorder.emitter.emit(FamilySpawned(claim.job_id, claim.kind, family.key, len(family.children)))
-            recorder.store.ring({job.queue for job in family.children})
-            return
-        is_gone = await recorder.ask("look for parent", lambda store: store.job(claim.job_id)) is None
-        because = _DELETED if is_gone else "the attempt has lost its claim"
-        recorder.emitter.emit(FamilyRefused(claim.job_id, claim.kind, family.key, because))
-        try:
-            recorder.demand(claim, held=False)
-        except ConflictError as lost:
-            raise ConflictError(f"{_DELETED}: no children were stored" if is_gone else str(lost)) from None
-
-    async def _refuse_too_deep(self) -> None:
-        ancestor, depth = self.journal.claim.parent, 2  # of children whose parent has none
-        while ancestor is not None:
-            depth += 1
-            if depth > DEEPEST:
-                raise StepError(
-                    self._key,
-                    f"would make children of generation {depth}, {DEEPEST} are allowed: a cycle of parents? Let the"
-                    " handler end the recursion, or enqueue what is to outlive it",
-                )
-            ancestor = await self.journal.ask("look for ancestor", partial(_parent_of, ancestor))
+        await store_family(self.journal, family)
 
     def _changed(self, before: object) -> StepError:
         return StepError(
@@ -186,6 +159,41 @@ class FamilyStep:
     def _decision(self, decision: str, because: str) -> FamilyRecovered:
         claim = self.journal.claim
         return FamilyRecovered(claim.job_id, claim.kind, self.family, decision, because)
+
+
+async def store_family(journal: Journal, family: NewFamily) -> None:
+    """Store children, once; an attempt that has lost its claim is stopped."""
+    journal.spawned = True  # before it is known: a commit in doubt may have happened
+    await journal.reach(_stored(journal, family), to_the_end=True)
+
+
+async def _stored(journal: Journal, family: NewFamily) -> None:
+    recorder, claim = journal.recorder, journal.claim
+    if await recorder.ask("spawn", lambda store: store.spawn(claim, family)):
+        recorder.emitter.emit(FamilySpawned(claim.job_id, claim.kind, family.key, len(family.children)))
+        recorder.store.ring({job.queue for job in family.children})
+        return
+    is_gone = await recorder.ask("look for parent", lambda store: store.job(claim.job_id)) is None
+    because = _DELETED if is_gone else "the attempt has lost its claim"
+    recorder.emitter.emit(FamilyRefused(claim.job_id, claim.kind, family.key, because))
+    try:
+        recorder.demand(claim, held=False)
+    except ConflictError as lost:
+        raise ConflictError(f"{_DELETED}: no children were stored" if is_gone else str(lost)) from None
+
+
+async def refuse_too_deep(journal: Journal, key: str) -> None:
+    """Refuse children of too late a generation."""
+    ancestor, depth = journal.claim.parent, 2  # of children whose parent has none
+    while ancestor is not None:
+        depth += 1
+        if depth > DEEPEST:
+            raise StepError(
+                key,
+                f"would make children of generation {depth}, {DEEPEST} are allowed: a cycle of parents? Let the"
+                " handler end the recursion, or enqueue what is to outlive it",
+            )
+        ancestor = await journal.ask("look for ancestor", partial(_parent_of, ancestor))
 
 
 async def _parent_of(job_id: JobId, store: Store) -> JobId | None:

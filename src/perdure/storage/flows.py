@@ -31,6 +31,9 @@ class FlowStore(Protocol):
         that is taken already raises ConflictError.
         """
 
+    async def planned(self, job_id: JobId, number: int) -> str | None:
+        """One of the documents that are kept beside a job (`NewJob.plan`), counting from 0; None: there is none."""
+
     async def family(self, parent: JobId, key: str) -> FamilyView | None:
         """How far the children of one key are."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from perdure.domain.plan import BATCH, CHAIN, Planned
-from perdure.flows.batches import BatchOutcome, ends_chain, run_batch, run_chain
+from perdure.flows.batches import BatchOutcome, run_batch
+from perdure.flows.chains import ends_chain, run_chain
 from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.kinds.signature import Signature
 from perdure.policy.retry import DEFAULT_RETRY
@@ -21,8 +22,8 @@ async def _batch(
     return await run_batch(journal_of(ctx, "batch"), calls, then, name)
 
 
-async def _chain(ctx: Context, stages: list[Planned]) -> Any:
-    return await run_chain(journal_of(ctx, "chain"), stages)
+async def _chain(ctx: Context, links: int, first: list[Planned]) -> Any:  # noqa: ARG001 - `first` is for readers
+    return await run_chain(journal_of(ctx, "chain"), links)
 
 
 def _kind(name: str, handler: Callable[..., Any], triage: Triage | None = None) -> Kind:

@@ -32,6 +32,7 @@ from perdure.storage.records import JobFilter
 
 KEPT_OF_A_JOB = {
     *("attempt_pkey", "step_pkey", "progress_pkey", "line_pkey", "family_pkey", "child_pkey", "waiter_job_id_idx"),
+    "plan_pkey",
 }
 LINE = {"ready_pkey", "ready_queue_priority_fair_key_seq_idx"}  # where those with a fair key stand
 HOT: dict[tuple[str, str], set[str]] = {
@@ -128,6 +129,9 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("waking", "held"): {"parked_reason_job_id_idx"},
     ("waking", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
     ("pauses", "unpaused"): {"parked_reason_job_id_idx"},
+    ("linking", "next_link"): {"parked_pkey", "plan_pkey", "child_pkey", "family_pkey"},
+    ("linking", "sleep_on"): {"parked_pkey"},
+    ("families", "planned"): {"plan_pkey"},
     ("steps", "steps"): {"step_pkey"},
     ("steps", "save_steps"): {"lease_pkey", "step_pkey"},
     ("progress", "save_progress"): {"lease_pkey", "progress_pkey"},

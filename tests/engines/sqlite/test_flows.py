@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 import pytest
+from msgspec import json
 from tests.support.families import CHILDREN, as_parent, awaiting, offspring, spawn, start_parent
 from tests.support.jobs import (
     DAY,
@@ -26,6 +27,7 @@ from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.flow import Awaits, Progress, StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.job import Claim
+from perdure.domain.plan import Planned, link, link_key
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
@@ -97,6 +99,22 @@ async def test_ends_of_children_cost_a_fixed_number_of_statements(sqlite: Sqlite
     moves = [transition.succeeded(claim, None, ()) for claim in claims]
     assert await statements_of(sqlite, moves[:15]) == 4
     assert await statements_of(sqlite, moves[15:]) == 5
+
+
+async def test_each_link_of_a_chain_costs_the_same_statements(sqlite: SqliteStore) -> None:
+    """However many there were before it, and however many there are to come."""
+    plan = Planned(kind="load", args="{}", queue=CHILDREN)
+    documents = tuple(json.encode(plan).decode() for _ in range(200))
+    chain = await start(sqlite, kind="chain", plan=documents)
+    assert await sqlite.spawn(chain, link(chain.job_id, 0, plan, None, is_last=False))
+    await apply(sqlite, awaiting(chain, link_key(0)))
+    worker_id = await employ(sqlite, name="nurse")
+    costs = set()
+    for _ in range(150):
+        claim = await claim_one(sqlite, worker_id, CHILDREN)
+        costs.add(await statements_of(sqlite, [transition.succeeded(claim, "1", ())]))
+    assert costs == {12}
+    assert (await show(sqlite, chain.job_id)).cursor == "150"
 
 
 async def test_saving_steps_wakes_nobody(sqlite: SqliteStore, clock: ManualClock) -> None:

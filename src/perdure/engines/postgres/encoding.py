@@ -45,8 +45,9 @@ _OWN: Final[tuple[tuple[str, str, _Reader], ...]] = (
 
 
 def is_plain(job: NewJob) -> bool:
-    """Whether a job has neither keys nor time: the common kind, which the short statement takes."""
-    return job.unique is None and job.run_at is None and job.delay is None and job.fair_key is None
+    """Whether a job has neither keys nor time nor plan: the common kind, which the short statement takes."""
+    has_key = job.unique is not None or job.fair_key is not None
+    return not has_key and job.run_at is None and job.delay is None and not job.plan
 
 
 def in_chunks(jobs: Sequence[NewJob], size: int = _CHUNK) -> Iterator[Sequence[NewJob]]:

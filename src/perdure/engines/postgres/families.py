@@ -19,7 +19,7 @@ from perdure.engines.postgres.encoding import storable_text
 from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row, texts_of
-from perdure.engines.postgres.wire import Params, Wire
+from perdure.engines.postgres.wire import Asks, Params, Wire
 from perdure.errors import ConflictError
 
 
@@ -37,6 +37,11 @@ class PostgresFamilies:
         """Insert the children of one key together with the family, once; False: the claim is lost."""
         return await self._pool.transaction(partial(self._spawn, claim, family))
 
+    async def planned(self, job_id: JobId, number: int) -> str | None:
+        """One of the documents that are kept beside a job."""
+        rows = await self._pool.rows(self._statements["planned"], {"id": job_id, "number": number})
+        return rows[0][0] if rows else None
+
     async def family(self, parent: JobId, key: str) -> FamilyView | None:
         """How far the children of one key are."""
         rows = await self._pool.rows(self._statements["family"], {"id": parent, "key": key})
@@ -52,30 +57,34 @@ class PostgresFamilies:
         return [_child_of(row) for row in await self._pool.rows(self._statements["children"], params)]
 
     async def _spawn(self, claim: Claim, family: NewFamily, wire: Wire) -> bool:
-        key = storable_text("key", family.key)
-        params: Params = {"id": claim.job_id, "token": claim.token, "key": key}
+        params: Params = {"id": claim.job_id, "token": claim.token, "key": storable_text("key", family.key)}
         if not await wire.fetch(self._statements["hold"], params):
             return False
-        if await wire.fetch(self._statements["family"], params):
-            return True
-        receipts = await self._intake.insert_within(wire, family.children, parent=claim.job_id)
+        if not await wire.fetch(self._statements["family"], params):
+            await self.make(wire, claim.job_id, family)
+        return True
+
+    async def make(self, wire: Asks, parent: JobId, family: NewFamily) -> None:
+        """Insert children together with their family, which does not exist yet."""
+        receipts = await self._intake.insert_within(wire, family.children, parent=parent)
         for job, receipt in zip(family.children, receipts, strict=True):
             if receipt.job_id != job.id:
                 raise ConflictError(f"child {job.id} cannot be spawned: job {receipt.job_id} holds its unique key")
             if receipt.intake is not Intake.NEW:
                 raise ConflictError(f"child {job.id} cannot be spawned: there is a job with this id already")
-        params = {
-            "id": claim.job_id,
-            "key": key,
+        params: Params = {
+            "id": parent,
+            "key": storable_text("key", family.key),
             "total": len(family.children),
             "quorum": family.quorum,
             "on_end": family.on_end.value,
             "children": text_array([job.id for job in family.children]),
             "kinds": text_array([job.kind for job in family.children]),
+            "cursor": family.cursor,
+            "next_link": family.next_link,
             "now": self._clock.now() if self._clock else None,
         }
         await wire.fetch(self._statements["make"], params)
-        return True
 
 
 def _family_of(row: Row) -> FamilyView:

@@ -38,7 +38,7 @@ from perdure.engines.postgres.encoding import (
 )
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.signals import PostgresSignals
-from perdure.engines.postgres.wire import Statement, Wire
+from perdure.engines.postgres.wire import Asks, Statement, Wire
 from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.supply import Supply
 
@@ -110,7 +110,7 @@ def needs_transaction(jobs: Sequence[NewJob]) -> bool:
     """Whether the plan for these jobs takes more than one statement that must hold together."""
     if len(jobs) == 1:
         unique = jobs[0].unique
-        return unique is not None and unique.on_conflict is OnConflict.REPLACE
+        return bool(jobs[0].plan) or (unique is not None and unique.on_conflict is OnConflict.REPLACE)
     return len(jobs) > _FULL_CHUNK or not _are_light(jobs) or not all(map(_is_simple, jobs))
 
 
@@ -138,7 +138,7 @@ def read_plain(jobs: Sequence[NewJob], rows: Rows) -> list[Receipt]:
 
 
 class _FullPlan:
-    """The plan for a batch in which some jobs have a key, a fair key or a time."""
+    """The plan for a batch in which some jobs have a key, a fair key, a time, or a plan of their own."""
 
     def __init__(
         self,
@@ -175,6 +175,9 @@ class _FullPlan:
             position += len(chunk)
         for number, first in again:
             yield from self._repeat(number, self._receipts[first])
+        for number, job in enumerate(self._jobs):
+            if job.plan and self._receipts[number].intake is Intake.NEW:
+                yield self._step("add_plan", id=job.id, documents=text_array(job.plan))
         return [self._receipts[number] for number in range(len(self._jobs))]
 
     def _insert(self, numbers: Sequence[int]) -> Generator[Step, Rows, None]:
@@ -318,7 +321,7 @@ class PostgresIntake:
         return [Receipt(job.id, Intake.NEW if rows else Intake.EXISTING)]
 
     async def insert_within(
-        self, wire: Wire, jobs: Sequence[NewJob], *, beside_holder: bool = False, parent: JobId | None = None
+        self, wire: Asks, jobs: Sequence[NewJob], *, beside_holder: bool = False, parent: JobId | None = None
     ) -> list[Receipt]:
         """The same in a transaction that is open; `beside_holder` and `parent`: see `plan_insert`."""
         if not jobs:

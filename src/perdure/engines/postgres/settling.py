@@ -17,6 +17,7 @@ from perdure.domain.flow import Awaits
 from perdure.domain.ids import JobId
 from perdure.domain.states import JobState, Reason
 from perdure.engines.postgres.arrays import text_array
+from perdure.engines.postgres.linking import PostgresLinking
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.wire import Asks, Params
 
@@ -32,8 +33,9 @@ _DELETED: Final = "job deleted"
 class PostgresSettling:
     """Does, in an open transaction, what follows from the end of jobs."""
 
-    def __init__(self, naming: Naming, clock: Clock | None) -> None:
+    def __init__(self, naming: Naming, clock: Clock | None, linking: PostgresLinking) -> None:
         self._statements = naming.statements("settling.sql")
+        self._linking = linking
         self._channel = naming.channel
         self._clock = clock
 
@@ -121,6 +123,9 @@ class PostgresSettling:
         if not job_ids:
             return
         settled = await wire.fetch(self._statements["settle"], {"ids": text_array(sorted(job_ids)), "gone": gone})
-        if settled:
-            sleepers = [(parent, str(Awaits(family=key))) for parent, key in settled]
+        sleepers: list[tuple[JobId, str]] = []
+        for parent, key, next_link in settled:
+            if next_link is None or not await self._linking.go_on(wire, parent, key, next_link):
+                sleepers.append((parent, str(Awaits(family=key))))
+        if sleepers:
             await self.wake(wire, sleepers, Reason.CHILDREN_SETTLED)

@@ -42,6 +42,7 @@ from perdure.engines.postgres.insight import PostgresInsight
 from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.leaders import PostgresLeaders
 from perdure.engines.postgres.lines import PostgresLines
+from perdure.engines.postgres.linking import PostgresLinking
 from perdure.engines.postgres.loans import PostgresLoans
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
@@ -104,15 +105,15 @@ class PostgresStore:
         self._desk = desk
         ear = Server(listen_url, field="listen_url") if listen_url else None
         self._signals = PostgresSignals(self.naming, server, bell, ear)
-        settling = PostgresSettling(self.naming, clock)
+        self._intake = PostgresIntake(self.naming, intake, clock, self._signals)
+        self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
+        settling = PostgresSettling(self.naming, clock, PostgresLinking(self.naming, self._families))
         self._events = PostgresEvents(self.naming, flows, clock, settling)
         self._steps = PostgresSteps(self.naming, flows, clock)
         self._progress = PostgresProgress(self.naming, flows)
         self._lines = PostgresLines(self.naming, flows)
         self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock, settling, self._events)
         self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
-        self._intake = PostgresIntake(self.naming, intake, clock, self._signals)
-        self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         self._borrowing = PostgresBorrowing(self.naming, clock)
         self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements)
@@ -423,6 +424,10 @@ class PostgresStore:
     async def spawn(self, claim: Claim, family: NewFamily) -> bool:
         """See FlowStore."""
         return await self._families.spawn(claim, family)
+
+    async def planned(self, job_id: JobId, number: int) -> str | None:
+        """See FlowStore."""
+        return await self._families.planned(job_id, number)
 
     async def family(self, parent: JobId, key: str) -> FamilyView | None:
         """See FlowStore."""

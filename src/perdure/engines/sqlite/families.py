@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.domain.flow import Child, FamilyView, NewFamily
+from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim, Intake
 from perdure.domain.states import JobState
@@ -12,7 +12,6 @@ from perdure.domain.words import read_word
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
 from perdure.engines.sqlite.intake import IntakePart
-from perdure.engines.sqlite.kinship import family_of
 from perdure.engines.sqlite.rows import from_document, texts, to_document
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ConflictError
@@ -30,6 +29,12 @@ class FamilyPart:
         """Insert children together with their family, once, while the parent's claim is held."""
         check_text("key", family.key)
         return await self._database.write(lambda transaction: self._spawn(transaction, claim, family))
+
+    async def planned(self, job_id: JobId, number: int) -> str | None:
+        """One of the documents that are kept beside a job."""
+        params = {"job_id": job_id, "number": number}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["planned"], params))
+        return rows[0][0] if rows else None
 
     async def family(self, parent: JobId, key: str) -> FamilyView | None:
         """How far the children of one key are."""
@@ -62,22 +67,30 @@ class FamilyPart:
     def _spawn(self, transaction: Transaction, claim: Claim, family: NewFamily) -> bool:
         if not transaction.run(self._sql["is_held"], {"job_id": claim.job_id, "token": claim.token}):
             return False
-        name = {"parent_id": claim.job_id, "key": family.key}
-        if transaction.run(self._sql["family"], name):
-            return True
+        if not transaction.run(self._sql["family"], {"parent_id": claim.job_id, "key": family.key}):
+            self.make(transaction, claim.job_id, family)
+        return True
+
+    def make(self, transaction: Transaction, parent: JobId, family: NewFamily) -> None:
+        """Insert children together with their family, which does not exist yet."""
+        name = {"parent_id": parent, "key": family.key}
         for job, receipt in zip(family.children, self._intake.insert_within(transaction, family.children), strict=True):
             if receipt.intake is not Intake.NEW:
                 raise ConflictError(
-                    f"child {job.id} of {claim.job_id} cannot be spawned: {receipt.job_id} stands for it already"
+                    f"child {job.id} of {parent} cannot be spawned: {receipt.job_id} stands for it already"
                 )
         rows = to_document([(job.id, job.kind) for job in family.children])
         made = {"turn": transaction.numbers(1), "total": len(family.children), "now": transaction.now}
-        terms = {"quorum": family.quorum, "on_end": family.on_end}
+        terms = {"quorum": family.quorum, "on_end": family.on_end, "next_link": family.next_link}
         transaction.change(self._sql["add_family"], name | made | terms)
         transaction.change(self._sql["add_children"], name | {"rows": rows})
-        transaction.change(self._sql["note_parent"], {"parent_id": claim.job_id, "rows": rows})
-        transaction.change(self._sql["note_is_parent"], {"parent_id": claim.job_id})
-        return True
+        transaction.change(self._sql["note_parent"], {"parent_id": parent, "rows": rows})
+        transaction.change(self._sql["note_is_parent"], {"parent_id": parent, "cursor": family.cursor})
+
+
+def family_of(key: str, total: int, succeeded: int, failed: int, quorum: int | None, on_end: str) -> FamilyView:
+    """A family from its columns."""
+    return FamilyView(key=key, total=total, succeeded=succeeded, failed=failed, quorum=quorum, on_end=OnEnd(on_end))
 
 
 def _child(

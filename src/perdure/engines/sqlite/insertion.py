@@ -45,9 +45,9 @@ def plan_insert(
 
 
 def is_plain(job: NewJob) -> bool:
-    """Whether a job is ready at once, has no key of any kind, and an id that nobody else can have."""
+    """Whether a job is ready at once, has no key of any kind, no plan, and an id that nobody else can have."""
     has_key = job.unique is not None or job.fair_key is not None or job.has_own_id
-    return not has_key and job.delay is None and job.run_at is None
+    return not has_key and job.delay is None and job.run_at is None and not job.plan
 
 
 def insert_plain(transaction: Transaction, sql: Statements, job: NewJob) -> Receipt:
@@ -62,9 +62,9 @@ def insert_plain(transaction: Transaction, sql: Statements, job: NewJob) -> Rece
 
 def _insert_all(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns, beside_holder: bool) -> Plan:
     receipts: list[Receipt] = []
-    for keyed, group in groupby(jobs, key=_is_keyed):
+    for alone, group in groupby(jobs, key=_goes_alone):
         run = list(group)
-        if keyed or len(run) == 1:
+        if alone or len(run) == 1:
             for job in run:
                 receipt = yield from _insert_one(sql, job, now, turns, beside_holder)
                 receipts.append(receipt)
@@ -73,8 +73,8 @@ def _insert_all(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns,
     return receipts
 
 
-def _is_keyed(job: NewJob) -> bool:
-    return job.unique is not None
+def _goes_alone(job: NewJob) -> bool:
+    return job.unique is not None or bool(job.plan)
 
 
 def _insert_keyless(sql: Statements, jobs: list[NewJob], now: int, turns: Turns) -> Plan:
@@ -185,6 +185,8 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
         if unique is not None and holds:
             yield Do(sql["drop_key"], {"key": unique.key, "job_id": job.id})
         return Receipt(job.id, Intake.EXISTING)
+    if job.plan:
+        yield Do(sql["add_plan"], {"job_id": job.id, "documents": to_document(job.plan)})
     if due is not None and parks:
         yield park(sql, job.id, job.queue, due, (0, 0), now)
     else:

@@ -1,9 +1,9 @@
 """What the end of a job means for its parent and for its children (C5 to C8).
 
 A child's end is written into its row of the family and counted there, once. If the family is settled by it, the parent
-that waits for this family is made ready. A parent's end cancels the children that are not final, and theirs. A child
-that had failed and gets a new life is taken out of the count, and is waited for again.
-All of it happens in the transaction in which the job moves, and jobs without kin never come here.
+that waits for this family is made ready; a chain sleeps on, and its next link is made. A parent's end cancels the
+children that are not final, and theirs. A child that had failed and gets a new life is taken out of the count, and is
+waited for again. All of it happens in the transaction in which the job moves, and jobs without kin never come here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from perdure.domain.audit import SYSTEM
-from perdure.domain.flow import FamilyView, OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.calling_off import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
 from perdure.engines.sqlite.database import Database
+from perdure.engines.sqlite.families import FamilyPart, family_of
+from perdure.engines.sqlite.linking import Linking
 from perdure.engines.sqlite.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
@@ -38,9 +39,10 @@ End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result,
 class Kinship:
     """Settles ends between parents and children."""
 
-    def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
+    def __init__(self, database: Database, upkeep: UpkeepPart, families: FamilyPart) -> None:
         self._sql = database.statements("kinship.sql")
         self._upkeep = upkeep
+        self._linking = Linking(database, families)
         self._calling_off = CallingOff(database)
         self._audit = Audit(database)
 
@@ -109,11 +111,12 @@ class Kinship:
         if not counts:
             return
         rows = to_document([(*family, *counted) for family, counted in counts.items()])
-        settled = [
-            (parent, view.key)
-            for parent, *columns in transaction.run(self._sql["count_ends"], {"rows": rows})
-            if (view := family_of(*columns)).is_settled
-        ]
+        settled: list[tuple[JobId, str]] = []
+        for parent, next_link, *columns in transaction.run(self._sql["count_ends"], {"rows": rows}):
+            view = family_of(*columns)
+            goes_on = next_link is not None and view.succeeded == view.total
+            if view.is_settled and not (goes_on and self._linking.go_on(transaction, parent, view.key, next_link)):
+                settled.append((parent, view.key))
         if settled:
             ((document,),) = transaction.run(self._sql["waiting_parents"], {"rows": to_document(settled)})
             sleepers = {row[0]: row for row in from_document(document)}  # one may wait for two of them
@@ -122,11 +125,6 @@ class Kinship:
 
 def _cancelled(jobs: Iterable[Chosen], why: str | None) -> list[End]:
     return [(job.job_id, JobState.CANCELLED, None, why, None) for job in jobs]
-
-
-def family_of(key: str, total: int, succeeded: int, failed: int, quorum: int | None, on_end: str) -> FamilyView:
-    """A family from its columns."""
-    return FamilyView(key=key, total=total, succeeded=succeeded, failed=failed, quorum=quorum, on_end=OnEnd(on_end))
 
 
 def _error_of(move: Transition) -> str | None:

@@ -48,9 +48,9 @@ class SqliteStore:
         self._database = database = Database(path, driver, prefix, clock or SystemClock())
         intake = IntakePart(database)
         upkeep = UpkeepPart(database)
-        kinship = Kinship(database, upkeep)
-        events = EventPart(database, upkeep)
         families = FamilyPart(database, intake)
+        kinship = Kinship(database, upkeep, families)
+        events = EventPart(database, upkeep)
         acknowledgement = AcknowledgementPart(database, kinship, events, families)
         claims = ClaimPart(database, acknowledgement)
         commands = CommandPart(database, upkeep, kinship)
@@ -163,6 +163,7 @@ class SqliteStore:
         self.steps = steps.steps
         self.save_steps = steps.save_steps
         self.spawn = families.spawn
+        self.planned = families.planned
         self.family = families.family
         self.families = families.families
         self.children = families.children

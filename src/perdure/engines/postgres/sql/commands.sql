@@ -199,6 +199,8 @@ WITH records AS (
     DELETE FROM {family} WHERE parent_id = ANY (%(ids)s::uuid[])
 ), children AS (
     DELETE FROM {child} WHERE parent_id = ANY (%(ids)s::uuid[])
+), plans AS (
+    DELETE FROM {plan} WHERE job_id = ANY (%(ids)s::uuid[])
 )
 DELETE FROM {unique_hold} h USING records r
 WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id;
@@ -222,6 +224,8 @@ WITH gone AS (
     DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), children AS (
     DELETE FROM {child} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
+), plans AS (
+    DELETE FROM {plan} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), keys AS (
     DELETE FROM {unique_hold} h USING records r
     WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id

@@ -5,15 +5,19 @@ SELECT token FROM {lease} WHERE job_id = %(id)s::uuid AND token = %(token)s::big
 -- name: make
 -- The children's own records are written by intake.
 WITH known AS (
-    UPDATE {job} SET is_parent = true WHERE id = %(id)s::uuid AND NOT is_parent
+    UPDATE {job} SET is_parent = true, cursor = coalesce(%(cursor)s::text, cursor)
+    WHERE id = %(id)s::uuid AND (NOT is_parent OR %(cursor)s::text IS NOT NULL)
 ), made AS (
-    INSERT INTO {family} (parent_id, key, total, succeeded, failed, quorum, on_end, created_at)
+    INSERT INTO {family} (parent_id, key, total, succeeded, failed, quorum, on_end, created_at, next_link)
     VALUES (%(id)s::uuid, %(key)s::text, %(total)s::int, 0, 0, %(quorum)s::int, %(on_end)s::text,
-            coalesce(%(now)s::timestamptz, now()))
+            coalesce(%(now)s::timestamptz, now()), %(next_link)s::int)
 )
 INSERT INTO {child} (parent_id, family, number, job_id, kind)
 SELECT %(id)s::uuid, %(key)s::text, i.number - 1, i.id, i.kind
 FROM unnest(%(children)s::uuid[], %(kinds)s::text[]) WITH ORDINALITY AS i (id, kind, number);
+
+-- name: planned
+SELECT document FROM {plan} WHERE job_id = %(id)s::uuid AND number = %(number)s::int;
 
 -- name: family
 SELECT key, total, succeeded, failed, quorum, on_end FROM {family}

@@ -102,6 +102,11 @@ SELECT number::text, (id IN (SELECT id FROM known))::text,
 FROM input WHERE id NOT IN (SELECT id FROM new)
 ORDER BY number;
 
+-- name: add_plan
+INSERT INTO {plan} (job_id, number, document)
+SELECT %(id)s::text::uuid, i.number - 1, i.document
+FROM unnest(%(documents)s::text::text[]) WITH ORDINALITY AS i (document, number);
+
 -- name: kinds
 -- What the jobs with these ids are.
 SELECT id::text, kind FROM {job} WHERE id = ANY (%(ids)s::text::uuid[]);

@@ -104,7 +104,7 @@ FROM record r;
 -- name: settle
 -- Count the children among these jobs that have ended, each once, and keep what they brought; `gone` is said of those
 -- whose record is gone. What was said of an earlier end stays: the parent may have seen that one. Answers the families
--- in which the parent has nothing more to wait for.
+-- in which the parent has nothing more to wait for, with the next link of a chain.
 WITH ended AS MATERIALIZED (
     SELECT c.job_id, coalesce(f.state, 'cancelled') AS fate, f.result, f.warnings,
            CASE f.state WHEN 'succeeded' THEN NULL
@@ -131,9 +131,9 @@ WITH ended AS MATERIALIZED (
         FROM told GROUP BY parent_id, family
     ) t
     WHERE f.parent_id = t.parent_id AND f.key = t.family
-    RETURNING f.parent_id, f.key, f.total, f.succeeded, f.failed, f.quorum
+    RETURNING f.parent_id, f.key, f.total, f.succeeded, f.failed, f.quorum, f.next_link
 )
-SELECT f.parent_id::text, f.key FROM counted f
+SELECT f.parent_id::text, f.key, CASE WHEN f.succeeded = f.total THEN f.next_link END FROM counted f
 WHERE f.succeeded + f.failed >= f.total OR f.succeeded >= f.quorum OR f.total - f.failed < f.quorum;
 
 -- name: lock_revived

@@ -25,8 +25,8 @@ FROM (
 );
 
 -- name: add_family
-INSERT INTO {family} (parent_id, key, turn, total, succeeded, failed, quorum, on_end, created_at)
-VALUES (:parent_id, :key, :turn, :total, 0, 0, :quorum, :on_end, :now);
+INSERT INTO {family} (parent_id, key, turn, total, succeeded, failed, quorum, on_end, created_at, next_link)
+VALUES (:parent_id, :key, :turn, :total, 0, 0, :quorum, :on_end, :now, :next_link);
 
 -- name: add_children
 INSERT INTO {child} (parent_id, family, number, job_id, kind)
@@ -38,4 +38,7 @@ FROM json_each(:rows) AS row
 WHERE {job}.id = row.value ->> 0;
 
 -- name: note_is_parent
-UPDATE {job} SET is_parent = 1 WHERE id = :parent_id;
+UPDATE {job} SET is_parent = 1, cursor = COALESCE(:cursor, cursor) WHERE id = :parent_id;
+
+-- name: planned
+SELECT document FROM {plan} WHERE job_id = :job_id AND number = :number;

@@ -7,6 +7,10 @@ INSERT INTO {job} (
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
+-- name: add_plan
+INSERT INTO {plan} (job_id, number, document)
+SELECT :job_id, row.key, row.value FROM json_each(:documents) AS row;
+
 -- name: add_ready
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);

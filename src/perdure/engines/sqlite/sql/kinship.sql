@@ -18,7 +18,7 @@ RETURNING parent_id, family;
 UPDATE {family} SET succeeded = {family}.succeeded + (row.value ->> 2), failed = {family}.failed + (row.value ->> 3)
 FROM json_each(:rows) AS row
 WHERE {family}.parent_id = row.value ->> 0 AND {family}.key = row.value ->> 1
-RETURNING parent_id, key, total, succeeded, failed, quorum, on_end;
+RETURNING parent_id, next_link, key, total, succeeded, failed, quorum, on_end;
 
 -- name: waiting_parents
 -- Only those that wait for one of these families, once for each; what they need to be made ready.

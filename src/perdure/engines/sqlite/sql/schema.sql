@@ -70,7 +70,7 @@ CREATE TABLE perdure_family (
     failed INTEGER NOT NULL,
     quorum INTEGER,
     on_end TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL, next_link INTEGER,
     PRIMARY KEY (parent_id, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -252,6 +252,13 @@ CREATE TABLE perdure_pause (
     why TEXT,
     actor TEXT NOT NULL,
     at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE perdure_plan (
+    job_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (job_id, number)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_progress (

@@ -137,6 +137,9 @@ DELETE FROM {child} WHERE parent_id IN (SELECT value FROM json_each(:ids));
 -- name: forget_families
 DELETE FROM {family} WHERE parent_id IN (SELECT value FROM json_each(:ids));
 
+-- name: forget_plans
+DELETE FROM {plan} WHERE job_id IN (SELECT value FROM json_each(:ids));
+
 -- name: forget_keys
 DELETE FROM {unique_hold}
 WHERE

@@ -1,0 +1,11 @@
+-- release: 1
+-- The links of chains, read one by one: among the arguments they would all be read each time the chain comes back.
+CREATE TABLE {plan} (
+    job_id uuid NOT NULL,
+    number integer NOT NULL,
+    document text NOT NULL,
+    PRIMARY KEY (job_id, number)
+);
+
+-- The link that is made when this one has succeeded.
+ALTER TABLE {family} ADD COLUMN next_link integer;
