@@ -39,7 +39,9 @@ async def test_e4_the_pdf_is_made_whichever_screenshot_fails_and_the_webhook_say
         shots = [await ctx.step(size, camera.shoot, size, optional=True) for size, camera in cameras.items()]
         pdf = await ctx.step("pdf", lambda: f"pdf of {shots}")
         await ctx.sleep("1m")
-        return {"pdf": pdf, "screenshotsIncluded": [shot for shot in shots if shot is not None]}
+        errors = [error for size in cameras if (error := ctx.step_error(size)) is not None]
+        included = [shot for shot in shots if shot is not None]
+        return {"pdf": pdf, "screenshotsIncluded": included, "screenshotError": errors}
 
     handle = await audit.enqueue()
     await box.drain(travel=True)
@@ -47,7 +49,9 @@ async def test_e4_the_pdf_is_made_whichever_screenshot_fails_and_the_webhook_say
 
     failed = [size for size, camera in cameras.items() if camera.broken]
     shots = [f"{size}.png" for size in cameras if size not in failed]
-    assert (await handle.result())["screenshotsIncluded"] == shots
+    result = await handle.result()
+    assert result["screenshotsIncluded"] == shots
+    assert result["screenshotError"] == [f"OSError: no picture of {size}" for size in failed], "after a replay, too"
     assert view.warnings == tuple(f"step {size} gave up: OSError: no picture of {size}" for size in failed)
     assert (view.state, view.reason) == (JobState.SUCCEEDED, "done with warnings" if failed else "done")
     assert [camera.clicks for camera in cameras.values()] == [1, 1]
@@ -147,3 +151,36 @@ async def test_a_step_that_waits_is_an_error_of_the_program_and_no_warning(app: 
     view = await box.job(handle)
     assert (view.state, view.failures) == (JobState.DEAD, 1)
     assert "step outer holds ctx.sleep" in (view.last_error or "")
+
+
+async def test_e4_what_a_step_failed_with_is_told_to_sync_handlers_and_after_a_failed_attempt(
+    app: App, box: Sandbox
+) -> None:
+    camera, attempts = Camera(broken=True), []
+
+    @app.job(retry=TWICE)
+    def audit(ctx: SyncContext) -> str | None:
+        for _ in range(2):
+            ctx.step("shot", camera.shoot, "desktop", optional=True)
+        attempts.append((ctx.step_error("shot"), ctx.step_error("shot#2")))
+        if len(attempts) == 1:
+            raise ValueError("once more")
+        return ctx.step_error("shot#2")
+
+    handle = await audit.enqueue()
+    await box.drain(travel=True)
+    said = "OSError: no picture of desktop"
+    assert (await handle.result(), attempts, camera.clicks) == (said, [(said, said)] * 2, 2)
+
+
+async def test_e4_a_step_that_was_not_taken_has_no_error(app: App, box: Sandbox) -> None:
+    @app.job(retry=Retry.none())
+    async def audit(ctx: Context) -> str | None:
+        await ctx.step("shot", Camera(broken=False).shoot, "desktop", optional=True)
+        assert ctx.step_error("shot") is None
+        return ctx.step_error("shots")
+
+    handle = await audit.enqueue()
+    await box.drain()
+    error = (await box.job(handle)).last_error or ""
+    assert "name must be that of a step which this attempt has taken (shot), got 'shots'" in error

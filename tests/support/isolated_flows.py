@@ -77,3 +77,15 @@ def talks_and_dies(ctx: SyncContext) -> None:
     """Says how far it is, and ends without another word."""
     ctx.step("kept", len, "abc")
     os._exit(3)
+
+
+@app.job(isolate=True)
+def warned(ctx: SyncContext) -> str | None:
+    """Say something besides the result."""
+    ctx.warn("said")
+    ctx.step("shot", _gone, optional=True)
+    return ctx.step_error("shot")
+
+
+def _gone() -> None:
+    raise OSError("gone")

@@ -28,7 +28,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from perdure.domain.flow import Progress, StepKind, StepRecord, StepWrite
+from perdure.domain.flow import Progress, StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Parked
 from perdure.errors import ArgumentError, ConflictError, StepError
@@ -45,6 +45,7 @@ Result = TypeVar("Result")
 
 LONGEST_NAME: Final = 200
 LONGEST_NOTE: Final = 500
+MOST_WARNINGS: Final = 100
 _TURNS: Final = 10
 _NOTHING: Final = timedelta(0)
 _WORDS: Final = {
@@ -111,6 +112,7 @@ class Journal:
         self._records: dict[str, StepRecord] | None = None
         self._asked: set[str] = set()
         self._warnings: dict[str, str] = {}
+        self._unkept_warnings = 0
         self._busy = 0
         self._wishes: list[Parked] = []
         self._stirred: asyncio.Event | None = None
@@ -126,9 +128,8 @@ class Journal:
 
         `call` is what the handler has written, and `field` what it calls the name, for the message.
         """
-        if (inside := INSIDE.get()) is not None:
-            what = "a step cannot hold another one" if call == "ctx.step" else "waits belong to the handler itself"
-            raise StepError(inside, f"holds {call}, and {what}: write it before or after that step")
+        what = "a step cannot hold another one" if call == "ctx.step" else "waits belong to the handler itself"
+        self.refuse_inside(call, f"{what}: write it before or after that step")
         checked_name(field, name)
         name = prefix + name
         self._names[name] += 1
@@ -136,6 +137,11 @@ class Journal:
         key = name if used == 1 else f"{name}#{used}"
         self._named[key] = call
         return key
+
+    def refuse_inside(self, call: str, why: str) -> None:
+        """Refuse a call inside the function of a step."""
+        if (inside := INSIDE.get()) is not None:
+            raise StepError(inside, f"holds {call}, and {why}")
 
     @asynccontextmanager
     async def busy(self) -> AsyncIterator[None]:
@@ -231,13 +237,26 @@ class Journal:
             self._stir()
         raise self.parked
 
+    def error_of(self, key: str) -> str | None:
+        """What a step was given up for; None: it was not."""
+        if key not in self._asked:
+            taken = ", ".join(sorted(self._asked)) or "none"
+            raise ArgumentError("name", f"must be that of a step which this attempt has taken ({taken}), got {key!r}")
+        record = (self._records or {}).get(key)
+        return record.note if record is not None and record.state is StepState.GIVEN_UP else None
+
     def warn(self, key: str, warning: str) -> None:
-        """Have the job end "done with warnings", if it is done."""
-        self._warnings[key] = warning
+        """Have the job end "done with warnings", if it is done; of each key the last one is kept."""
+        if key in self._warnings or len(self._warnings) < MOST_WARNINGS:
+            self._warnings[key] = warning
+        else:
+            self._unkept_warnings += 1
 
     def warnings(self) -> tuple[str, ...]:
         """What is to be said about a job whose handler has returned: steps given up, not asked for, or never begun."""
         told, kept = list(self._warnings.values()), self._records or {}
+        if self._unkept_warnings:
+            told.append(f"and {self._unkept_warnings} more warnings, of which {MOST_WARNINGS} are kept")
         if unasked := [key for key in kept if key not in self._asked]:
             told.append(f"kept steps were not asked for (was the handler changed?): {', '.join(unasked)}")
         if never := [f"{call} of {key}" for key, call in self._named.items() if key not in self._asked | kept.keys()]:

@@ -42,7 +42,7 @@ async def take_step(
                     f"was optional when it gave up ({record.note}), and is not any more;"
                     " give the new step another name, or enqueue the job anew",
                 )
-            journal.warn(key, f"step {key} gave up: {record.note}")
+            journal.warn(f"step {key}", f"step {key} gave up: {record.note}")
             return None
         return read(key, record.result, calling.function)
 

@@ -18,10 +18,11 @@ from perdure.domain.ids import JobId
 from perdure.errors import ArgumentError, ConflictError
 from perdure.flows import polling, waiting
 from perdure.flows.calling import Calling
-from perdure.flows.journal import Journal
+from perdure.flows.journal import LONGEST_NOTE, Journal
 from perdure.flows.steps import take_step
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.backoff import Backoff
+from perdure.policy.failures import storable
 from perdure.policy.jitter import Jitter
 from perdure.policy.retry import RetrySource, checked_retry
 from perdure.worker.answers import Answer
@@ -61,10 +62,10 @@ class FlowCalls:
         function: Callable[[*Ts], Awaitable[T]],
         /,
         *args: *Ts,
-        optional: Literal[True],
+        optional: Literal[False] = False,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
-    ) -> Answer[T | None]: ...
+    ) -> Answer[T]: ...
     @overload
     def step(
         self,
@@ -72,9 +73,9 @@ class FlowCalls:
         function: Callable[[*Ts], T],
         /,
         *args: *Ts,
-        optional: Literal[True],
+        optional: Literal[False] = False,
         retry: RetrySource | None = None,
-    ) -> Answer[T | None]: ...
+    ) -> Answer[T]: ...
     @overload
     def step(
         self,
@@ -82,10 +83,10 @@ class FlowCalls:
         function: Callable[[*Ts], Awaitable[T]],
         /,
         *args: *Ts,
-        optional: Literal[False] = False,
+        optional: bool,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
-    ) -> Answer[T]: ...
+    ) -> Answer[T | None]: ...
     @overload
     def step(
         self,
@@ -93,9 +94,9 @@ class FlowCalls:
         function: Callable[[*Ts], T],
         /,
         *args: *Ts,
-        optional: Literal[False] = False,
+        optional: bool,
         retry: RetrySource | None = None,
-    ) -> Answer[T]: ...
+    ) -> Answer[T | None]: ...
     def step(  # type: ignore[misc] # mypy does not see that *args: Any takes *Ts
         self,
         name: str,
@@ -114,9 +115,9 @@ class FlowCalls:
         that is used again is numbered in the order of calls: `fetch`, `fetch#2`.
 
         `retry` are tries of the step's own: they cost the job no attempt, and long waits between them hold no worker.
-        After the last one the error is raised here. With `optional` the step is given up instead: it yields None, and
-        the job ends "done with warnings". `timeout` limits each try of an async function. A function that has a
-        parameter of one of these names is handed over with `functools.partial`.
+        After the last one the error is raised here. With `optional` the step is given up instead: it yields None,
+        `ctx.step_error(name)` tells why, and the job ends "done with warnings". `timeout` limits each try of an async
+        function. A function that has a parameter of one of these names is handed over with `functools.partial`.
 
         Once `ctx.transaction()` was opened, the result is kept in that transaction: it commits with what the handler
         writes and with the acknowledgement, or not at all, and then the step happens again. Such a step has one try.
@@ -132,6 +133,25 @@ class FlowCalls:
         if retry is not None:
             checked_retry(f"retry of step {key!r}", retry)
         return self._answer("ctx.step()", take_step(journal, key, calling, optional=optional, retry=retry))
+
+    def step_error(self, name: str) -> str | None:
+        """What an optional step was given up for, such as "OSError: no such host"; None: it has succeeded.
+
+        It is kept with the step, so a later attempt is told the same. Never awaited. A name that was used again has its
+        number: `fetch#2`. A step that this attempt has not taken yet is refused by name.
+        """
+        return self.journal.error_of(name)
+
+    def warn(self, text: str) -> None:
+        """Let the job end "done with warnings": the text is kept beside its result. Never awaited.
+
+        It counts if this attempt ends well. Inside the function of a step it is refused, since that is not run again.
+        """
+        if not isinstance(text, str) or not text.strip():
+            raise ArgumentError("text", f"of a warning must be some words, got {text!r}")
+        journal = self.opened or self._open("ctx.warn()")
+        journal.refuse_inside("ctx.warn", "would not say it again: return it from the step, and warn after that")
+        journal.warn(f"said {text}", storable(text, LONGEST_NOTE))
 
     def sleep(self, span: Duration) -> Answer[None]:
         """Go on after so much time: `await ctx.sleep("10m")`. A long sleep holds no worker and outlives restarts."""

@@ -30,10 +30,10 @@ class SyncContext(Context):
         function: Callable[[*_Ts], Awaitable[_T]],
         /,
         *args: *_Ts,
-        optional: Literal[True],
+        optional: Literal[False] = False,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
-    ) -> _T | None: ...
+    ) -> _T: ...
     @overload
     def step(
         self,
@@ -41,9 +41,9 @@ class SyncContext(Context):
         function: Callable[[*_Ts], _T],
         /,
         *args: *_Ts,
-        optional: Literal[True],
+        optional: Literal[False] = False,
         retry: RetrySource | None = None,
-    ) -> _T | None: ...
+    ) -> _T: ...
     @overload
     def step(
         self,
@@ -51,10 +51,10 @@ class SyncContext(Context):
         function: Callable[[*_Ts], Awaitable[_T]],
         /,
         *args: *_Ts,
-        optional: Literal[False] = False,
+        optional: bool,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
-    ) -> _T: ...
+    ) -> _T | None: ...
     @overload
     def step(
         self,
@@ -62,9 +62,9 @@ class SyncContext(Context):
         function: Callable[[*_Ts], _T],
         /,
         *args: *_Ts,
-        optional: Literal[False] = False,
+        optional: bool,
         retry: RetrySource | None = None,
-    ) -> _T: ...
+    ) -> _T | None: ...
     def sleep(self, span: Duration) -> None: ...
     def spend(self, amount: float, budget: str | None = None) -> None: ...
     @overload
