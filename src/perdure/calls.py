@@ -95,24 +95,20 @@ def check_child(call: Call[Any]) -> None:
         raise ArgumentError(
             f"argument {call.lacks}", f"of {call.kind.name} is missing: .after() is for what comes after something else"
         )
-    refuse_own_identity(call)
+    refuse_own_id(call)
 
 
-def refuse_own_identity(call: Call[Any]) -> None:
-    """A child is one of its family, by its number, and cannot stand aside for a job that is there already."""
+def refuse_own_id(call: Call[Any]) -> None:
+    """A child is known by its family and its number, from which its id follows."""
     if call.job.has_own_id:
         raise ArgumentError(
             "id", f"of {call.kind.name} cannot be chosen for a child, a batch or a chain: it follows from the parent's"
-        )
-    if call.job.unique is not None:
-        raise ArgumentError(
-            "unique", f"of {call.kind.name} cannot be kept by a child, a batch or a chain: enqueue it by itself"
         )
 
 
 def planned_after(call: Call[Any], name: str) -> Planned:
     """A call that comes after something else, whose outcome fills the parameter of this name if it is free."""
-    refuse_own_identity(call)
+    refuse_own_id(call)
     if call.lacks not in {None, name}:
         raise ArgumentError(f"argument {call.lacks}", f"of {call.kind.name} is missing: here only {name!r} is given")
     is_free = name in call.kind.signature.names and name not in json.decode(call.job.args)

@@ -6,6 +6,7 @@ PerdureError
 │   │   └── StepError      a step cannot be kept as it is, or what is kept no longer fits the handler; never retried
 │   └── SettingsError      a setting is wrong or contradicts another
 ├── DuplicateJobError      unique key held, and the caller asked for on_conflict="reject"
+│   └── DuplicateChildError  the same of a child, which `family` and `number` name; none of its family was made
 ├── NotFoundError          no such job, kind or queue
 ├── ConflictError          the job is in a state in which this cannot be done
 ├── JobNotSuccessful       a job whose result was awaited died or was cancelled
@@ -54,6 +55,7 @@ class StepError(PayloadError):
     def __init__(self, step: str, problem: str) -> None:
         super().__init__(f"step {step}", problem)
         self.step = step
+        self.problem = problem
 
 
 class SettingsError(ArgumentError):
@@ -67,6 +69,17 @@ class DuplicateJobError(PerdureError):
         super().__init__(f"job {job_id} already holds the unique key {key!r}")
         self.key = key
         self.job_id = job_id
+
+
+class DuplicateChildError(DuplicateJobError):
+    """The unique key of a child is held by another job, and the call asked to be refused: no child was made."""
+
+    def __init__(self, family: str, number: int, kind: str, key: str, job_id: str) -> None:
+        super().__init__(key, job_id)
+        self.args = (f"child {number} of {family} ({kind}) cannot be made: {self}",)
+        self.family = family
+        self.number = number
+        self.kind = kind
 
 
 class NotFoundError(PerdureError, LookupError):

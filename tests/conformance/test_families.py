@@ -22,7 +22,6 @@ from tests.support.jobs import (
     HOUR,
     MINUTE,
     a_job,
-    a_key,
     apply,
     claim_one,
     claim_some,
@@ -133,16 +132,6 @@ async def test_a_child_whose_id_is_taken_stops_the_whole_family(store: Store) ->
     assert await store.job(first.id) is None
     assert (await show(store, taken)).parent is None
     await spawn(store, parent, first, second)
-
-
-async def test_a_child_whose_unique_key_is_held_stops_the_whole_family(store: Store) -> None:
-    parent = await start(store)
-    await enqueue(store, unique=a_key())
-    plain, keyed = offspring(2)
-    with pytest.raises(ConflictError):
-        await store.spawn(parent, NewFamily(key=KEY, children=(plain, replace(keyed, unique=a_key()))))
-    assert await store.job(plain.id) is None
-    assert await store.families(parent.job_id) == []
 
 
 async def test_an_end_is_written_into_the_family(store: Store) -> None:

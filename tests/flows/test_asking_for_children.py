@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perdure import App, ArgumentError, Call, Context, Retry, Unique
+from perdure import App, ArgumentError, Call, Context, Retry
 from perdure.domain.child_ids import child_ids
 from perdure.domain.ids import as_job_id, new_job_id
 from perdure.testing import Sandbox
@@ -33,7 +33,6 @@ def app() -> App:
         (lambda ctx, child: ctx.gather([child.call(1)], failures="ignore"), "failures must be 'raise' or 'collect'"),
         (lambda ctx, child: ctx.spawn([child.call(1)], on_end="stop"), "on_end must be 'cancel' or 'keep'"),
         (lambda ctx, child: ctx.gather([child.call(1)], within="soon"), "within"),
-        (lambda ctx, child: ctx.gather([child.using(unique=Unique(by="number")).call(1)]), "unique of child cannot"),
         (lambda ctx, child: ctx.gather([child.using(id=new_job_id()).call(1)]), "id of child cannot be chosen"),
         (lambda ctx, _: ctx.gather([foreign().call()]), "calls hold stranger, which another app"),
         (lambda ctx, child: ctx.gather([child.call(1)] * 100_001), "calls are 100,001, 100,000 are allowed"),

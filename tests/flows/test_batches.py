@@ -24,7 +24,6 @@ from perdure import (
     Permanent,
     Retry,
     SettingsError,
-    Unique,
 )
 from perdure.clock import ManualClock
 from perdure.domain.flow import OnEnd
@@ -218,8 +217,6 @@ async def test_what_cannot_be_meant_is_refused_by_name(app: App, jobs: Jobs) -> 
         jobs.add.after("much")  # type: ignore[arg-type] # that is the point
     with pytest.raises(PayloadError, match=r"argument more of .*add is missing"):
         jobs.add.after()  # type: ignore[call-arg] # that is the point
-    with pytest.raises(ArgumentError, match="unique of measure cannot be kept"):
-        await app.batch([jobs.measure.using(unique=Unique(by="text")).call("one")])
     with pytest.raises(ArgumentError, match="id of measure cannot be chosen"):
         await app.batch([jobs.measure.using(id=new_job_id()).call("one")])
     stranger = App("sqlite:///never-opened.db")

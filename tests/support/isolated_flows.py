@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perdure import App, Context, Retry, SyncContext
+from perdure import App, Context, DuplicateChildError, Retry, SyncContext, Unique
 
 app = App("sqlite:///unused.db", retry=Retry(attempts=1))
 
@@ -89,3 +89,18 @@ def warned(ctx: SyncContext) -> str | None:
 
 def _gone() -> None:
     raise OSError("gone")
+
+
+@app.job(unique=Unique(by=(), on_conflict="reject"))
+def only_one() -> None:
+    """Hold a key."""
+
+
+@app.job(isolate=True)
+def asks_for_only_one(ctx: SyncContext) -> tuple[str, int, str]:
+    """Learn who holds it."""
+    try:
+        ctx.spawn([only_one.call()])
+    except DuplicateChildError as error:
+        return error.family, error.number, error.job_id
+    return "", 0, ""

@@ -80,7 +80,8 @@ class NewFamily(Struct, frozen=True, kw_only=True):
 class Child(Struct, frozen=True, kw_only=True):
     """One child as its parent sees it. `fate` is its final state; None: it is not final.
 
-    `error` is what was said when it failed last, which stays when it was given a new life since.
+    `error` is what was said when it failed last, which stays when it was given a new life since. One that is `joined`
+    is no child of this parent: the job was there before, and held the child's unique key.
     """
 
     number: int
@@ -90,6 +91,7 @@ class Child(Struct, frozen=True, kw_only=True):
     result: str | None = None
     error: str | None = None
     warnings: tuple[str, ...] = ()
+    joined: bool = False
 
 
 class FamilyView(Struct, frozen=True, kw_only=True):

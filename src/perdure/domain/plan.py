@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, json, structs
 from perdure.domain.child_ids import child_ids
 from perdure.domain.flow import NewFamily
 from perdure.domain.ids import JobId
-from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
+from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, UniqueKey
 
 BATCH: Final = "perdure.batch"
 CHAIN: Final = "perdure.chain"
@@ -30,6 +30,7 @@ class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
     crash_limit: int = DEFAULT_CRASH_LIMIT
     tags: tuple[str, ...] = ()
     meta: str | None = None
+    unique: UniqueKey | None = None
     fills: str | None = None
 
     def made(self, job_id: JobId, before: str | None = None) -> NewJob:
@@ -57,6 +58,6 @@ def link(chain: JobId, number: int, plan: Planned, before: str | None, *, is_las
 
 
 def planned(job: NewJob, fills: str | None = None) -> Planned:
-    """What is kept of a job: all but its id, which its parent gives it, and a unique key, which it may not have."""
+    """What is kept of a job: all but its id, which its parent gives it."""
     kept = {name: getattr(job, name) for name in Planned.__struct_fields__ if name != "fills"}
     return Planned(**kept, fills=fills)

@@ -22,6 +22,7 @@ from perdure.calls import Call, check_child
 from perdure.domain.child_ids import MOST_CHILDREN, child_ids
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.flow import Child, FamilyView, OnEnd, StepState
+from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.domain.states import JobState
 from perdure.errors import ArgumentError, ChildrenFailed, ChildrenTimeout, FailedChild, PayloadError
@@ -46,8 +47,15 @@ async def spawn(journal: Journal, key: str, calls: Sequence[Call[R]], order: Ord
         await step.begin()
         if step.record.state is not StepState.DONE:
             await step.finish(None)
-        ids = child_ids(journal.claim.job_id, step.family, len(order.children))
-        return Family(step.family, tuple(ids), tuple(calls))
+        return Family(step.family, await _ids(step), tuple(calls))
+
+
+async def _ids(step: FamilyStep) -> tuple[JobId, ...]:
+    """The jobs that stand for the children; only those with a unique key may be others than were asked for."""
+    children = step.order.children
+    if any(child.unique is not None for child in children):
+        return tuple(child.job_id for child in await step.children(len(children)) or ())
+    return tuple(child_ids(step.journal.claim.job_id, step.family, len(children)))
 
 
 async def gather(journal: Journal, key: str, order: Order, given: str | None = None) -> list[Any]:

@@ -19,7 +19,7 @@ from perdure.domain.flow import Child, FamilyView, NewFamily, StepKind, StepReco
 from perdure.domain.ids import JobId
 from perdure.domain.outcome import Parked
 from perdure.domain.states import Reason
-from perdure.errors import ConflictError, StepError
+from perdure.errors import ConflictError, DuplicateChildError, DuplicateJobError, StepError
 from perdure.events import FamilyRecovered, FamilyRefused, FamilySpawned
 from perdure.flows.family import Order
 from perdure.flows.journal import Journal
@@ -169,7 +169,11 @@ async def store_family(journal: Journal, family: NewFamily) -> None:
 
 async def _stored(journal: Journal, family: NewFamily) -> None:
     recorder, claim = journal.recorder, journal.claim
-    if await recorder.ask("spawn", lambda store: store.spawn(claim, family)):
+    try:
+        is_held = await recorder.ask("spawn", lambda store: store.spawn(claim, family))
+    except DuplicateJobError as duplicate:
+        raise _refused_child(family, duplicate) from duplicate
+    if is_held:
         recorder.emitter.emit(FamilySpawned(claim.job_id, claim.kind, family.key, len(family.children)))
         recorder.store.ring({job.queue for job in family.children})
         return
@@ -180,6 +184,16 @@ async def _stored(journal: Journal, family: NewFamily) -> None:
         recorder.demand(claim, held=False)
     except ConflictError as lost:
         raise ConflictError(f"{_DELETED}: no children were stored" if is_gone else str(lost)) from None
+
+
+def _refused_child(family: NewFamily, duplicate: DuplicateJobError) -> DuplicateChildError:
+    """Which child it was: the first with this key, or the next one if that is what holds it."""
+    number, child = next(
+        (number, child)
+        for number, child in enumerate(family.children)
+        if child.unique is not None and child.unique.key == duplicate.key and child.id != duplicate.job_id
+    )
+    return DuplicateChildError(family.key, number, child.kind, duplicate.key, duplicate.job_id)
 
 
 async def refuse_too_deep(journal: Journal, key: str) -> None:

@@ -28,7 +28,9 @@ class FlowStore(Protocol):
         """Insert the children of one key together with the family, once: a second time changes nothing.
 
         False: the claim is lost (the parent was deleted, cancelled or rescued), and nothing was written. A child's id
-        that is taken already raises ConflictError.
+        that is taken already raises ConflictError. A child whose unique key is held by another job follows its
+        on_conflict: it is *joined* to that job, which counts in the family as it ends, or DuplicateJobError is raised.
+        To join a job that waits for this parent raises StepError. Whatever is raised, nothing was written.
         """
 
     async def planned(self, job_id: JobId, number: int) -> str | None:

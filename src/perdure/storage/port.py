@@ -185,6 +185,12 @@ class UpkeepStore(Protocol):
     async def hasten(self, keys: Collection[str]) -> int:
         """Let the first job that waits for each of these unique keys (PAUSED, KEY_HELD) be due now; how many."""
 
+    async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
+        """Count the ends of jobs to which children were joined, and wake the parents that have nothing to wait for.
+
+        Those of these jobs, or of all. One that is gone counts as cancelled. How many children were counted.
+        """
+
     async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
         """Declare dead every worker whose last beat is older than `lease` by the database's clock; return those."""
 

@@ -141,6 +141,7 @@ class Runner:
         await self._gatekeeper.settle()
         await self._acknowledger.drain()
         await self._reports.settle()
+        await self._store.settle_joined()
 
     def _start(self, claims: Sequence[Claim]) -> None:
         self.attempts += len(claims)

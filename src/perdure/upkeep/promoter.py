@@ -26,7 +26,9 @@ class Promoter(Loop[Promoted]):
         self._on_ready = on_ready
 
     async def tick(self) -> Promoted:
-        """Promote one batch, and tell the workers."""
+        """Promote one batch, and tell the workers; wake parents that wait for a job which is not their child."""
+        if await self._store.settle_joined():
+            self._on_ready()
         promoted = await self._store.promote(_BATCH)
         if promoted.by_queue:
             self._store.ring(promoted.by_queue)

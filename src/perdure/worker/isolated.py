@@ -25,7 +25,7 @@ from typing import Any
 
 from perdure.clock import SystemClock
 from perdure.domain.outcome import Failed, Failure, Outcome
-from perdure.errors import PayloadError, SettingsError, StoreError
+from perdure.errors import PayloadError, SettingsError
 from perdure.flows.park import Park, parked_in
 from perdure.hooks.middleware import call_within, call_within_blocking
 from perdure.kinds.declared import Address, find_declared
@@ -56,6 +56,7 @@ from perdure.worker.wire import (
     Place,
     Report,
     from_line,
+    raised_by,
     report_of,
     to_line,
 )
@@ -134,7 +135,7 @@ class Line:
         if notice.trouble is None:
             answer.set_result(notice)
         else:
-            answer.set_exception(StoreError(notice.trouble))
+            answer.set_exception(raised_by(notice))
 
 
 class Inmate:

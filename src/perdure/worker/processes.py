@@ -26,7 +26,7 @@ from perdure.worker.isolation import IsolatedProcess
 from perdure.worker.relay import Relay
 from perdure.worker.running import Running
 from perdure.worker.spending import Spending
-from perdure.worker.wire import Notice, Order, Report
+from perdure.worker.wire import Notice, Order, Report, refusal
 
 _START_LIMIT: Final = 120.0
 _SPARE_FOR: Final = 60.0
@@ -136,7 +136,7 @@ class ProcessCrew:
                 return Notice(kept=await self._spending.spend(running.claim, report.expense()))
             return await self._relay.answer(running, report)
         except Exception as error:  # noqa: BLE001 - the handler is to be told, whatever it is
-            return Notice(trouble=f"{type(error).__name__}: {error}")
+            return refusal(error)
 
     async def _judge(self, running: Running, process: IsolatedProcess, report: Report | None) -> Outcome | None:
         if report is not None and not report.is_stopped:

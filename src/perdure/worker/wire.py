@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Outcome
+from perdure.errors import DuplicateJobError, StepError, StoreError
 from perdure.events import Event
 from perdure.kinds.declared import Address
 from perdure.worker.spending import Expense
@@ -61,14 +62,36 @@ class Notice(Struct, frozen=True):
     """News for a handler: the worker is closing, or the attempt must stop, and why; or the answer to a request.
 
     `kept` answers the oldest request that has no answer yet, `answer` is what the store has said; with `trouble` it
-    could not even be tried.
+    could not even be tried. `duplicate` names a unique key and the job that holds it, `step` one that can never be
+    kept: the handler is to be told by the very error that the store has raised.
     """
 
     closing: bool = False
     stopping: str | None = None
     kept: bool | None = None
     trouble: str | None = None
+    duplicate: tuple[str, str] | None = None
+    step: tuple[str, str] | None = None
     answer: Raw = Raw(_NULL)
+
+
+def refusal(error: Exception) -> Notice:
+    """What a handler is told about a request that was refused."""
+    trouble = f"{type(error).__name__}: {error}"
+    if isinstance(error, DuplicateJobError):
+        return Notice(trouble=trouble, duplicate=(error.key, error.job_id))
+    if isinstance(error, StepError):
+        return Notice(trouble=trouble, step=(error.step, error.problem))
+    return Notice(trouble=trouble)
+
+
+def raised_by(notice: Notice) -> Exception:
+    """The error that it is told by."""
+    if notice.duplicate is not None:
+        return DuplicateJobError(*notice.duplicate)
+    if notice.step is not None:
+        return StepError(*notice.step)
+    return StoreError(notice.trouble)
 
 
 class Report(Struct, frozen=True):

@@ -139,7 +139,7 @@ class Worker:
         self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
         self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
         promoter = Promoter(store, emitter, self._fetcher.wake)
-        self._freed_keys = FreedKeys(store, emitter, promoter.wake)
+        self._freed_keys = FreedKeys(store, emitter, promoter.wake, self._fetcher.wake)
         self._quarantine = Quarantine(store, emitter, self._start_now, self._is_running, promoter.wake)
         self._timekeeping = Timekeeping(
             *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)

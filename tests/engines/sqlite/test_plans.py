@@ -32,14 +32,17 @@ HOT: Final = {
     "audit.sql": "write note_moves note_children at record forget",
     "upkeep.sql": (
         "next_due due ready_from_parked note_turns fair_ones leave_waiters leave_parked hold_back old forget_attempts "
-        "forget_steps forget_progress forget_lines forget_waiters forget_children forget_families forget_plans "
-        "forget_keys forget_finished forget_jobs last_return forget_fires"
+        "forget_steps forget_progress forget_lines forget_waiters forget_joined forget_children forget_families "
+        "forget_plans forget_keys forget_finished forget_jobs last_return forget_fires"
     ),
     "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"),
     "calling_off.sql": (
         "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
     ),
-    "kinship.sql": "settle_children revive_children count_ends waiting_parents active_children",
+    "kinship.sql": (
+        "settle_children revive_children count_ends waiting_parents active_children ended_joined_of close_joined "
+        "reopen_joined"
+    ),
     "families.sql": (
         "is_held family families several children add_family add_children note_parent note_is_parent planned"
     ),

@@ -111,7 +111,7 @@ class PostgresCommands:
         ends = name in {"cancel", "delete"}
         if ends:
             await self._settling.lock(wire, [(job_id, True) for job_id in ids])
-        revives = name == "requeue" and await self._settling.lock_revived(wire, ids)
+        members = await self._settling.lock_revived(wire, ids) if name == "requeue" else []
         moved: list[JobId] = []
         for _ in range(_TRIES if ends else 1):
             rows = await wire.fetch(self._statements[name], {**params, "ids": text_array(ids)})
@@ -119,8 +119,9 @@ class PostgresCommands:
             ids = sorted(set(ids).difference(moved))
             if not ids:
                 break
-        if revives and moved:
-            await self._settling.revive(wire, moved)
+        if members and moved:
+            left_alone = set(ids)
+            await self._settling.revive(wire, [member for member in members if member not in left_alone])
         elif name == "cancel":
             await self._settling.settle(wire, moved)
         elif name == "delete" and moved:

@@ -10,9 +10,10 @@ from functools import partial
 from perdure.clock import Clock
 from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
 from perdure.domain.ids import JobId
-from perdure.domain.job import Claim, Intake
+from perdure.domain.job import Claim
 from perdure.domain.states import JobState
 from perdure.domain.words import read_word
+from perdure.engines.joins import in_a_circle, joined_by
 from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import storable_text
@@ -20,7 +21,6 @@ from perdure.engines.postgres.intake import PostgresIntake
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import Row, texts_of
 from perdure.engines.postgres.wire import Asks, Params, Wire
-from perdure.errors import ConflictError
 
 
 class PostgresFamilies:
@@ -67,11 +67,8 @@ class PostgresFamilies:
     async def make(self, wire: Asks, parent: JobId, family: NewFamily) -> None:
         """Insert children together with their family, which does not exist yet."""
         receipts = await self._intake.insert_within(wire, family.children, parent=parent)
-        for job, receipt in zip(family.children, receipts, strict=True):
-            if receipt.job_id != job.id:
-                raise ConflictError(f"child {job.id} cannot be spawned: job {receipt.job_id} holds its unique key")
-            if receipt.intake is not Intake.NEW:
-                raise ConflictError(f"child {job.id} cannot be spawned: there is a job with this id already")
+        if joins := joined_by(family, receipts):
+            await self._join(wire, parent, family, joins)
         params: Params = {
             "id": parent,
             "key": storable_text("key", family.key),
@@ -86,6 +83,15 @@ class PostgresFamilies:
         }
         await wire.fetch(self._statements["make"], params)
 
+    async def _join(self, wire: Asks, parent: JobId, family: NewFamily, joins: dict[JobId, JobId]) -> None:
+        """One after the other, so that no two parents come to wait for each other without seeing it."""
+        await wire.fetch(self._statements["take_turns"])
+        holders = text_array(sorted(set(joins.values())))
+        if waiting := await wire.fetch(self._statements["waits_for"], {"id": parent, "ids": holders}):
+            raise in_a_circle(family, joins, JobId(waiting[0][0]))
+        params: Params = {"id": parent, "children": text_array(list(joins)), "jobs": text_array(list(joins.values()))}
+        await wire.fetch(self._statements["join"], params)
+
 
 def _family_of(row: Row) -> FamilyView:
     key, total, succeeded, failed, quorum, on_end = row
@@ -93,7 +99,7 @@ def _family_of(row: Row) -> FamilyView:
 
 
 def _child_of(row: Row) -> Child:
-    number, job_id, kind, fate, result, error, warnings = row
+    number, job_id, kind, fate, result, error, warnings, joined = row
     return Child(
         number=number,
         job_id=JobId(job_id),
@@ -102,4 +108,5 @@ def _child_of(row: Row) -> Child:
         result=result,
         error=error,
         warnings=texts_of(warnings),
+        joined=joined,
     )

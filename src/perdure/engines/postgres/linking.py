@@ -35,7 +35,10 @@ class PostgresLinking:
         if not rows:
             return False
         [[document, before, is_last]] = rows
-        family = link(chain, number, json.decode(document, type=Planned), before, is_last=is_last)
+        plan = json.decode(document, type=Planned)
+        if plan.unique is not None:  # the chain may have to be told that its key is held
+            return False
+        family = link(chain, number, plan, before, is_last=is_last)
         (job,) = family.children
         try:
             encode_one(job, None)

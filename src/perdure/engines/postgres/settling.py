@@ -28,6 +28,7 @@ _WHY: Final = {
 }
 _PARENT_DELETED: Final = "parent job deleted"
 _DELETED: Final = "job deleted"
+_JOINED_AT_ONCE: Final = 1_000
 
 
 class PostgresSettling:
@@ -68,9 +69,28 @@ class PostgresSettling:
             cancelled += await self._call_off(wire, ended, why, audits=audits)
         await self._count(wire, [*job_ids, *cancelled])
 
-    async def lock_revived(self, wire: Asks, job_ids: Sequence[JobId]) -> bool:
-        """Lock the families that wait again if these finished jobs get a new life; whether there are any."""
-        return bool(await wire.fetch(self._statements["lock_revived"], {"ids": text_array(job_ids)}))
+    async def ended_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> list[tuple[JobId, JobId]]:
+        """Children that were joined to jobs which have ended, of these or of all, each with its job."""
+        ids = None if job_ids is None else text_array(sorted(job_ids))
+        rows = await wire.fetch(self._statements["ended_joined"], {"ids": ids, "limit": _JOINED_AT_ONCE})
+        return [(JobId(child), JobId(job)) for child, job in rows]
+
+    async def settle_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> int:
+        """Count the ends of jobs to which children were joined; how many children."""
+        ended = await self.ended_joined(job_ids, wire)
+        if ended:
+            children, jobs = [child for child, _ in ended], [job for _, job in ended]
+            await self.lock(wire, [(child, True) for child in children])
+            await self._count(wire, children, jobs, gone=_DELETED)
+            await wire.fetch(self._statements["close_joined"], {"ids": text_array(children)})
+        return len(ended)
+
+    async def lock_revived(self, wire: Asks, job_ids: Sequence[JobId]) -> list[JobId]:
+        """Lock the families that wait again if these finished jobs get a new life; their members among the children."""
+        joined = await wire.fetch(self._statements["reopen_joined"], {"ids": text_array(job_ids)})
+        members = [*job_ids, *(JobId(child_id) for (child_id,) in joined)]
+        locked = await wire.fetch(self._statements["lock_revived"], {"ids": text_array(members)})
+        return members if locked else []
 
     async def revive(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
         """Let families wait again for children that had failed, and get a new life; they must be locked."""
@@ -119,10 +139,15 @@ class PostgresSettling:
             parents, why, regardless = below, _WHY[JobState.CANCELLED], False
         return cancelled
 
-    async def _count(self, wire: Asks, job_ids: Sequence[JobId], gone: str | None = None) -> None:
-        if not job_ids:
+    async def _count(
+        self, wire: Asks, children: Sequence[JobId], jobs: Sequence[JobId] | None = None, gone: str | None = None
+    ) -> None:
+        """Count the ends of children; `jobs` are those that stand for them, if they were joined to others."""
+        if not children:
             return
-        settled = await wire.fetch(self._statements["settle"], {"ids": text_array(sorted(job_ids)), "gone": gone})
+        ids = text_array(sorted(children) if jobs is None else children)
+        params: Params = {"ids": ids, "jobs": ids if jobs is None else text_array(jobs), "gone": gone}
+        settled = await wire.fetch(self._statements["settle"], params)
         sleepers: list[tuple[JobId, str]] = []
         for parent, key, next_link in settled:
             if next_link is None or not await self._linking.go_on(wire, parent, key, next_link):

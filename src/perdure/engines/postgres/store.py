@@ -118,7 +118,7 @@ class PostgresStore:
         self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
-        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock)
+        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock, settling)
         self._insight = PostgresInsight(self.naming, desk, clock)
         self._counting = PostgresCounting(self.naming, desk)
         self._trail = PostgresTrail(self.naming, desk, clock)
@@ -246,6 +246,10 @@ class PostgresStore:
     async def hasten(self, keys: Collection[str]) -> int:
         """Let the first job that waits for each of these unique keys be due now."""
         return await self._upkeep.hasten(keys)
+
+    async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
+        """See UpkeepStore."""
+        return await self._upkeep.settle_joined(job_ids)
 
     async def promote(self, limit: int) -> Promoted:
         """See UpkeepStore."""

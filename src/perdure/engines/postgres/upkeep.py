@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from perdure.clock import Clock
@@ -16,6 +17,7 @@ from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.filters import BEFORE_ALL
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import orphan_of
+from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import Keep, Promoted
 
@@ -25,11 +27,12 @@ _ENTRIES_PER_JOB: Final = 10
 class PostgresUpkeep:
     """Promotes, finds orphans, prunes."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling) -> None:
         self._statements = naming.statements("upkeep.sql")
         self._audit = naming.statements("audit.sql")
         self._pool = pool
         self._clock = clock
+        self._settling = settling
 
     async def promote(self, limit: int) -> Promoted:
         """Make parked jobs ready whose time has come, oldest due first."""
@@ -46,6 +49,12 @@ class PostgresUpkeep:
         """Let the first job that waits for each of these unique keys look again at once; how many."""
         params = {"keys": text_array(sorted(keys)), "now": self._now()}
         return len(await self._pool.rows(self._statements["hasten"], params))
+
+    async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
+        """Count the ends of jobs to which children were joined; nearly always there are none, and nothing is locked."""
+        if not await self._pool.run(partial(self._settling.ended_joined, job_ids)):
+            return 0
+        return await self._pool.transaction(partial(self._settling.settle_joined, job_ids))
 
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id, beyond `after`."""

@@ -45,8 +45,9 @@ class CommandPart:
             ids = self._allowed(transaction, chosen)
             if ids:
                 document, again = to_document(ids), set(ids)
-                if children := [job.job_id for job in chosen if job.parent is not None and job.job_id in again]:
-                    self._kinship.revive(transaction, children)
+                kin = [job for job in chosen if job.parent is not None or job.unique is not None]
+                if awaited := [job.job_id for job in kin if job.job_id in again]:
+                    self._kinship.revive(transaction, awaited)
                 self._upkeep.give_turns(transaction, ids)
                 transaction.change(self._sql["ready_from_finished"], {"ids": document, "now": transaction.now})
                 transaction.change(self._sql["leave_finished"], {"ids": document})

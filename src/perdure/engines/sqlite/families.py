@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
 from perdure.domain.ids import JobId
-from perdure.domain.job import Claim, Intake
+from perdure.domain.job import Claim
 from perdure.domain.states import JobState
 from perdure.domain.words import read_word
+from perdure.engines.joins import in_a_circle, joined_by
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.insertion import check_text
 from perdure.engines.sqlite.intake import IntakePart
 from perdure.engines.sqlite.rows import from_document, texts, to_document
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.errors import ConflictError
 
 
 class FamilyPart:
@@ -74,11 +74,9 @@ class FamilyPart:
     def make(self, transaction: Transaction, parent: JobId, family: NewFamily) -> None:
         """Insert children together with their family, which does not exist yet."""
         name = {"parent_id": parent, "key": family.key}
-        for job, receipt in zip(family.children, self._intake.insert_within(transaction, family.children), strict=True):
-            if receipt.intake is not Intake.NEW:
-                raise ConflictError(
-                    f"child {job.id} of {parent} cannot be spawned: {receipt.job_id} stands for it already"
-                )
+        receipts = self._intake.insert_within(transaction, family.children)
+        if joins := joined_by(family, receipts):
+            self._join(transaction, parent, family, joins)
         rows = to_document([(job.id, job.kind) for job in family.children])
         made = {"turn": transaction.numbers(1), "total": len(family.children), "now": transaction.now}
         terms = {"quorum": family.quorum, "on_end": family.on_end, "next_link": family.next_link}
@@ -86,6 +84,13 @@ class FamilyPart:
         transaction.change(self._sql["add_children"], name | {"rows": rows})
         transaction.change(self._sql["note_parent"], {"parent_id": parent, "rows": rows})
         transaction.change(self._sql["note_is_parent"], {"parent_id": parent, "cursor": family.cursor})
+
+    def _join(self, transaction: Transaction, parent: JobId, family: NewFamily, joins: dict[JobId, JobId]) -> None:
+        ids = to_document(sorted(set(joins.values())))
+        if waiting := transaction.run(self._sql["waits_for"], {"parent_id": parent, "ids": ids}):
+            raise in_a_circle(family, joins, waiting[0][0])
+        rows = to_document(list(joins.items()))
+        transaction.change(self._sql["join"], {"parent_id": parent, "rows": rows})
 
 
 def family_of(key: str, total: int, succeeded: int, failed: int, quorum: int | None, on_end: str) -> FamilyView:
@@ -101,6 +106,7 @@ def _child(
     result: str | None,
     error: str | None,
     warnings: str | None,
+    joined: int,
 ) -> Child:
     return Child(
         number=number,
@@ -110,4 +116,5 @@ def _child(
         result=result,
         error=error,
         warnings=texts(warnings),
+        joined=bool(joined),
     )

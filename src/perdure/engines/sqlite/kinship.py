@@ -9,7 +9,7 @@ waited for again. All of it happens in the transaction in which the job moves, a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from perdure.domain.audit import SYSTEM
@@ -32,6 +32,7 @@ _PARENT_ENDED: Final = {
     JobState.CANCELLED: "parent job cancelled",
 }
 _LONGEST_ERROR: Final = 500
+_JOINED_AT_ONCE: Final = 1_000
 
 End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
 
@@ -40,6 +41,7 @@ class Kinship:
     """Settles ends between parents and children."""
 
     def __init__(self, database: Database, upkeep: UpkeepPart, families: FamilyPart) -> None:
+        self._database = database
         self._sql = database.statements("kinship.sql")
         self._upkeep = upkeep
         self._linking = Linking(database, families)
@@ -70,9 +72,26 @@ class Kinship:
         parents = {job.job_id: PARENT_DELETED for job in jobs if job.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, parents, all_families=True))
 
-    def revive(self, transaction: Transaction, children: Sequence[JobId]) -> None:
+    async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
+        """Count the ends of jobs to which children were joined; a look by the reader comes first."""
+        name = "ended_joined" if job_ids is None else "ended_joined_of"
+        statement, params = self._sql[name], {"ids": to_document(sorted(job_ids or ())), "limit": _JOINED_AT_ONCE}
+
+        def settle(transaction: Transaction) -> int:
+            ends: list[End] = [(row[0], JobState(row[1]), *row[2:]) for row in transaction.run(statement, params)]
+            self._settle(transaction, ends, [])
+            transaction.change(self._sql["close_joined"], {"ids": to_document([end[0] for end in ends])})
+            return len(ends)
+
+        if not await self._database.read(lambda transaction: transaction.run(statement, params)):
+            return 0
+        return await self._database.write(settle)
+
+    def revive(self, transaction: Transaction, jobs: Sequence[JobId]) -> None:
         """Let families wait again for children that had failed, and get a new life."""
-        revived = Counter(transaction.run(self._sql["revive_children"], {"ids": to_document(children)}))
+        joined = [child_id for (child_id,) in transaction.run(self._sql["reopen_joined"], {"ids": to_document(jobs)})]
+        ids = to_document([*jobs, *joined])
+        revived = Counter(transaction.run(self._sql["revive_children"], {"ids": ids}))
         if revived:
             rows = to_document([(*family, 0, -count) for family, count in revived.items()])
             transaction.run(self._sql["count_ends"], {"rows": rows})

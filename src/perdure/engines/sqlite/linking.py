@@ -34,7 +34,10 @@ class Linking:
         if not rows:
             return False
         ((document, before, is_last),) = rows
-        family = link(chain, number, json.decode(document, type=Planned), before, is_last=bool(is_last))
+        plan = json.decode(document, type=Planned)
+        if plan.unique is not None:  # the chain may have to be told that its key is held
+            return False
+        family = link(chain, number, plan, before, is_last=bool(is_last))
         try:
             check_texts(family.children[0])
         except ArgumentError:  # the end of a link is recorded whatever it has returned

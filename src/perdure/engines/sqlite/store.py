@@ -75,6 +75,7 @@ class SqliteStore:
 
         self.promote = upkeep.promote
         self.hasten = upkeep.hasten
+        self.settle_joined = kinship.settle_joined
         self.orphans = upkeep.orphans
         self.last_return = upkeep.last_return
         self.prune = upkeep.prune

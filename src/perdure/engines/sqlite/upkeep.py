@@ -23,7 +23,7 @@ _FIRES_KEPT: Final = timedelta(days=90)
 _FIRES_AT_ONCE: Final = 10_000
 _ENTRIES_PER_JOB: Final = 10
 _BELONGINGS: Final = (
-    *("attempts", "steps", "progress", "lines", "waiters", "children", "families", "plans", "keys"),
+    *("attempts", "steps", "progress", "lines", "waiters", "joined", "children", "families", "plans", "keys"),
     *("finished", "jobs"),
 )
 

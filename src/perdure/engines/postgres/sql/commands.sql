@@ -199,6 +199,8 @@ WITH records AS (
     DELETE FROM {family} WHERE parent_id = ANY (%(ids)s::uuid[])
 ), children AS (
     DELETE FROM {child} WHERE parent_id = ANY (%(ids)s::uuid[])
+), joins AS (
+    DELETE FROM {joined} j USING {child} c WHERE c.parent_id = ANY (%(ids)s::uuid[]) AND j.child_id = c.job_id
 ), plans AS (
     DELETE FROM {plan} WHERE job_id = ANY (%(ids)s::uuid[])
 )
@@ -224,6 +226,9 @@ WITH gone AS (
     DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), children AS (
     DELETE FROM {child} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
+), joins AS (
+    DELETE FROM {joined} j USING {child} c
+    WHERE c.parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent)) AND j.child_id = c.job_id
 ), plans AS (
     DELETE FROM {plan} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), keys AS (

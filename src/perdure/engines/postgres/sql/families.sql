@@ -27,6 +27,27 @@ WHERE parent_id = %(id)s::uuid AND key = %(key)s::text;
 SELECT key, total, succeeded, failed, quorum, on_end FROM {family} WHERE parent_id = %(id)s::uuid ORDER BY turn;
 
 -- name: children
-SELECT number, job_id::text, kind, fate, result, error, warnings FROM {child}
-WHERE parent_id = %(id)s::uuid AND family = %(key)s::text AND number >= %(first)s::int
-ORDER BY number LIMIT %(limit)s::int;
+SELECT c.number, coalesce(j.job_id, c.job_id)::text, c.kind, c.fate, c.result, c.error, c.warnings,
+       j.job_id IS NOT NULL
+FROM {child} c LEFT JOIN {joined} j ON j.child_id = c.job_id
+WHERE c.parent_id = %(id)s::uuid AND c.family = %(key)s::text AND c.number >= %(first)s::int
+ORDER BY c.number LIMIT %(limit)s::int;
+
+-- name: take_turns
+SELECT pg_advisory_xact_lock(hashtextextended('{joined}', 0));
+
+-- name: waits_for
+-- Which of these jobs is the parent, or waits for it: its own parent, one that was joined to it, and so on.
+WITH RECURSIVE waiting (id) AS (
+    SELECT %(id)s::uuid
+    UNION
+    SELECT n.id FROM waiting w CROSS JOIN LATERAL (
+        SELECT parent_id AS id FROM {job} WHERE id = w.id AND parent_id IS NOT NULL
+        UNION ALL SELECT parent_id FROM {joined} WHERE job_id = w.id AND is_open
+    ) n
+)
+SELECT id::text FROM waiting WHERE id = ANY (%(ids)s::uuid[]) LIMIT 1;
+
+-- name: join
+INSERT INTO {joined} (child_id, job_id, parent_id, is_open)
+SELECT i.child, i.job, %(id)s::uuid, true FROM unnest(%(children)s::uuid[], %(jobs)s::uuid[]) AS i (child, job);

@@ -102,7 +102,8 @@ SELECT (SELECT count(*) FROM active), array_agg(r.job_id::text), array_agg(r.job
 FROM record r;
 
 -- name: settle
--- Count the children among these jobs that have ended, each once, and keep what they brought; `gone` is said of those
+-- Count the children among these jobs that have ended, each once, and keep what they brought; `jobs` are those that
+-- stand for them, which are the children themselves unless they were joined to others. `gone` is said of those
 -- whose record is gone. What was said of an earlier end stays: the parent may have seen that one. Answers the families
 -- in which the parent has nothing more to wait for, with the next link of a chain.
 WITH ended AS MATERIALIZED (
@@ -110,12 +111,12 @@ WITH ended AS MATERIALIZED (
            CASE f.state WHEN 'succeeded' THEN NULL
                         WHEN 'dead' THEN coalesce(e.said, f.note, f.reason)
                         ELSE coalesce(f.note, %(gone)s::text, f.reason) END AS error
-    FROM unnest(%(ids)s::uuid[]) AS i (id)
+    FROM unnest(%(ids)s::uuid[], %(jobs)s::uuid[]) AS i (id, job)
     CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE job_id = i.id AND fate IS NULL OFFSET 0) c
-    LEFT JOIN LATERAL (SELECT state, reason, note, result, warnings FROM {finished} WHERE job_id = i.id OFFSET 0) f ON true
+    LEFT JOIN LATERAL (SELECT state, reason, note, result, warnings FROM {finished} WHERE job_id = i.job OFFSET 0) f ON true
     LEFT JOIN LATERAL (
         SELECT left(a.error_type || ': ' || a.message, 500) AS said
-        FROM {attempt} a WHERE a.job_id = i.id ORDER BY a.token DESC LIMIT 1
+        FROM {attempt} a WHERE a.job_id = i.job ORDER BY a.token DESC LIMIT 1
     ) e ON f.state = 'dead'
     WHERE f.state IS NOT NULL OR %(gone)s::text IS NOT NULL
 ), told AS (
@@ -135,6 +136,20 @@ WITH ended AS MATERIALIZED (
 )
 SELECT f.parent_id::text, f.key, CASE WHEN f.succeeded = f.total THEN f.next_link END FROM counted f
 WHERE f.succeeded + f.failed >= f.total OR f.succeeded >= f.quorum OR f.total - f.failed < f.quorum;
+
+-- name: ended_joined
+-- Children that were joined to jobs which are final by now, or gone; those of some jobs, or of all.
+SELECT j.child_id::text, j.job_id::text FROM {joined} j
+WHERE j.is_open AND (%(ids)s::uuid[] IS NULL OR j.job_id = ANY (%(ids)s::uuid[]))
+  AND (EXISTS (SELECT FROM {finished} f WHERE f.job_id = j.job_id)
+       OR NOT EXISTS (SELECT FROM {job} r WHERE r.id = j.job_id))
+ORDER BY j.child_id LIMIT %(limit)s::int;
+
+-- name: close_joined
+UPDATE {joined} SET is_open = false WHERE child_id = ANY (%(ids)s::uuid[]);
+
+-- name: reopen_joined
+UPDATE {joined} SET is_open = true WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING child_id::text;
 
 -- name: lock_revived
 -- The families of children that have failed and may get a new life, locked in the order of their keys.

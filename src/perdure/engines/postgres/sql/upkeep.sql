@@ -108,6 +108,9 @@ WITH RECURSIVE kept (state, until) AS MATERIALIZED (
     DELETE FROM {family} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
 ), children AS (
     DELETE FROM {child} WHERE parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent))
+), joins AS (
+    DELETE FROM {joined} j USING {child} c
+    WHERE c.parent_id = ANY (ARRAY(SELECT id FROM records WHERE is_parent)) AND j.child_id = c.job_id
 ), plans AS (
     DELETE FROM {plan} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), keys AS (

@@ -16,13 +16,33 @@ CROSS JOIN {family} AS family ON family.parent_id = row.value ->> 0 AND family.k
 
 -- name: children
 SELECT
-    CAST(json_group_array(json_array(number, job_id, kind, fate, result, error, warnings)) AS BLOB)
+    CAST(json_group_array(json_array(number, job_id, kind, fate, result, error, warnings, is_joined)) AS BLOB)
 FROM (
-    SELECT number, job_id, kind, fate, result, error, warnings FROM {child}
-    WHERE parent_id = :parent_id AND family = :key AND number >= :first
-    ORDER BY number
+    SELECT
+        child.number, COALESCE(joined.job_id, child.job_id) AS job_id, child.kind, child.fate, child.result,
+        child.error, child.warnings, joined.job_id IS NOT NULL AS is_joined
+    FROM {child} AS child LEFT JOIN {joined} AS joined ON joined.child_id = child.job_id
+    WHERE child.parent_id = :parent_id AND child.family = :key AND child.number >= :first
+    ORDER BY child.number
     LIMIT :limit
 );
+
+-- name: join
+INSERT INTO {joined} (child_id, job_id, parent_id, is_open)
+SELECT row.value ->> 0, row.value ->> 1, :parent_id, 1 FROM json_each(:rows) AS row;
+
+-- name: waits_for
+-- Which of these jobs is the parent, or waits for it: its own parent, one that was joined to it, and so on.
+WITH RECURSIVE waiting (id) AS (
+    SELECT :parent_id
+    UNION
+    SELECT job.parent_id FROM waiting CROSS JOIN {job} AS job ON job.id = waiting.id WHERE job.parent_id IS NOT NULL
+    UNION
+    SELECT joined.parent_id
+    FROM waiting CROSS JOIN {joined} AS joined ON joined.job_id = waiting.id
+    WHERE joined.is_open = 1
+)
+SELECT row.value FROM json_each(:ids) AS row WHERE row.value IN (SELECT waiting.id FROM waiting) LIMIT 1;
 
 -- name: add_family
 INSERT INTO {family} (parent_id, key, turn, total, succeeded, failed, quorum, on_end, created_at, next_link)

@@ -49,3 +49,59 @@ CROSS JOIN {job} AS job ON job.id = child.job_id
 WHERE
     (:all OR family.on_end = 'cancel')
     AND NOT EXISTS (SELECT 1 FROM {finished} AS finished WHERE finished.job_id = child.job_id);
+
+-- name: ended_joined
+-- Children that were joined to jobs which are final by now, or gone, and how those ended; all are asked for.
+SELECT
+    joined.child_id, COALESCE(finished.state, 'cancelled'), finished.result,
+    CASE finished.state
+        WHEN 'succeeded' THEN NULL
+        WHEN 'dead' THEN COALESCE(
+            (
+                SELECT substr(attempt.error_type || ': ' || attempt.message, 1, 500)
+                FROM {attempt} AS attempt WHERE attempt.job_id = joined.job_id ORDER BY attempt.token DESC LIMIT 1
+            ),
+            finished.note, finished.reason
+        )
+        ELSE COALESCE(finished.note, finished.reason, 'job deleted')
+    END,
+    finished.warnings
+FROM {joined} AS joined
+LEFT JOIN {finished} AS finished ON finished.job_id = joined.job_id
+WHERE
+    joined.is_open = 1
+    AND (
+        finished.job_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM {job} AS job WHERE job.id = joined.job_id)
+    )
+LIMIT :limit;
+
+-- name: ended_joined_of
+-- The same for some jobs.
+SELECT
+    joined.child_id, COALESCE(finished.state, 'cancelled'), finished.result,
+    CASE finished.state
+        WHEN 'succeeded' THEN NULL
+        WHEN 'dead' THEN COALESCE(
+            (
+                SELECT substr(attempt.error_type || ': ' || attempt.message, 1, 500)
+                FROM {attempt} AS attempt WHERE attempt.job_id = joined.job_id ORDER BY attempt.token DESC LIMIT 1
+            ),
+            finished.note, finished.reason
+        )
+        ELSE COALESCE(finished.note, finished.reason, 'job deleted')
+    END,
+    finished.warnings
+FROM json_each(:ids) AS row
+CROSS JOIN {joined} AS joined ON joined.job_id = row.value
+LEFT JOIN {finished} AS finished ON finished.job_id = joined.job_id
+WHERE
+    joined.is_open = 1
+    AND (
+        finished.job_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM {job} AS job WHERE job.id = joined.job_id)
+    );
+
+-- name: close_joined
+UPDATE {joined} SET is_open = 0 WHERE child_id IN (SELECT value FROM json_each(:ids));
+
+-- name: reopen_joined
+UPDATE {joined} SET is_open = 1 WHERE job_id IN (SELECT value FROM json_each(:ids)) RETURNING child_id;

@@ -177,6 +177,17 @@ CREATE TABLE perdure_job (
 
 CREATE INDEX perdure_job_mark ON perdure_job (mark, id) WHERE mark IS NOT NULL;
 
+CREATE TABLE perdure_joined (
+    child_id TEXT PRIMARY KEY,
+    job_id TEXT NOT NULL,
+    parent_id TEXT NOT NULL,
+    is_open INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_joined_job ON perdure_joined (job_id);
+
+CREATE INDEX perdure_joined_open ON perdure_joined (child_id) WHERE is_open = 1;
+
 CREATE TABLE perdure_leader (
     name TEXT PRIMARY KEY,
     holder TEXT NOT NULL,

@@ -130,6 +130,13 @@ DELETE FROM {line} WHERE job_id IN (SELECT value FROM json_each(:ids));
 -- name: forget_waiters
 DELETE FROM {waiter} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
+-- name: forget_joined
+DELETE FROM {joined}
+WHERE
+    child_id IN (
+        SELECT child.job_id FROM json_each(:ids) AS row CROSS JOIN {child} AS child ON child.parent_id = row.value
+    );
+
 -- name: forget_children
 -- What a job knows of its children; what its own parent knows of it stays.
 DELETE FROM {child} WHERE parent_id IN (SELECT value FROM json_each(:ids));
