@@ -72,6 +72,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("commands", "reschedule"): {"parked_pkey", "job_pkey"},
     ("commands", "purge"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
     ("commands", "delete"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "finished_pkey", "job_pkey"},
+    ("commands", "active_children"): {"family_pkey", "child_pkey"},
     ("commands", "erase"): {"job_pkey", "unique_hold_pkey", *KEPT_OF_A_JOB},
     ("firing", "due_schedules"): {"schedule_next_at_idx"},
     ("firing", "take"): {"schedule_pkey"},

@@ -32,7 +32,8 @@ HOT: Final = {
     "audit.sql": "write note_moves note_children at record forget",
     "upkeep.sql": (
         "next_due due ready_from_parked note_turns fair_ones leave_waiters leave_parked hold_back old forget_attempts "
-        "forget_steps forget_progress forget_lines forget_waiters forget_joined forget_children forget_families "
+        "forget_steps forget_progress forget_lines forget_waiters forget_joined forget_children "
+        "some_children forget_some_joined forget_some_children forget_families "
         "forget_plans forget_keys forget_finished forget_jobs last_return forget_fires"
     ),
     "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from perdure.clock import Clock
@@ -21,6 +22,9 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import JobFilter
+
+CHILDREN_AT_ONCE: Final = 1_000
+"""How many children are cancelled in one transaction when their parent is deleted."""
 
 _TRIES: Final = 3  # a statement sees no row that was moved while it waited for it: the next one does
 _REACH: Final[dict[str, frozenset[JobState]]] = {
@@ -74,8 +78,32 @@ class PostgresCommands:
         await self._move(wire, "cancel", [job_id], {"actor": actor, "why": why, "now": self._now()})
 
     async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """Forget jobs that match, whatever their state; an attempt under way loses its claim."""
-        return await self._command("delete", which, actor, limit)
+        """Forget jobs that match, whatever their state; an attempt under way loses its claim.
+
+        Where they have many children that are not final, it takes several transactions: the jobs are cancelled first,
+        so that they run no more, then the children some at a time, and what is left goes at the end. If that is cut
+        short, the jobs are there to be deleted again.
+        """
+        ids = await self._large_parents(which, limit)
+        if ids:
+            await self._pool.transaction(partial(self._settling.set_aside, job_ids=ids))
+            some = partial(self._settling.cancel_some, ids, CHILDREN_AT_ONCE)
+            while await self._pool.transaction(some) >= CHILDREN_AT_ONCE:
+                pass
+        return await self._command("delete", JobFilter(ids=tuple(ids)) if ids else which, actor, limit)
+
+    async def _large_parents(self, which: JobFilter, limit: int) -> list[JobId]:
+        """The jobs that match, if they have many children that are not final; else none."""
+        selection = select(which, _REACH["delete"])
+        if not selection.conditions or limit <= 0:
+            return []
+        find = f"SELECT id {jobs_query(self._views, selection, 'ASC')}"
+        found = await self._pool.rows(find, {**selection.params, "limit": limit})
+        ids = [JobId(job_id) for (job_id,) in found]
+        [[active]] = await self._pool.rows(
+            self._statements["active_children"], {"ids": text_array(ids), "most": CHILDREN_AT_ONCE + 1}
+        )
+        return ids if active > CHILDREN_AT_ONCE else []
 
     async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Delete finished jobs that match, with their attempts."""

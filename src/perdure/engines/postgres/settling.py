@@ -102,6 +102,19 @@ class PostgresSettling:
         await self._count(wire, job_ids, gone=_DELETED)
         await self._count(wire, cancelled)
 
+    async def set_aside(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
+        """Cancel jobs that are to be forgotten once their children are cancelled: only their own parents are told."""
+        await self.lock(wire, [(job_id, True) for job_id in job_ids])
+        await self._call_off(wire, (), _DELETED, own=job_ids)
+        await self._count(wire, job_ids)
+
+    async def cancel_some(self, job_ids: Sequence[JobId], limit: int, wire: Asks) -> int:
+        """Cancel so many active children of jobs that are to be forgotten, with all below them; how many it were."""
+        await self.lock(wire, [(job_id, True) for job_id in job_ids])
+        cancelled = await self._call_off(wire, job_ids, _PARENT_DELETED, regardless=True, limit=limit)
+        await self._count(wire, cancelled)
+        return len(cancelled)
+
     async def wake(self, wire: Asks, sleepers: Iterable[tuple[JobId, str]], reason: Reason) -> int:
         """Make jobs ready that still wait for this, or for this among others; how many are."""
         pairs = sorted(sleepers)
@@ -117,16 +130,29 @@ class PostgresSettling:
         return int(woken)
 
     async def _call_off(
-        self, wire: Asks, parents: Sequence[JobId], why: str, *, regardless: bool = False, audits: bool = True
+        self,
+        wire: Asks,
+        parents: Sequence[JobId],
+        why: str,
+        *,
+        regardless: bool = False,
+        own: Sequence[JobId] = (),
+        limit: int | None = None,
+        audits: bool = True,
     ) -> list[JobId]:
-        """Cancel the children of these that are not final, and theirs, down to the last; who was cancelled."""
+        """Cancel the children of these that are not final, and theirs, down to the last; who was cancelled.
+
+        `own` are jobs that are cancelled as if they were such children. Of the first generation at most `limit`.
+        """
         cancelled: list[JobId] = []
-        while parents:
+        while parents or own:
             below: list[JobId] = []
             seen, met = 1, 0
             while met < seen:
                 params: Params = {
                     "parents": text_array(parents),
+                    "own": text_array(own),
+                    "limit": limit,
                     "why": why,
                     "regardless": regardless,
                     "audits": audits,
@@ -136,7 +162,9 @@ class PostgresSettling:
                 met = len(stopped or ())
                 cancelled += stopped or ()
                 below += with_children or ()
-            parents, why, regardless = below, _WHY[JobState.CANCELLED], False
+            if own:
+                break
+            parents, why, regardless, limit = below, _WHY[JobState.CANCELLED], False, None
         return cancelled
 
     async def _count(

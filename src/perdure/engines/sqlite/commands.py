@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from perdure.domain.ids import JobId
 from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState, Reason
 from perdure.engines.instants import to_micros
 from perdure.engines.sqlite.audit import Audit
-from perdure.engines.sqlite.calling_off import CallingOff, Chosen, chosen_of
+from perdure.engines.sqlite.calling_off import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.keys import Keys
 from perdure.engines.sqlite.kinship import Kinship
@@ -19,6 +20,9 @@ from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.errors import ArgumentError
 from perdure.storage.records import JobFilter
+
+CHILDREN_AT_ONCE: Final = 1_000
+"""How many children are cancelled in one transaction when their parent is deleted."""
 
 _DELETED: Final = "job deleted"
 
@@ -129,20 +133,43 @@ class CommandPart:
         return await self._database.write(act)
 
     async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """Forget jobs, whatever their state; their children that are not final are cancelled."""
+        """Forget jobs, whatever their state; their children that are not final are cancelled.
+
+        Where there are many of these, other writers get in between: the jobs are cancelled first, so that they run no
+        more, then the children some at a time, and what is left goes at the end. If that is cut short, the jobs are
+        there to be deleted again.
+        """
         selections = self._selector.select(which, EVERY_STATE)
 
-        def act(transaction: Transaction) -> list[JobId]:
+        def act(transaction: Transaction) -> tuple[list[JobId], bool]:
             chosen = self._choose(transaction, selections, limit)
-            ids = [job.job_id for job in chosen]
-            if ids:
-                self._calling_off.take_out(transaction, ids, _DELETED)
-                self._kinship.settle_deleted(transaction, chosen, _DELETED)
-                self._upkeep.forget(transaction, ids)
-                self._audit.about_jobs(transaction, ids, actor, "delete")
-            return ids
+            parents = [job.job_id for job in chosen if job.is_parent]
+            if parents and self._kinship.has_many_active(transaction, parents, CHILDREN_AT_ONCE):
+                self._calling_off.cancel(transaction, chosen, ACTIVE_PLACES, why=_DELETED, by=actor)
+                self._kinship.settle_set_aside(transaction, chosen, _DELETED)
+                return [job.job_id for job in chosen], False
+            return self._forget(transaction, chosen, actor), True
 
-        return await self._database.write(act)
+        ids, is_done = await self._database.write(act)
+        if is_done:
+            return ids
+        for thin_out in (self._kinship.cancel_some, self._upkeep.forget_some_children):
+            some = partial(thin_out, ids, CHILDREN_AT_ONCE)
+            while await self._database.write(some) == CHILDREN_AT_ONCE:
+                pass
+        again = self._selector.select(JobFilter(ids=tuple(ids)), EVERY_STATE)
+        return await self._database.write(
+            lambda transaction: self._forget(transaction, self._choose(transaction, again, len(ids)), actor)
+        )
+
+    def _forget(self, transaction: Transaction, chosen: list[Chosen], actor: str) -> list[JobId]:
+        ids = [job.job_id for job in chosen]
+        if ids:
+            self._calling_off.take_out(transaction, ids, _DELETED)
+            self._kinship.settle_deleted(transaction, chosen, _DELETED)
+            self._upkeep.forget(transaction, ids)
+            self._audit.about_jobs(transaction, ids, actor, "delete")
+        return ids
 
     async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """Delete finished jobs with all that belongs to them, but for the audit trail."""

@@ -33,6 +33,7 @@ _PARENT_ENDED: Final = {
 }
 _LONGEST_ERROR: Final = 500
 _JOINED_AT_ONCE: Final = 1_000
+_NO_LIMIT: Final = -1
 
 End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
 
@@ -72,6 +73,23 @@ class Kinship:
         parents = {job.job_id: PARENT_DELETED for job in jobs if job.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, parents, all_families=True))
 
+    def settle_set_aside(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
+        """Settle jobs that are to be forgotten once their children are cancelled: only their own parents are told."""
+        self._settle(transaction, _cancelled([job for job in jobs if job.parent is not None], why), [])
+
+    def has_many_active(self, transaction: Transaction, parents: Sequence[JobId], many: int) -> bool:
+        """Whether these have more children that are not final than so many."""
+        return len(self._active_children(transaction, parents, many + 1, all_families=True)) > many
+
+    def cancel_some(self, parents: Sequence[JobId], limit: int, transaction: Transaction) -> int:
+        """Cancel so many active children of jobs that are to be forgotten, with all below them; how many it were."""
+        reasons = dict.fromkeys(parents, PARENT_DELETED)
+        children = self._active_children(transaction, parents, limit, all_families=True)
+        ends = self._cancel(transaction, children, reasons)
+        below = {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+        self._settle(transaction, ends, self._cancel_children(transaction, below))
+        return len(children)
+
     async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
         """Count the ends of jobs to which children were joined; a look by the reader comes first."""
         name = "ended_joined" if job_ids is None else "ended_joined_of"
@@ -103,21 +121,35 @@ class Kinship:
         seen = set(parents)
         ends: list[End] = []
         while parents:
-            params = {"ids": to_document(list(parents)), "all": all_families}
-            ((document,),) = transaction.run(self._sql["active_children"], params)
-            by_reason: dict[str, list[Chosen]] = defaultdict(list)
-            for row in from_document(document):
-                child = chosen_of(row)
-                if child.parent is not None and child.job_id not in seen:
-                    by_reason[parents[child.parent]].append(child)
-            parents, all_families = {}, False
-            for why, children in by_reason.items():
-                if audits:
-                    self._audit.about_children(transaction, [child.job_id for child in children])
-                self._calling_off.cancel(transaction, children, ACTIVE_PLACES, why=why, by=SYSTEM)
-                seen.update(child.job_id for child in children)
-                ends += _cancelled(children, why)
-                parents |= {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+            active = self._active_children(transaction, list(parents), _NO_LIMIT, all_families=all_families)
+            children = [child for child in active if child.job_id not in seen]
+            seen.update(child.job_id for child in children)
+            ends += self._cancel(transaction, children, parents, audits=audits)
+            parents = {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+            all_families = False
+        return ends
+
+    def _active_children(
+        self, transaction: Transaction, parents: Sequence[JobId], limit: int, *, all_families: bool
+    ) -> list[Chosen]:
+        params = {"ids": to_document(list(parents)), "all": all_families, "limit": limit}
+        ((document,),) = transaction.run(self._sql["active_children"], params)
+        return [chosen_of(row) for row in from_document(document)]
+
+    def _cancel(
+        self, transaction: Transaction, children: Sequence[Chosen], why: Mapping[JobId, str], *, audits: bool = True
+    ) -> list[End]:
+        """Cancel children, for the reason given with the parent of each."""
+        by_reason: dict[str, list[Chosen]] = defaultdict(list)
+        for child in children:
+            if child.parent is not None:
+                by_reason[why[child.parent]].append(child)
+        ends: list[End] = []
+        for reason, some in by_reason.items():
+            if audits:
+                self._audit.about_children(transaction, [child.job_id for child in some])
+            self._calling_off.cancel(transaction, some, ACTIVE_PLACES, why=reason, by=SYSTEM)
+            ends += _cancelled(some, reason)
         return ends
 
     def _settle(self, transaction: Transaction, ends: list[End], more: list[End]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -81,6 +81,13 @@ class UpkeepPart:
         params = {"ids": to_document(ids)}
         for belonging in _BELONGINGS:
             transaction.change(self._sql[f"forget_{belonging}"], params)
+
+    def forget_some_children(self, parents: Sequence[JobId], limit: int, transaction: Transaction) -> int:
+        """Delete so much of what these jobs know of their children; of how many it was."""
+        rows = transaction.run(self._sql["some_children"], {"ids": to_document(parents), "limit": limit})
+        params = {"children": to_document([child_id for (child_id,) in rows])}
+        transaction.change(self._sql["forget_some_joined"], params)
+        return transaction.change(self._sql["forget_some_children"], params)
 
     def make_ready(self, transaction: Transaction, ids: list[JobId], reason: Reason) -> None:
         """Move parked jobs to their lines."""

@@ -156,6 +156,19 @@ WITH living AS MATERIALIZED (
 )
 SELECT id FROM living ORDER BY id;
 
+-- name: active_children
+-- How many children of these jobs are not final, as far as that is many.
+SELECT count(*) FROM (
+    SELECT FROM unnest(%(ids)s::uuid[]) AS i (id)
+    CROSS JOIN LATERAL (
+        SELECT key FROM {family} WHERE parent_id = i.id AND succeeded + failed < total OFFSET 0
+    ) f
+    CROSS JOIN LATERAL (
+        SELECT FROM {child} WHERE parent_id = i.id AND family = f.key AND fate IS NULL OFFSET 0
+    ) c
+    LIMIT %(most)s::int
+) a;
+
 -- name: delete
 -- Jobs stand nowhere any more; one that runs is taken from its worker. What is kept of them is erased at the end, when
 -- their families have been dealt with.

@@ -42,16 +42,21 @@ SELECT f.job_id::text, f.state FROM {finished} f
 WHERE f.job_id = ANY (%(ids)s::uuid[]) AND EXISTS (SELECT FROM {family} y WHERE y.parent_id = f.job_id);
 
 -- name: cancel_children
--- Call off the children of these jobs that are not final, wherever they stand; one that runs is taken from its worker.
+-- Call off the children of these jobs that are not final, wherever they stand, and the jobs `own` in the same way; some,
+-- or all. One that runs is taken from its worker.
 -- Answers how many there are to be seen, who was called off, and who of those may have children. One that went from
 -- place to place just then is seen and not called off: the next statement finds it.
 WITH active AS MATERIALIZED (
     SELECT c.job_id
-    FROM unnest(%(parents)s::uuid[]) AS i (id)
-    CROSS JOIN LATERAL (
-        SELECT key FROM {family} WHERE parent_id = i.id AND (on_end = 'cancel' OR %(regardless)s::bool) OFFSET 0
-    ) f
-    CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE parent_id = i.id AND family = f.key OFFSET 0) c
+    FROM (
+        SELECT c.job_id
+        FROM unnest(%(parents)s::uuid[]) AS i (id)
+        CROSS JOIN LATERAL (
+            SELECT key FROM {family} WHERE parent_id = i.id AND (on_end = 'cancel' OR %(regardless)s::bool) OFFSET 0
+        ) f
+        CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE parent_id = i.id AND family = f.key OFFSET 0) c
+        UNION ALL SELECT o.id FROM unnest(%(own)s::uuid[]) AS o (id)
+    ) c
     CROSS JOIN LATERAL (
         SELECT FROM (
             SELECT job_id FROM {ready} WHERE job_id = c.job_id
@@ -59,6 +64,7 @@ WITH active AS MATERIALIZED (
             UNION ALL SELECT job_id FROM {lease} WHERE job_id = c.job_id
         ) p LIMIT 1
     ) p
+    LIMIT %(limit)s::int
 ), unready AS (
     DELETE FROM {ready} WHERE job_id = ANY (ARRAY(SELECT job_id FROM active))
     RETURNING job_id, queue, failures, crashes, since, NULL::bigint AS worker_id, NULL::bigint AS token,

@@ -37,18 +37,20 @@ WHERE
     );
 
 -- name: active_children
--- Of each parent in the families that are to be cancelled with it, or in all of them.
+-- Of each parent in the families that are to be cancelled with it, or in all of them; some, or all.
 SELECT
-    CAST(json_group_array(json_array(
-        job.id, job.unique_key, job.unique_states, job.unique_dead_for, job.parent_id, job.is_parent
-    )) AS BLOB)
-FROM json_each(:ids) AS row
-CROSS JOIN {family} AS family ON family.parent_id = row.value
-CROSS JOIN {child} AS child ON child.parent_id = family.parent_id AND child.family = family.key
-CROSS JOIN {job} AS job ON job.id = child.job_id
-WHERE
-    (:all OR family.on_end = 'cancel')
-    AND NOT EXISTS (SELECT 1 FROM {finished} AS finished WHERE finished.job_id = child.job_id);
+    CAST(json_group_array(json_array(id, unique_key, unique_states, unique_dead_for, parent_id, is_parent)) AS BLOB)
+FROM (
+    SELECT job.id, job.unique_key, job.unique_states, job.unique_dead_for, job.parent_id, job.is_parent
+    FROM json_each(:ids) AS row
+    CROSS JOIN {family} AS family ON family.parent_id = row.value
+    CROSS JOIN {child} AS child ON child.parent_id = family.parent_id AND child.family = family.key
+    CROSS JOIN {job} AS job ON job.id = child.job_id
+    WHERE
+        (:all OR family.on_end = 'cancel')
+        AND NOT EXISTS (SELECT 1 FROM {finished} AS finished WHERE finished.job_id = child.job_id)
+    LIMIT :limit
+);
 
 -- name: ended_joined
 -- Children that were joined to jobs which are final by now, or gone, and how those ended; all are asked for.

@@ -141,6 +141,17 @@ WHERE
 -- What a job knows of its children; what its own parent knows of it stays.
 DELETE FROM {child} WHERE parent_id IN (SELECT value FROM json_each(:ids));
 
+-- name: some_children
+SELECT child.job_id
+FROM json_each(:ids) AS row CROSS JOIN {child} AS child ON child.parent_id = row.value
+LIMIT :limit;
+
+-- name: forget_some_joined
+DELETE FROM {joined} WHERE child_id IN (SELECT value FROM json_each(:children));
+
+-- name: forget_some_children
+DELETE FROM {child} WHERE job_id IN (SELECT value FROM json_each(:children));
+
 -- name: forget_families
 DELETE FROM {family} WHERE parent_id IN (SELECT value FROM json_each(:ids));
 
