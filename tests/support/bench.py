@@ -13,7 +13,7 @@ from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import Claim
 from perdure.domain.transition import Transition
 from perdure.events import Emitter, Event
-from perdure.policy.patience import Patience
+from perdure.policy.patience import OutageLimits
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
 from perdure.worker.acknowledger import Acknowledger
@@ -55,8 +55,9 @@ class Bench:
         self.events: list[Event] = []
         emitter.subscribe(self.events.append)
         self.slots = Slots((Queue("default"),), 10, 10)
-        self.acknowledger = Acknowledger(ledger.store, emitter, 10, lambda: None)
-        self.acknowledger._patience = Patience(tolerated=0, longest=timedelta(0))
+        self.acknowledger = Acknowledger(
+            ledger.store, emitter, 10, lambda: None, outage=OutageLimits(backoff=timedelta(0))
+        )
         self.executor = Executor(
             app.kinds,
             self.slots,

@@ -27,7 +27,6 @@ from perdure.events import Emitter, Event, RecordsLeft, StoreTrouble
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, Wanted
 from perdure.worker import heartbeat as heartbeat_module
-from perdure.worker import worker as worker_module
 from perdure.worker.fetcher import Fetcher
 from perdure.worker.heartbeat import Heartbeat
 from perdure.worker.quarantine import Quarantine
@@ -150,10 +149,7 @@ def troubles(events: list[Event]) -> Counter[str]:
     return Counter(event.what for event in events if isinstance(event, StoreTrouble))
 
 
-async def test_a_worker_that_lost_its_id_gets_a_new_one_whatever_the_first_try_says(
-    troubled: Troubled, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker_module, "_RETRY", 0.01)
+async def test_a_worker_that_lost_its_id_gets_a_new_one_whatever_the_first_try_says(troubled: Troubled) -> None:
     events: list[Event] = []
     async with at_work(App("sqlite:///unused.db"), troubled, events) as worker:
         assert worker._heartbeat is not None

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.jobs import MINUTE, SECOND
+from tests.support.timer import ManualTimer
 from tests.support.waiting import until
 
 from perdure import App, JobState, Queue, WorkerSettings
@@ -19,6 +20,7 @@ from perdure.domain.job import Claim
 from perdure.domain.worker import Phase
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble, WorkerOpening
+from perdure.lifecycle.outage import Outage
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 from perdure.worker.fetcher import Fetcher
@@ -202,23 +204,20 @@ async def test_c3_a_worker_that_polls_looks_by_itself() -> None:
 
 async def test_c4_the_fetcher_backs_off_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short waits for four errors, then 1 s doubling to 30 s; the first success resets it."""
-    waited: list[float] = []
-    real_sleep = asyncio.sleep
-
-    async def sleep(seconds: float) -> None:
-        if seconds >= 0.2:
-            waited.append(seconds)
-        await real_sleep(0 if seconds >= 0.2 else seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+    timer = ManualTimer()
+    monkeypatch.setattr(Outage, "timer", timer)
     store = Trickle(failures=11)
     async with fetching(store, None) as (fetcher, events):
-        await until(lambda: store.looks == 12)
+        await timer.move(0.8 + 31 + 29.9 + 30)
+        assert store.looks == 11, "the last wait is not over yet"
+        await timer.move(0.1)
+        assert store.looks == 12
         store.failures = 1
         fetcher.wake()
-        await until(lambda: store.looks == 14)
-    assert waited == [0.2, 0.2, 0.2, 0.2, 1, 2, 4, 8, 16, 30, 30, 0.2]
-    assert [event.wait for event in events if isinstance(event, StoreTrouble)] == waited
+        await timer.move(0.2)
+        assert store.looks == 14
+    waits = [event.wait for event in events if isinstance(event, StoreTrouble)]
+    assert waits == [0.2, 0.2, 0.2, 0.2, 1, 2, 4, 8, 16, 30, 30, 0.2]
     assert [event.failures for event in events if isinstance(event, StoreRecovered)] == [11, 1]
 
 

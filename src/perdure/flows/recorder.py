@@ -19,9 +19,10 @@ from perdure.clock import Clock
 from perdure.domain.flow import Progress, StepRecord, StepWrite
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
-from perdure.errors import ConflictError, StoreRefused, StoreUnavailable
-from perdure.events import Emitter, StoreRecovered, StoreTrouble
-from perdure.policy.patience import Patience
+from perdure.errors import ConflictError
+from perdure.events import Emitter, StoreTrouble
+from perdure.lifecycle.outage import Outage
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import Store
 
 Result = TypeVar("Result")
@@ -45,13 +46,21 @@ class Speaker(Protocol):
 class Recorder:
     """Keeps and finds the steps of attempts; used on the worker's event loop only (`Journal` crosses over to it)."""
 
-    def __init__(self, store: Store, emitter: Emitter, clock: Clock, on_lost: Callable[[Claim], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        emitter: Emitter,
+        clock: Clock,
+        on_lost: Callable[[Claim], None],
+        outage: OutageLimits = DEFAULT_OUTAGE,
+    ) -> None:
         self.store = store
         self.clock = clock
         self.short_wait = SHORT_WAIT
         self.loop = asyncio.get_running_loop()
         self.emitter = emitter
         self._on_lost = on_lost
+        self._limits = outage
         self._writes: list[tuple[StepWrite, asyncio.Future[bool]]] = []
         self._reads: dict[JobId, asyncio.Future[list[StepRecord]]] = {}
         self._writing: asyncio.Task[None] | None = None
@@ -97,18 +106,7 @@ class Recorder:
 
         What is asked must be safe to be asked twice.
         """
-        patience = Patience()
-        while True:
-            try:
-                answer = await call(self.store)
-            except (StoreUnavailable, StoreRefused) as error:
-                wait = patience.failed().total_seconds()
-                self.emitter.emit(StoreTrouble(what, f"{type(error).__name__}: {error}", wait))
-                await asyncio.sleep(wait)
-                continue
-            if failures := patience.succeeded():
-                self.emitter.emit(StoreRecovered(what, failures))
-            return answer
+        return await Outage(what, self.emitter, self._limits).outlast(lambda: call(self.store))
 
     def hear(self, speaker: Speaker) -> None:
         """Show how far an attempt is, soon: only the last word of each half second is written."""

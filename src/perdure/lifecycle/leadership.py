@@ -30,7 +30,7 @@ from perdure.errors import StoreError
 from perdure.events import Emitter, LeadLost, LeadTaken
 from perdure.lifecycle.intervals import read_interval
 from perdure.lifecycle.loop import Loop
-from perdure.policy.patience import Patience
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.timing import LeaderStore
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
@@ -65,7 +65,7 @@ class Leadership(Loop[Lead | None]):
         self._clock = clock
         self._lease = read_interval(f"lease of {subject}", lease)
         self.interval = self.limit = self._lease / _RENEWALS
-        self._patience = Patience(longest=self.interval)
+        self.use_outage(DEFAULT_OUTAGE)
         self._until = 0.0  # on the monotonic clock
         self._leads = False
         self._steps_down = False
@@ -99,6 +99,10 @@ class Leadership(Loop[Lead | None]):
         if did is None or did.is_ours:
             return self.interval
         return min(self.interval, max(did.remaining, _SOON))
+
+    def use_outage(self, limits: OutageLimits) -> None:
+        """Apply these limits, but never wait longer than until the next renewal would be due."""
+        super().use_outage(OutageLimits(limits.errors, min(limits.backoff, self.interval)))
 
     async def step_down(self) -> None:
         """Give the lead up for good: believe no more, and let the next one who asks have it at once."""

@@ -17,14 +17,16 @@ import logging
 import random
 from abc import ABC, abstractmethod
 from datetime import timedelta
+from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from perdure.errors import StoreError
-from perdure.events import Emitter, LoopFailed, LoopOverran, LoopSkipped, StoreRecovered, StoreTrouble
+from perdure.events import Emitter, LoopFailed, LoopOverran, LoopSkipped
+from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.tick import Tick
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
 from perdure.policy.jitter import Jitter, Randomness
-from perdure.policy.patience import Patience
+from perdure.policy.patience import OutageLimits
 
 Did = TypeVar("Did")
 DEFAULT_JITTER: Final = Jitter.ratio(0.1)
@@ -50,7 +52,6 @@ class Loop(ABC, Generic[Did]):
         self.failed = 0
         self.skipped = 0
         self._chance: Randomness = random.Random()  # noqa: S311 - spreads load, hides nothing
-        self._patience = Patience()
         self._stir = asyncio.Event()
         self._tick: Tick | None = None
         self._due = 0.0
@@ -74,6 +75,14 @@ class Loop(ABC, Generic[Did]):
     def running_since(self) -> float | None:
         """When the tick under way began, on the monotonic clock; None: none is."""
         return None if self._tick is None else self._tick.since
+
+    @cached_property
+    def _outage(self) -> Outage:
+        return Outage(self.name, self.emitter)  # a loop may set its name after `__init__`
+
+    def use_outage(self, limits: OutageLimits) -> None:
+        """Apply these limits to database trouble."""
+        self._outage.use(limits)
 
     def wake(self) -> None:
         """Bring the next tick forward to now, or to the end of the one under way; trouble is waited out first."""
@@ -111,7 +120,7 @@ class Loop(ABC, Generic[Did]):
         return min(deadline, float("inf") if self._stopping else self._due) - now
 
     def _is_due(self, now: float) -> bool:
-        return now >= self._due or (self._woken and not self._patience.failures)
+        return now >= self._due or (self._woken and not self._outage.failures)
 
     def _begin(self, now: float) -> None:
         if self._woken and now < self._due:
@@ -159,15 +168,13 @@ class Loop(ABC, Generic[Did]):
             if not self.is_patient:
                 self._tell_failed(error)
                 return
-            wait = self._patience.failed()
+            wait = timedelta(seconds=self._outage.failed(error))
             self._due = ended + self._drawn(wait)
-            self.emitter.emit(StoreTrouble(self.name, str(error), wait.total_seconds()))
         except BaseException as error:  # noqa: BLE001 - a loop outlives whatever its tick raises
             self.failed += 1
             self._tell_failed(error)
         else:
-            if failures := self._patience.succeeded():
-                self.emitter.emit(StoreRecovered(self.name, failures))
+            self._outage.succeeded()
             if wait != self.interval:
                 self._due = ended + wait.total_seconds()
 

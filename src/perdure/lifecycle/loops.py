@@ -15,6 +15,7 @@ from perdure.domain.duration import Duration, parse_duration
 from perdure.errors import StillRunning
 from perdure.lifecycle.loop import Loop
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 
 _TIMEOUT: Final = timedelta(seconds=30)
 _LOOK_EVERY: Final = 0.01  # only at what cannot tell by itself that it is over
@@ -23,10 +24,13 @@ _LOOK_EVERY: Final = 0.01  # only at what cannot tell by itself that it is over
 class Loops:
     """A crew of loops. `started` is set when they are launched (A19)."""
 
-    def __init__(self, loops: Iterable[Loop[Any]] = (), timer: Timer = REAL_TIMER) -> None:
+    def __init__(
+        self, loops: Iterable[Loop[Any]] = (), timer: Timer = REAL_TIMER, outage: OutageLimits = DEFAULT_OUTAGE
+    ) -> None:
         self.started = asyncio.Event()
         self._timer = timer
         self._loops = list(loops)
+        self._outage = outage
         self._tasks: dict[Loop[Any], asyncio.Task[None]] = {}
         self._stir = asyncio.Event()
         self._stopping = False
@@ -90,6 +94,7 @@ class Loops:
         return names
 
     def _launch(self, loop: Loop[Any]) -> None:
+        loop.use_outage(self._outage)
         task = asyncio.get_running_loop().create_task(loop.run(), name=f"perdure {loop.name} loop")
         task.add_done_callback(lambda _: self._stir.set())
         self._tasks[loop] = task

@@ -82,7 +82,9 @@ class Runner:
         keeper = LoanKeeper(store, emitter, loans, lambda: None)
         self._reports = GateReports(store, emitter, keeper)
         self._acknowledger = Acknowledger(
-            store, emitter, settings.ack_batch, lambda: None, self._reports.recorded, audit=settings.audit
+            *(store, emitter, settings.ack_batch, lambda: None, self._reports.recorded),
+            audit=settings.audit,
+            outage=settings.outage,
         )
         slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
         self._executor = SandboxExecutor(
@@ -96,6 +98,7 @@ class Runner:
             start=self._start,
             acknowledge=self._acknowledger.add,
             on_free=self._ended.set,
+            outage=settings.outage,
         )
         self.jobs: dict[JobId, None] = {}  # as an ordered set: those that were run, by their first attempt
         self.attempts = 0

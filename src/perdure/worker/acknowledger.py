@@ -24,10 +24,11 @@ from perdure.domain.outcome import Failure
 from perdure.domain.states import Reason
 from perdure.domain.transition import Transition, died
 from perdure.errors import StoreRefused, StoreUnavailable
-from perdure.events import Emitter, JobDied, RecordRefused, StaleWrites, StoreRecovered, StoreTrouble
+from perdure.events import Emitter, JobDied, RecordRefused, StaleWrites
+from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.watchdog import StoreCall
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.patience import Patience
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore
 from perdure.storage.records import Acknowledged
 
@@ -45,6 +46,7 @@ class Acknowledger:
         on_room: Callable[[], None],
         on_written: Callable[[list[Transition]], None] = lambda _: None,
         audit: Collection[Audited] = frozenset(),
+        outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
         self._store = store
         self._emitter = emitter
@@ -57,7 +59,7 @@ class Acknowledger:
         self._task: asyncio.Task[None] | None = None
         self._cut_off = False
         self._given_up = False
-        self._patience = Patience()
+        self._outage = Outage("acknowledge", emitter, outage)
         self.call = StoreCall("acknowledge")
         self.applied = 0
         self.stale = 0
@@ -123,13 +125,13 @@ class Acknowledger:
                     answer = await self._store.acknowledge(batch, self._audit)
             except (StoreUnavailable, StoreRefused) as error:  # away, or full, or read-only: for all records alike
                 unsure = unsure or isinstance(error, StoreUnavailable)
-                await self._be_patient(error)
+                await self._outage.wait_out(error)
                 continue
             except Exception as error:  # noqa: BLE001 - one bad record must not take the others with it
                 if len(batch) > 1:
                     return [left for one in batch for left in await self._write([one], unsure=unsure)]
                 if replaced or not isinstance(error, _CONTENT):
-                    await self._be_patient(error)
+                    await self._outage.wait_out(error)
                     return batch
                 batch, replaced = [self._refused(batch[0], error)], True
                 continue
@@ -145,14 +147,8 @@ class Acknowledger:
         self._emitter.emit(JobDied.by(instead))
         return instead
 
-    async def _be_patient(self, error: Exception) -> None:
-        wait = self._patience.failed().total_seconds()
-        self._emitter.emit(StoreTrouble("acknowledge", f"{type(error).__name__}: {error}", wait))
-        await asyncio.sleep(wait)
-
     def _settled(self, answer: Acknowledged, *, unsure: bool) -> None:
-        if failures := self._patience.succeeded():
-            self._emitter.emit(StoreRecovered("acknowledge", failures))
+        self._outage.succeeded()
         if unsure:
             self.unsure += len(answer.stale)
             answer = Acknowledged(answer.applied)

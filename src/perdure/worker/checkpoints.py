@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from perdure.domain.job import Claim
-from perdure.errors import ConflictError, PayloadError, StoreRefused, StoreUnavailable
-from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.errors import ConflictError, PayloadError
+from perdure.events import Emitter
 from perdure.kinds.encoding import encode
 from perdure.lifecycle.crossing import result_of
-from perdure.policy.patience import Patience
+from perdure.lifecycle.outage import Outage
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore
 
 CURSOR_LIMIT: Final = 64 * 1024
@@ -35,28 +36,26 @@ class Checkpoints(Protocol):
 class StoredCheckpoints:
     """Checkpoints of the attempts of one worker, all written on the worker's event loop."""
 
-    def __init__(self, store: ClaimStore, emitter: Emitter, on_lost: Callable[[Claim], None]) -> None:
+    def __init__(
+        self,
+        store: ClaimStore,
+        emitter: Emitter,
+        on_lost: Callable[[Claim], None],
+        outage: OutageLimits = DEFAULT_OUTAGE,
+    ) -> None:
         self._store = store
         self._emitter = emitter
         self._on_lost = on_lost
+        self._limits = outage
         self._loop = asyncio.get_running_loop()
 
     async def keep(self, claim: Claim, cursor: str | None) -> bool:
         """Durable when it returns."""
-        patience = Patience()
-        while True:
-            try:
-                kept = await self._to_the_end(claim, cursor)
-            except (StoreUnavailable, StoreRefused) as error:
-                wait_for = patience.failed().total_seconds()
-                self._emitter.emit(StoreTrouble("checkpoint", f"{type(error).__name__}: {error}", wait_for))
-                await asyncio.sleep(wait_for)
-                continue
-            if failures := patience.succeeded():
-                self._emitter.emit(StoreRecovered("checkpoint", failures))
-            if not kept:
-                self._on_lost(claim)
-            return kept
+        outage = Outage("checkpoint", self._emitter, self._limits)
+        kept = await outage.outlast(lambda: self._to_the_end(claim, cursor))
+        if not kept:
+            self._on_lost(claim)
+        return kept
 
     def keep_from_thread(self, claim: Claim, cursor: str | None) -> bool:
         """The same, for a handler that blocks."""

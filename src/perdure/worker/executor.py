@@ -94,9 +94,9 @@ class Executor:
         self._limits = Limits(missing_handler=settings.missing_handler, unknown_kind_for=settings.unknown_kind_for)
         self._clock = clock
         self._emitter = emitter
-        checkpoints = StoredCheckpoints(store, emitter, self._claim_lost)
+        checkpoints = StoredCheckpoints(store, emitter, self._claim_lost, settings.outage)
         near = near or NearLimits(emitter, clock)
-        spending = StoredSpending(store, kinds, emitter, near, self._claim_lost)
+        spending = StoredSpending(store, kinds, emitter, near, self._claim_lost, settings.outage)
         self._provisions = Provisions(
             effects=store,
             checkpoints=checkpoints,
@@ -104,7 +104,7 @@ class Executor:
             open_journal=self._open_journal,
             open_lines=self._open_lines,
         )
-        self._recorder = Recorder(store, emitter, clock, self._claim_lost)
+        self._recorder = Recorder(store, emitter, clock, self._claim_lost, settings.outage)
         self._lines = LineKeeper(store, emitter, settings.keep_lines) if settings.keep_lines else None
         self._acknowledger = acknowledger
         self._acknowledge = acknowledger.add

@@ -16,9 +16,10 @@ from typing import Final
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
 from perdure.errors import StoreError
-from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.events import Emitter
+from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.watchdog import StoreCall
-from perdure.policy.patience import Patience
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore
 from perdure.worker.ageing import Ageing
 from perdure.worker.slots import Slots
@@ -38,17 +39,18 @@ class Fetcher:
         start: Callable[[list[Claim]], None],
         give_back: Callable[[list[Claim]], None],
         has_room: Callable[[], bool],
+        *,
         ageing: Ageing | None = None,
+        outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
         self._store = store
         self._slots = slots
-        self._emitter = emitter
         self._poll = poll if callable(poll) else lambda: poll
         self._start = start
         self._give_back = give_back
         self._has_room = has_room
         self._ageing = ageing
-        self._patience = Patience()
+        self._outage = Outage("claim", emitter, outage)
         self._look = asyncio.Event()
         self._wants_room = False
         self._stopping = False
@@ -84,12 +86,10 @@ class Fetcher:
             try:
                 await self._fill()
             except StoreError as error:
-                wait = self._patience.failed().total_seconds()
-                self._emitter.emit(StoreTrouble("claim", str(error), wait))
-                await asyncio.sleep(0 if self._stopping else wait)
+                wait = self._outage.failed(error)
+                await self._outage.rest(0 if self._stopping else wait)
                 continue
-            if failures := self._patience.succeeded():
-                self._emitter.emit(StoreRecovered("claim", failures))
+            self._outage.succeeded()
             if not self._stopping:
                 await self._rest()
 

@@ -26,13 +26,14 @@ from perdure.domain.outcome import Gated, Outcome
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition, paused, released
 from perdure.errors import PayloadError, StoreRefused, StoreUnavailable
-from perdure.events import Emitter, JobDied, LoopFailed, StoreRecovered, StoreTrouble
+from perdure.events import Emitter, JobDied, LoopFailed
 from perdure.kinds.kind import Registry
+from perdure.lifecycle.outage import Outage
 from perdure.policy.decide import decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.gatekeeping import CLAIM_LOST, Lately, gatekeeper
 from perdure.policy.gates import GatePlan, are_disputed
-from perdure.policy.patience import Patience
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.gates import GateStore
 from perdure.worker.attempt import bad_arguments
 from perdure.worker.collector import Collector
@@ -66,6 +67,7 @@ class Gatekeeper:
         start: Callable[[Sequence[Claim]], None],
         acknowledge: Callable[[Transition], None],
         on_free: Callable[[], None],
+        outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
         self._store = store
         self._kinds = kinds
@@ -78,6 +80,7 @@ class Gatekeeper:
         self._start = start
         self._acknowledge = acknowledge
         self._on_free = on_free
+        self._limits = outage
         self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH, _LANES)
         self._plans: dict[str, GatePlan] = {}
         self._at_gate: set[tuple[JobId, int]] = set()
@@ -175,7 +178,7 @@ class Gatekeeper:
         return left
 
     async def _ask(self, batch: list[GateRequest]) -> None:
-        patience, began = Patience(), asyncio.get_running_loop().time()
+        outage, began = Outage("gates", self._emitter, self._limits), asyncio.get_running_loop().time()
         borrower = self._loans.borrower
         while True:
             look = _Look(batch, borrower, self._loans.used_lately)
@@ -183,12 +186,11 @@ class Gatekeeper:
                 answers = await self._store.pass_gates(batch, look.decide, borrower)
             except (StoreUnavailable, StoreRefused) as error:
                 self._loans.doubt(batch)
-                wait = patience.failed().total_seconds()
-                self._emitter.emit(StoreTrouble("gates", f"{type(error).__name__}: {error}", wait))
+                wait = outage.failed(error)
                 if self._stopping or asyncio.get_running_loop().time() + wait - began > _LONGEST.total_seconds():
                     self._give_back(batch)
                     return
-                await asyncio.sleep(wait)
+                await outage.rest(wait)
                 if borrower != self._loans.borrower:  # what was claimed under that id is lost
                     self._give_back(batch)
                     return
@@ -201,8 +203,7 @@ class Gatekeeper:
                     await self._ask([one])
                 return
             else:
-                if failures := patience.succeeded():
-                    self._emitter.emit(StoreRecovered("gates", failures))
+                outage.succeeded()
                 self._answer(batch, answers, look)
                 return
 

@@ -27,6 +27,7 @@ from perdure.lifecycle.intervals import read_interval, read_limit
 from perdure.lifecycle.leadership import Leadership
 from perdure.lifecycle.loop import Loop
 from perdure.policy.jitter import Jitter
+from perdure.policy.patience import OutageLimits
 from perdure.storage.timing import LeaderStore
 
 _LONGEST_NAME: Final = 100
@@ -118,6 +119,12 @@ class PeriodicLoop(Loop[None]):
         result = self._function() if self._is_async else await _in_thread(self._function, self.name)
         if inspect.isawaitable(result):
             await result
+
+    def use_outage(self, limits: OutageLimits) -> None:
+        """Apply these limits to the leadership; database trouble of the function is an error of its own."""
+        super().use_outage(limits)
+        if self.leadership is not None:
+            self.leadership.use_outage(limits)
 
     def is_wanted(self) -> bool:
         """Whether it is for this process to call the function now."""

@@ -17,8 +17,9 @@ from typing import Final
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import paused
-from perdure.events import Emitter, StoreTrouble
-from perdure.policy.patience import Patience
+from perdure.events import Emitter
+from perdure.lifecycle.outage import Outage
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore
 
 _WAIT: Final = timedelta(milliseconds=100)
@@ -36,12 +37,14 @@ class Quarantine:
         start: Callable[[Sequence[Claim]], None],
         is_running: Callable[[Claim], bool],
         on_given_back: Callable[[], None],
+        outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
         self._store = store
         self._emitter = emitter
         self._start = start
         self._is_running = is_running
         self._on_given_back = on_given_back
+        self._limits = outage
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self.claims: set[Claim] = set()
@@ -91,14 +94,13 @@ class Quarantine:
 
     async def _give_back(self, claims: list[Claim]) -> None:
         moves = [paused(claim, Reason.RELEASED, _WAIT, _WHY) for claim in claims]
-        patience = Patience()
+        outage = Outage("quarantine", self._emitter, self._limits)
         while moves:
             try:
                 await self._store.acknowledge(moves)
             except Exception as error:  # noqa: BLE001 - nobody else knows of these claims
-                wait = patience.failed().total_seconds()
-                self._emitter.emit(StoreTrouble("quarantine", str(error), wait))
-                await asyncio.sleep(wait)
+                await outage.wait_out(error)
             else:
+                outage.succeeded()
                 self._on_given_back()
                 return

@@ -19,18 +19,19 @@ from perdure.kinds.kind import Registry
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
 from perdure.policy.opening import Opening, Polling
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.records import Keep
 
 Word = TypeVar("Word", bound=StrEnum)
 
-_NUMBERS: Final = ("concurrency", "threads", "isolated", "claim_batch", "ack_batch", "unacknowledged")
+_NUMBERS: Final = ("concurrency", "threads", "isolated", "claim_batch", "ack_batch", "unacknowledged", "outage_errors")
 _LONGEST_NAME: Final = 100
 _OPTIONAL_NUMBERS: Final = ("recycle_after_jobs", "recycle_above_mb")
 _SPANS: Final = (
     *("heartbeat", "lease", "sweep", "poll", "grace", "stop_timeout", "unknown_kind_for"),
-    *("slow_start", "ageing", "blocked_after", "slow_store_after"),
+    *("slow_start", "ageing", "blocked_after", "slow_store_after", "outage_backoff"),
 )
-_NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll", "blocked_after", "slow_store_after")
+_NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll", "blocked_after", "slow_store_after", "outage_backoff")
 
 
 class Queue(Struct, frozen=True):
@@ -96,6 +97,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     blocked_after: timedelta = timedelta(seconds=2)  # a blocked event loop is reported
     slow_store_after: timedelta = timedelta(seconds=10)  # a call to the database that takes so long is reported
     audit: frozenset[Audited] = frozenset()  # what the engine itself writes to the audit trail: retry, rescue, …
+    outage_errors: int = DEFAULT_OUTAGE.errors  # database errors in a row after which a background task backs off
+    outage_backoff: timedelta = DEFAULT_OUTAGE.backoff  # its longest wait; it begins with 1 s and doubles
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
@@ -130,12 +133,19 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             blocked_after: Duration = ...,
             slow_store_after: Duration = ...,
             audit: str | Iterable[str] = ...,
+            outage_errors: int = ...,
+            outage_backoff: Duration = ...,
         ) -> None: ...
 
     @property
     def recycles(self) -> bool:
         """Whether the process is to be replaced by a fresh one from time to time, which takes a supervisor."""
         return self.recycle_after_jobs is not None or self.recycle_above_mb is not None
+
+    @property
+    def outage(self) -> OutageLimits:
+        """How background tasks behave while the database fails."""
+        return OutageLimits(self.outage_errors, self.outage_backoff)
 
     def __post_init__(self) -> None:
         force_setattr(self, "queues", _read_queues(self.queues))

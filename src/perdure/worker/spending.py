@@ -17,13 +17,14 @@ from msgspec import Struct
 
 from perdure.domain.gate import NearLimit
 from perdure.domain.job import Claim
-from perdure.errors import ArgumentError, ConflictError, StoreError, StoreRefused, StoreUnavailable
-from perdure.events import Emitter, StoreRecovered, StoreTrouble
+from perdure.errors import ArgumentError, ConflictError, StoreError
+from perdure.events import Emitter
 from perdure.kinds.kind import Kind, Registry
 from perdure.lifecycle.crossing import result_of
+from perdure.lifecycle.outage import Outage
 from perdure.policy.gatekeeping import is_near
 from perdure.policy.gates import Budget
-from perdure.policy.patience import Patience
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import Store
 from perdure.worker.near_limits import NearLimits
 
@@ -53,13 +54,20 @@ class StoredSpending:
     """What the attempts of one worker spend, all recorded on the worker's event loop."""
 
     def __init__(
-        self, store: Store, kinds: Registry, emitter: Emitter, near: NearLimits, on_lost: Callable[[Claim], None]
+        self,
+        store: Store,
+        kinds: Registry,
+        emitter: Emitter,
+        near: NearLimits,
+        on_lost: Callable[[Claim], None],
+        outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
         self._store = store
         self._kinds = kinds
         self._emitter = emitter
         self._near = near
         self._on_lost = on_lost
+        self._limits = outage
         self._loop = asyncio.get_running_loop()
 
     async def spend(self, claim: Claim, expense: Expense) -> bool:
@@ -86,23 +94,14 @@ class StoredSpending:
             raise ConflictError("the worker of this attempt has closed: its job went back to the queue") from None
 
     async def _record(self, claim: Claim, budget: Budget, expense: Expense) -> bool:
-        patience = Patience()
-        while True:
-            try:
-                kept = await self._store.spend(claim, budget.name, expense.amount)
-            except (StoreUnavailable, StoreRefused) as error:
-                wait = patience.failed().total_seconds()
-                self._emitter.emit(StoreTrouble("spend", f"{type(error).__name__}: {error}", wait))
-                await asyncio.sleep(wait)
-                continue
-            if failures := patience.succeeded():
-                self._emitter.emit(StoreRecovered("spend", failures))
-            if kept:
-                with suppress(StoreError):  # it is recorded; only a warning may be missed
-                    await self._warn(budget, expense)
-            else:
-                self._on_lost(claim)
-            return kept
+        outage = Outage("spend", self._emitter, self._limits)
+        kept = await outage.outlast(lambda: self._store.spend(claim, budget.name, expense.amount))
+        if kept:
+            with suppress(StoreError):  # it is recorded; only a warning may be missed
+                await self._warn(budget, expense)
+        else:
+            self._on_lost(claim)
+        return kept
 
     async def _warn(self, budget: Budget, expense: Expense) -> None:
         """Tell if a budget has come near its limit by this: what was spent before held the estimate in its place."""

@@ -23,7 +23,6 @@ from perdure.errors import StoreError
 from perdure.events import (
     Emitter,
     LifespanFailed,
-    StoreTrouble,
     WorkerClosed,
     WorkerClosing,
     WorkerLost,
@@ -35,6 +34,7 @@ from perdure.kinds.kind import Registry
 from perdure.lifecycle.identity import this_process
 from perdure.lifecycle.loop import Loop
 from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.stacks import Snapshot
 from perdure.lifecycle.watchdog import Watchdog
 from perdure.storage.port import Store
@@ -74,7 +74,6 @@ from perdure.worker.timekeeping import Timekeeping
 from perdure.worker.whereabouts import Whereabouts
 
 _SHORTEST_LIMIT: Final = 1.0
-_RETRY: Final = 1.0
 _SURE: Final = 0.8  # of the lease: so long after a beat the worker is alive for everybody
 
 
@@ -117,7 +116,9 @@ class Worker:
         self._loan_keeper = LoanKeeper(store, emitter, self._loans, self.wake)
         self._reports = GateReports(store, emitter, self._loan_keeper)
         self._acknowledger = Acknowledger(
-            store, emitter, settings.ack_batch, self._freed, self._recorded, audit=settings.audit
+            *(store, emitter, settings.ack_batch, self._freed, self._recorded),
+            audit=settings.audit,
+            outage=settings.outage,
         )
         self._executor = Executor(
             *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
@@ -130,17 +131,21 @@ class Worker:
             start=self._begin,
             acknowledge=self._acknowledger.add,
             on_free=self._freed,
+            outage=settings.outage,
         )
         poll = Pace(settings, self._slow_start, lambda: self.finished)
         self._fetcher = Fetcher(
             *(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room),
             ageing=Ageing(store, settings.ageing) if settings.ageing else None,
+            outage=settings.outage,
         )
         self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
         self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
         promoter = Promoter(store, emitter, self._fetcher.wake)
         self._freed_keys = FreedKeys(store, emitter, promoter.wake, self._fetcher.wake)
-        self._quarantine = Quarantine(store, emitter, self._start_now, self._is_running, promoter.wake)
+        self._quarantine = Quarantine(
+            store, emitter, self._start_now, self._is_running, promoter.wake, outage=settings.outage
+        )
         self._timekeeping = Timekeeping(
             *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)
         )
@@ -170,7 +175,7 @@ class Worker:
         ]
         if settings.recycles:
             loops.append(Recycler(emitter, settings, lambda: self.finished, self._recycle))
-        self._loops = Loops(loops)
+        self._loops = Loops(loops, outage=settings.outage)
         self._whereabouts = Whereabouts(self._self, self._standing, self._executor, self._acknowledger, loops, clock)
         self._watchdog = Watchdog(
             self._loop,
@@ -256,7 +261,7 @@ class Worker:
         await self._timekeeping.declare()
         self._slow_start.begin()
         self._loops.start()
-        self._background(Ears(self._store, self._emitter, self._fetcher.wake).run())
+        self._background(Ears(self._store, self._emitter, self._fetcher.wake, self._settings.outage).run())
         fetching = self._background(self._fetcher.run())
         queues = tuple(queue.name for queue in self._settings.queues)
         self._emitter.emit(WorkerOpened(self.name, self._worker_id or 0, queues, self._settings.concurrency))
@@ -392,13 +397,14 @@ class Worker:
         self._background(self._enter_again())
 
     async def _enter_again(self) -> None:
+        outage = Outage("register", self._emitter, self._settings.outage)
         while not self._stop.is_set():
             try:
                 await self._enter()
             except Exception as error:  # noqa: BLE001 - without an id the worker would idle for ever
-                self._emitter.emit(StoreTrouble("register", f"{type(error).__name__}: {error}", _RETRY))
-                await asyncio.sleep(_RETRY)
+                await outage.wait_out(error)
             else:
+                outage.succeeded()
                 self._fetcher.wake()
                 return
 
