@@ -14,7 +14,7 @@ PerdureError
 │   └── ChildrenTimeout    they were not there in time; `unfinished` says which
 ├── EventTimeout           an event that a job waited for did not come in time; never retried unless it is caught
 ├── PollTimeout            what a job polled for was not ready in time
-├── StillRunning           what was to be over in time is not; `names` says what
+├── StillRunning           what was to be over in time is not; `names`, `jobs` and `loops` say what
 ├── LifespanError          what the application opens for its workers could not be opened; `name` says which
 ├── ProcessDied            the process of an isolated attempt ended before its handler had returned
 └── StoreError             the database failed us
@@ -27,6 +27,7 @@ PerdureError
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
 _TOLD = 3  # children by name in one message
@@ -178,13 +179,25 @@ class PollTimeout(PerdureError):  # noqa: N818 - reads as what happened
         self.last = last
 
 
-class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
-    """What was to be over in time is not; `names` says what still runs."""
+class RunningJob(NamedTuple):
+    """A job whose attempt still runs, since this time by the database's clock."""
 
-    def __init__(self, names: tuple[str, ...], within: float) -> None:
+    kind: str
+    job_id: str
+    since: datetime
+
+
+class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
+    """Work did not end in time: `names` lists all of it, `jobs` the attempts, `loops` the loops that run."""
+
+    def __init__(
+        self, names: tuple[str, ...], within: float, *, jobs: tuple[RunningJob, ...] = (), loops: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(f"still running after {round(within, 1):g} s: {', '.join(names)}")
         self.names = names
         self.within = within
+        self.jobs = jobs
+        self.loops = loops
 
 
 class LifespanError(PerdureError):

@@ -423,6 +423,16 @@ class WorkerClosing(Event, frozen=True):
     within: float
 
 
+class CompletionAwaited(Event, frozen=True):
+    """A program waits until a worker has closed and nothing of it runs any more."""
+
+    sentence: ClassVar[str] = "waiting for scheduler to complete in-flight work"
+    worker: str
+    running: int
+    loops: tuple[str, ...]  # those with a tick under way
+    within: float
+
+
 class NameShared(Event, frozen=True):
     """Another living worker has the same name. Nothing is at risk, but people will mix them up."""
 

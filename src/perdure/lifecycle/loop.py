@@ -74,7 +74,7 @@ class Loop(ABC, Generic[Did]):
     @property
     def running_since(self) -> float | None:
         """When the tick under way began, on the monotonic clock; None: none is."""
-        return None if self._tick is None else self._tick.since
+        return None if self._tick is None or self._tick.ended is not None else self._tick.since
 
     @cached_property
     def _outage(self) -> Outage:
@@ -106,8 +106,7 @@ class Loop(ABC, Generic[Did]):
                 await pause(self.timer, self._stir, wait)
         finally:
             if self._tick is not None:
-                await self._tick.call_off()
-                self._tick = None
+                await self._tick.call_off()  # one that does not obey still counts as running
 
     def _look(self) -> float:
         """Do what is due; how long until something may be due again."""

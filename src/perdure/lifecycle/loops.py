@@ -56,6 +56,10 @@ class Loops:
         for loop in self._loops:
             loop.stop()
 
+    def under_way(self) -> tuple[str, ...]:
+        """The loops with a tick under way, or with one that was left behind and still runs; each with how long."""
+        return tuple(_told(loop, self._timer) for loop in self._loops if loop.running_since is not None)
+
     async def wait_for_completion(
         self,
         timeout: Duration = _TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout could not say what still runs
@@ -85,16 +89,15 @@ class Loops:
 
     def _running(self) -> list[str]:
         """The loops that are not over, each with how long its tick has been under way."""
-        names = []
-        for loop, task in self._tasks.items():
-            if not task.done():
-                since = loop.running_since
-                running_for = "" if since is None else f" (for {self._timer.monotonic() - since:.1f} s)"
-                names.append(f"{loop.name}{running_for}")
-        return names
+        return [_told(loop, self._timer) for loop, task in self._tasks.items() if not task.done()]
 
     def _launch(self, loop: Loop[Any]) -> None:
         loop.use_outage(self._outage)
         task = asyncio.get_running_loop().create_task(loop.run(), name=f"perdure {loop.name} loop")
         task.add_done_callback(lambda _: self._stir.set())
         self._tasks[loop] = task
+
+
+def _told(loop: Loop[Any], timer: Timer) -> str:
+    since = loop.running_since
+    return loop.name if since is None else f"{loop.name} (for {timer.monotonic() - since:.1f} s)"

@@ -14,12 +14,13 @@ from types import FrameType
 from typing import Any, Final
 
 from perdure.clock import Clock
+from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.schedule import Schedule
 from perdure.domain.transition import Transition, released
 from perdure.domain.worker import NewWorker
-from perdure.errors import StoreError
+from perdure.errors import ConflictError, StillRunning, StoreError
 from perdure.events import (
     Emitter,
     LifespanFailed,
@@ -48,6 +49,7 @@ from perdure.worker.acknowledger import Acknowledger
 from perdure.worker.ageing import Ageing
 from perdure.worker.canceller import Canceller
 from perdure.worker.closing import Closing, end_loops, give_back_unknown, record_all, return_loans, settle_reports
+from perdure.worker.completion import COMPLETION_TIMEOUT, Completion
 from perdure.worker.ears import Ears
 from perdure.worker.executor import Executor
 from perdure.worker.fetcher import Fetcher
@@ -187,11 +189,20 @@ class Worker:
             calls=(self._fetcher.call, self._acknowledger.call),
             occupied=self._whereabouts.occupied,
         )
+        self._completion = Completion(
+            self.name,
+            emitter,
+            executor=self._executor,
+            loops=self._loops,
+            acknowledger=self._acknowledger,
+            is_closed=lambda: self._task is None or self._ended.is_set(),
+        )
         self._task: asyncio.Task[Any] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._heartbeat: Heartbeat | None = None
         self._worker_id: WorkerId | None = None
         self.opened = asyncio.Event()
+        self._ended = asyncio.Event()
         self.recycled = False
         self._hurried = False
         self._closing = False
@@ -249,6 +260,31 @@ class Worker:
         """Claim again, unless there is another reason to be quiet."""
         self._standing.loud(because)
 
+    async def started(self) -> None:
+        """Wait until the loops are launched and the worker claims (A19); ConflictError if `run` ends before that."""
+        signals = [self._loop.create_task(event.wait()) for event in (self.opened, self._ended)]
+        try:
+            await asyncio.wait(signals, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for signal in signals:
+                signal.cancel()
+        if not self.opened.is_set():
+            raise ConflictError(f"worker {self.name} ended before it had started: see the error of its run()")
+
+    async def wait_for_completion(self, timeout: Duration = COMPLETION_TIMEOUT) -> None:  # noqa: ASYNC109
+        """Stop, and wait until the worker has closed and no attempt and no tick of it runs any more (A18).
+
+        Call it before HTTP and the database close. Past the timeout handlers are asked to stop at once, as by `hurry`,
+        and StillRunning says what still runs.
+        """
+        limit = parse_duration("timeout", timeout)
+        self.stop()
+        try:
+            await self._completion.wait(limit)
+        except StillRunning:
+            self.hurry()
+            raise
+
     async def run(self) -> None:
         """Work until stopped, within the lifespans of the app."""
         async with self._lifespans.opened(self._not_closed):
@@ -256,6 +292,12 @@ class Worker:
 
     async def _work(self) -> None:
         self._task = asyncio.current_task()
+        try:
+            await self._work()
+        finally:
+            self._ended.set()
+
+    async def _work(self) -> None:
         await self._enter()
         await tell_of_namesakes(self._self, self._store, self._emitter)
         await self._timekeeping.declare()
