@@ -51,6 +51,7 @@ from perdure.flows.batches import BatchOutcome
 from perdure.flows.family import ChildResult, Family
 from perdure.handle import Handle
 from perdure.job import Job
+from perdure.lifecycle.intervals import interval_from_env
 from perdure.policy.backoff import Backoff
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
@@ -146,6 +147,7 @@ __all__ = [
     "WorkerSettings",
     "__version__",
     "current_context",
+    "interval_from_env",
 ]
 
 

@@ -343,10 +343,10 @@ def test_a15_the_refusal_says_what_was_given() -> None:
 
 def test_a8_an_interval_comes_from_an_environment_variable() -> None:
     variable = "CERTCTL_NOTIFICATION_RETRY_INTERVAL"
-    assert interval_from_env(variable, "2m", {}) == timedelta(minutes=2)
-    assert interval_from_env(variable, "2m", {variable: ""}) == timedelta(minutes=2)
-    assert interval_from_env(variable, "2m", {variable: "90s"}) == timedelta(seconds=90)
-    assert interval_from_env(variable, "2m", {variable: "30"}) == timedelta(seconds=30)
+    assert interval_from_env(variable, "2m", environment={}) == timedelta(minutes=2)
+    assert interval_from_env(variable, "2m", environment={variable: ""}) == timedelta(minutes=2)
+    assert interval_from_env(variable, "2m", environment={variable: "90s"}) == timedelta(seconds=90)
+    assert interval_from_env(variable, "2m", environment={variable: "30"}) == timedelta(seconds=30)
 
 
 def test_a15_an_environment_variable_is_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,12 +355,36 @@ def test_a15_an_environment_variable_is_read_when_asked(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("value", "problem"), [("900ms", "must be at least 1s, got 900ms"), ("soon", "is no duration")]
+    ("value", "problem"), [("900ms", "must be at least 1s, got 900ms"), ("soon", "is no duration: 'soon'")]
 )
 def test_a15_a_bad_environment_variable_is_named(value: str, problem: str) -> None:
     variable = "CERTCTL_SCHEDULER_RETRY_INTERVAL"
     with pytest.raises(SettingsError, match=f"^{variable} {problem}"):
-        interval_from_env(variable, "5m", {variable: value})
+        interval_from_env(variable, "5m", environment={variable: value})
+
+
+def test_a15_what_is_too_short_may_be_said() -> None:
+    with pytest.raises(SettingsError, match=r"^SCAN_INTERVAL must be at least 1h, got 30m$"):
+        interval_from_env("SCAN_INTERVAL", "6h", at_least="1h", environment={"SCAN_INTERVAL": "30m"})
+    assert interval_from_env("TICK", "1s", at_least="10ms", environment={"TICK": " 20ms "}) == timedelta(
+        milliseconds=20
+    )
+
+
+def test_a15_a_default_that_is_too_short_is_not_blamed_on_the_variable() -> None:
+    with pytest.raises(SettingsError, match=r"^default of TICK must be at least 1s, got 20ms$"):
+        interval_from_env("TICK", "20ms", environment={})
+
+
+def test_a15_a_periodic_function_takes_an_interval_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CERTCTL_NOTIFICATION_RETRY_INTERVAL", "5m")
+    app = perdure.App("sqlite:///unused.db")
+
+    @app.every(perdure.interval_from_env("CERTCTL_NOTIFICATION_RETRY_INTERVAL", "2m"), limit="2m")
+    async def retry_notifications() -> None: ...
+
+    declared = app.periodic["retry_notifications"]
+    assert (declared.every, declared.limit) == (timedelta(minutes=5), timedelta(minutes=2))
 
 
 def every_loop() -> list[type[Loop[Any]]]:

@@ -1,4 +1,4 @@
-"""Intervals that people choose: never below a second, and refused by name."""
+"""Intervals that users choose: one that is too short is refused by name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from perdure.errors import SettingsError
 SHORTEST_INTERVAL: Final = timedelta(seconds=1)
 
 
-def read_interval(field: str, value: Duration) -> timedelta:
-    """How often something comes round; below a second is refused, naming the field."""
+def read_interval(field: str, value: Duration, at_least: timedelta = SHORTEST_INTERVAL) -> timedelta:
+    """How often something comes round; a shorter interval than `at_least` is refused, naming the field."""
     interval = parse_duration(field, value, error=SettingsError)
-    if interval < SHORTEST_INTERVAL:
-        raise SettingsError(
-            field, f"must be at least {format_duration(SHORTEST_INTERVAL)}, got {format_duration(interval)}"
-        )
+    if interval < at_least:
+        raise SettingsError(field, f"must be at least {format_duration(at_least)}, got {format_duration(interval)}")
     return interval
 
 
@@ -31,10 +29,20 @@ def read_limit(field: str, value: Duration) -> timedelta:
     return limit
 
 
-def interval_from_env(variable: str, default: Duration, environment: Mapping[str, str] = os.environ) -> timedelta:
-    """The interval that an environment variable asks for, or the default where it is not set or empty.
+def interval_from_env(
+    variable: str,
+    default: Duration,
+    *,
+    at_least: Duration = SHORTEST_INTERVAL,
+    environment: Mapping[str, str] | None = None,
+) -> timedelta:
+    """The interval in an environment variable, or `default` if the variable is not set or empty.
 
-    What it may say is what may be written in code: ``5m``, ``90s``, a number of seconds. An error names the variable.
+    The variable may hold what may be written in code: ``5m``, ``90s``, or a number of seconds. Anything else, and an
+    interval below `at_least`, raises SettingsError with the name of the variable and its value.
     """
-    value = environment.get(variable)
-    return read_interval(variable, value or default)
+    shortest = parse_duration("at_least", at_least, error=SettingsError)
+    value = (os.environ if environment is None else environment).get(variable, "").strip()
+    if not value:
+        return read_interval(f"default of {variable}", default, shortest)
+    return read_interval(variable, value, shortest)
