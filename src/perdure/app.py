@@ -327,6 +327,10 @@ class App(Declarations):
         """One job as it stands."""
         return await (await self.store()).job(job_id)
 
+    async def final(self, job_id: JobId) -> JobView:
+        """One job, as soon as it is final."""
+        return await (await self._stores.outcomes()).final(job_id)
+
     async def progress(self, job_id: JobId) -> Progress | None:
         """How far a job was when it last said so."""
         return await (await self.store()).progress(job_id)

@@ -34,5 +34,8 @@ class Gateway(Protocol):
     async def view(self, job_id: JobId) -> JobView | None:
         """One job as it stands."""
 
+    async def final(self, job_id: JobId) -> JobView:
+        """One job, as soon as it is final."""
+
     async def progress(self, job_id: JobId) -> Progress | None:
         """How far a job was when it last said so."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
 from msgspec import Struct
@@ -11,14 +12,13 @@ from perdure.domain.duration import Duration, format_duration, parse_duration
 from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, JobView, Receipt
-from perdure.domain.states import FINAL, JobState
+from perdure.domain.states import JobState
 from perdure.errors import JobNotSuccessful, NotFoundError
 from perdure.gateway import Gateway
 from perdure.kinds.kind import Kind
 
 R_co = TypeVar("R_co", covariant=True)
-_FIRST_LOOK = 0.01
-_LONGEST_PAUSE = 1.0
+_LAST_LOOK = 0.5  # seconds for the state in the message of a timeout
 
 
 class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
@@ -68,18 +68,14 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
         """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""
         limit = None if timeout is None else parse_duration("timeout", timeout)
-        seen = ""
         try:
             async with asyncio.timeout(None if limit is None else limit.total_seconds()) as patience:
-                pause = _FIRST_LOOK
-                while (view := await self.view()).state not in FINAL:
-                    seen = f": it is {view.state}"
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 1.5, _LONGEST_PAUSE)
+                view = await self._gateway.final(self.id)
         except TimeoutError:
             if limit is None or not patience.expired():
                 raise
-            raise TimeoutError(f"job {self.id} is not finished after {format_duration(limit)}{seen}") from None
+            problem = f"job {self.id} is not finished after {format_duration(limit)}{await self._seen()}"
+            raise TimeoutError(problem) from None
         if view.state is not JobState.SUCCEEDED:
             raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
         value: Any = None if view.result is None else self._kind.signature.decode_result(view.result)
@@ -88,3 +84,10 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     def result_sync(self, timeout: Duration | None = None) -> R_co:
         """The same, for callers without an event loop."""
         return self._gateway.run_sync(self.result(timeout))
+
+    async def _seen(self) -> str:
+        """The state of the job for an error message, if the database tells it soon."""
+        with suppress(Exception):
+            async with asyncio.timeout(_LAST_LOOK):
+                return f": it is {(await self.view()).state}"
+        return ""

@@ -12,8 +12,10 @@ import pytest
 from tests.conftest import OpenStore
 from tests.support.behind import query
 from tests.support.crew import SIZE, Crew, Ready
-from tests.support.jobs import enqueue
+from tests.support.jobs import enqueue, start
 
+from perdure.domain.ids import new_job_id
+from perdure.domain.transition import succeeded
 from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
@@ -141,3 +143,40 @@ def bring_or_hear(ready: Ready, url: str, bring: bool) -> None:
             await store.close()
 
     asyncio.run(take_part())
+
+
+async def test_the_end_of_an_awaited_job_rings_in_another_store(store: Store, other_store: OpenStore) -> None:
+    """A worker's store hears what is awaited while it listens for work; then it rings for that job."""
+    claim = await start(store)
+    caller = await other_store()
+    async with store.wakeups(), caller.ends() as ends:
+        hearing = asyncio.create_task(next_item(ends))
+        caller.await_ends([claim.job_id])
+        await store.acknowledge([succeeded(claim, None, ())])
+        while not hearing.done():  # the word that it is awaited is on its way for a moment
+            store.ring_ended([claim.job_id])
+            await asyncio.sleep(0.01)
+        await hearing
+
+
+async def test_an_awaited_end_in_the_same_store_rings_too(store: Store) -> None:
+    claim = await start(store)
+    async with store.ends() as ends:
+        store.await_ends([claim.job_id])
+        await store.acknowledge([succeeded(claim, None, ())])
+        store.ring_ended([claim.job_id])
+        await next_item(ends)
+
+
+async def test_awaiting_and_ringing_for_ends_are_never_an_error(store: Store) -> None:
+    store.ring_ended([])
+    store.await_ends([])
+    store.ring_ended([new_job_id()])
+    store.await_ends([new_job_id() for _ in range(20_000)])
+    store.ring_ended([new_job_id()])
+    async with store.ends() as ends:
+        claim = await start(store)
+        store.await_ends([claim.job_id])
+        await store.acknowledge([succeeded(claim, None, ())])
+        store.ring_ended([claim.job_id])
+        await next_item(ends)

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from perdure.lifecycle.gatherer import Gatherer
+from perdure.lifecycle.outcomes import Outcomes
 from perdure.storage.port import Store
 
 _LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: to be neither used nor collected here
@@ -39,6 +40,7 @@ class Stores:
         self._pid = os.getpid()
         self._open: dict[asyncio.AbstractEventLoop, Doorway] = {}
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._outcomes: dict[asyncio.AbstractEventLoop, Outcomes] = {}
 
     def at_hand(self) -> Doorway | None:
         """The store of the running loop, if it is open."""
@@ -61,10 +63,18 @@ class Stores:
                 doorway = self._open[loop] = Doorway(store, Gatherer(store, self._patience))
         return doorway
 
+    async def outcomes(self) -> Outcomes:
+        """Where callers on the running loop wait for the ends of jobs."""
+        store = (await self.here()).store
+        loop = asyncio.get_running_loop()
+        return self._outcomes.get(loop) or self._outcomes.setdefault(loop, Outcomes(store))
+
     async def close(self) -> None:
         """Close the store of the running loop, if there is one, and those of loops that are closed."""
         if self._pid != os.getpid():
             self._after_fork()
+        if (outcomes := self._outcomes.pop(asyncio.get_running_loop(), None)) is not None:
+            await outcomes.close()
         doorway = self._open.pop(asyncio.get_running_loop(), None)
         if doorway is not None:
             await doorway.store.close()
@@ -74,13 +84,14 @@ class Stores:
         """Nobody can use the stores of closed loops any more, and each of them keeps its loop from being collected."""
         for loop in list(self._open):
             if loop.is_closed():
+                self._outcomes.pop(loop, None)
                 doorway = self._open.pop(loop, None)
                 if doorway is not None:
                     await asyncio.to_thread(doorway.store.abandon)
 
     def _after_fork(self) -> None:
-        _LEFT_BEHIND.extend(self._open.values())
-        self._open = {}
+        _LEFT_BEHIND.extend((*self._open.values(), *self._outcomes.values()))
+        self._open, self._outcomes = {}, {}
         self._opening = WeakKeyDictionary()
         self._pid = os.getpid()
 

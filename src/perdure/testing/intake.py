@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
@@ -28,7 +29,9 @@ class SandboxStores(Stores):
         return self._doorway
 
     async def close(self) -> None:
-        """It stays open until the sandbox ends."""
+        """It stays open until the sandbox ends; callers on the running loop that await a job are let go."""
+        if (outcomes := self._outcomes.pop(asyncio.get_running_loop(), None)) is not None:
+            await outcomes.close()
 
 
 class SandboxGatherer(Gatherer):

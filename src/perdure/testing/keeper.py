@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from perdure.domain.ids import JobId
 from perdure.lifecycle.stores import open_checked
 from perdure.storage.port import Effects, Store
 
@@ -91,13 +92,31 @@ class KeptStore:
         """Tell workers, soon and without waiting, that these queues have work."""
         self._keeper.tell(partial(self._store.ring, tuple(queues)))
 
+    def await_ends(self, job_ids: Collection[JobId]) -> None:
+        """Ask workers, soon and without waiting, to ring when these jobs end."""
+        self._keeper.tell(partial(self._store.await_ends, tuple(job_ids)))
+
+    def ring_ended(self, job_ids: Iterable[JobId]) -> None:
+        """Ring, soon and without waiting, for those of these ended jobs that are known to be awaited."""
+        self._keeper.tell(partial(self._store.ring_ended, tuple(job_ids)))
+
     @asynccontextmanager
     async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
         """Listen on the caller's own loop, with connections of its own."""
+        async with self._sibling() as sibling, sibling.wakeups() as wakeups:
+            yield wakeups
+
+    @asynccontextmanager
+    async def ends(self) -> AsyncIterator[AsyncIterator[None]]:
+        """Listen on the caller's own loop, with connections of its own."""
+        async with self._sibling() as sibling, sibling.ends() as ends:
+            yield ends
+
+    @asynccontextmanager
+    async def _sibling(self) -> AsyncIterator[Store]:
         sibling = self._store.sibling()
         await sibling.open()
         try:
-            async with sibling.wakeups() as wakeups:
-                yield wakeups
+            yield sibling
         finally:
             await sibling.close()

@@ -15,10 +15,11 @@ ends cancels all its tasks, and does not mean the records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from perdure.domain.audit import Audited
+from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
 from perdure.domain.states import Reason
@@ -45,6 +46,7 @@ class Acknowledger:
         batch: int,
         on_room: Callable[[], None],
         on_written: Callable[[list[Transition]], None] = lambda _: None,
+        on_ended: Callable[[Iterable[JobId]], None] = lambda _: None,
         audit: Collection[Audited] = frozenset(),
         outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
@@ -53,6 +55,7 @@ class Acknowledger:
         self._batch = batch
         self._on_room = on_room
         self._on_written = on_written
+        self._on_ended = on_ended
         self._audit = audit
         self._pending: list[Transition] = []
         self._in_flight: list[Transition] = []
@@ -81,9 +84,10 @@ class Acknowledger:
         if self._task is None:
             self._begin()
 
-    def note(self, answer: Acknowledged) -> None:
+    def note(self, answer: Acknowledged, job_id: JobId) -> None:
         """Count what was recorded by another way: together with what its handler wrote."""
         self._count(answer)
+        self._on_ended([job_id])
 
     async def drain(self) -> None:
         """Wait until everything is recorded."""
@@ -137,6 +141,7 @@ class Acknowledger:
                 continue
             self._settled(answer, unsure=unsure)
             self._on_written(batch)
+            self._on_ended(move.claim.job_id for move in batch)
             return []
 
     def _refused(self, move: Transition, error: Exception) -> Transition:

@@ -351,7 +351,7 @@ class Executor:
             answer = running.context.effects.answer
             if answer is not None:
                 self.finished += 1
-                self._acknowledger.note(answer)
+                self._acknowledger.note(answer, running.claim.job_id)
                 self._on_end(running.claim, NOTHING)
         if isinstance(outcome, Parked) and running.stop not in (None, Stop.CLOSING):
             outcome = running.outcome_when_stopped()  # it was told to stop, and would have waited

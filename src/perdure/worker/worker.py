@@ -120,6 +120,7 @@ class Worker:
         self._acknowledger = Acknowledger(
             *(store, emitter, settings.ack_batch, self._freed, self._recorded),
             audit=settings.audit,
+            on_ended=store.ring_ended,
             outage=settings.outage,
         )
         self._executor = Executor(

@@ -36,6 +36,11 @@ class Naming(Struct, frozen=True):
         """The channel of wake-ups; two names of 31 letters still fit into one of 63."""
         return f"{self.schema}.{self.prefix}"
 
+    @property
+    def channel_of_ends(self) -> str:
+        """The channel of awaited jobs that have ended; as long as the other."""
+        return f"{self.schema}:{self.prefix}"
+
     def statements(self, file: str) -> dict[str, str]:
         """The statements of one file, each on one line: the driver keeps only short ones in its cache."""
         return _statements(self, file)

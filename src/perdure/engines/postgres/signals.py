@@ -15,25 +15,22 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
-
-import psycopg
+from typing import Final
 
 from perdure.engines.postgres.arrays import UnstorableTextError, text_array
 from perdure.engines.postgres.connections import Pool, Server
+from perdure.engines.postgres.listener import Listener, heard
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.wire import Statement
 from perdure.errors import PerdureError
 
 _REST: Final = 0.005
-_PATIENCE: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 _NOTIFY: Final = "SELECT pg_notify(%(channel)s::text, queue) FROM unnest(%(queues)s::text[]) AS q (queue)"
 _NOTIFY_ALONG: Final = (  # nothing is lost with it that must not be
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify(%(channel)s::text, %(queue)s::text)"
 )
-_LOOK_EVERY: Final = 1.0  # seconds, where nothing can be heard
 _HEARD_WITHIN: Final = 5.0  # seconds
 _LONGEST: Final = 2_000  # bytes of a queue's name that a notification surely carries
 
@@ -41,16 +38,18 @@ _LONGEST: Final = 2_000  # bytes of a queue's name that a notification surely ca
 class PostgresSignals:
     """Rings for others, and listens to them."""
 
-    def __init__(self, naming: Naming, server: Server, pool: Pool, ear: Server | None = None) -> None:
+    def __init__(
+        self, naming: Naming, server: Server, pool: Pool, is_other: Callable[[str], bool], ear: Server
+    ) -> None:
         self._channel = naming.channel
         self._server = server
-        self._ear = ear or server  # where it listens
+        self._ear = ear  # where it listens
         self._pool = pool
+        self._is_other = is_other  # whether a notification is about awaited jobs, and calls for no look
+        self._listener = Listener(self._ear, self._channel, self._heard)
         self._pending: set[str] = set()
         self._along: set[str] = set()
         self._ringing: asyncio.Task[None] | None = None
-        self._listening: asyncio.Task[None] | None = None
-        self._ears: set[asyncio.Event] = set()
 
     def ring(self, queues: Iterable[str]) -> None:
         """Tell workers, soon and without waiting, that these queues have work."""
@@ -82,29 +81,21 @@ class PostgresSignals:
     @asynccontextmanager
     async def wakeups(self) -> AsyncIterator[AsyncIterator[None]]:
         """Listen: each item means "look now". Items that pile up are one."""
-        ear = asyncio.Event()
-        self._ears.add(ear)
-        if self._listening is None:
-            self._listening = asyncio.get_running_loop().create_task(self._listen())
-        try:
-            yield _heard(ear)
-        finally:
-            self._ears.discard(ear)
-            if not self._ears:
-                await self._stop_listening()
+        async with self._listener.ear() as ear:
+            yield heard(ear)
 
     async def close(self) -> None:
         """Send what is pending and hear no more."""
         if self._ringing is not None:
             await asyncio.wait([self._ringing])
-        await self._stop_listening()
+        await self._listener.close()
 
     async def hears(self) -> bool:
         """Whether a notification that is sent through the store's connections arrives where it listens."""
         channel = f"perdure_{uuid.uuid4().hex}"
         connection = await self._ear.connect()
         try:
-            if self._is_deaf():
+            if self._ear.shares_sessions:
                 return False
             await connection.execute(f'LISTEN "{channel}"')
             await self._pool.rows(_NOTIFY, {"channel": channel, "queues": text_array([""])})
@@ -127,68 +118,9 @@ class PostgresSignals:
         finally:
             self._ringing = None
 
-    async def _listen(self) -> None:
-        """Hear until cancelled; after a loss connect again, ever more patiently, and look once for what was missed."""
-        failures = 0
-        while not self._is_deaf():
-            with suppress(psycopg.Error, OSError, PerdureError):
-                connection = await self._ear.connect()
-                try:
-                    if self._is_deaf():
-                        break
-                    await connection.execute(f'LISTEN "{self._channel}"')
-                    failures = 0
-                    self._wake()
-                    await self._hear(connection)
-                finally:
-                    await connection.close()
-            await asyncio.sleep(_PATIENCE[min(failures, len(_PATIENCE) - 1)])
-            failures += 1
-            self._wake()  # who cannot hear looks
-        while True:
-            await asyncio.sleep(_LOOK_EVERY)
+    def _heard(self, payload: str) -> None:
+        if not self._is_other(payload):
             self._wake()
 
-    async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Wake whoever listens here at each word from the server, until the session is lost.
-
-        The driver's own way to wait looks up ten times a second, and takes a detour for each notification.
-        """
-        loop, pgconn = asyncio.get_running_loop(), connection.pgconn
-        lost, socket = asyncio.Event(), pgconn.socket
-
-        def listen() -> None:
-            try:
-                pgconn.consume_input()
-                while pgconn.notifies() is not None:
-                    self._wake()
-            except psycopg.OperationalError:
-                loop.remove_reader(socket)  # at once: the number may soon be that of another session
-                lost.set()
-
-        loop.add_reader(socket, listen)
-        try:
-            await lost.wait()
-        finally:
-            if not lost.is_set():
-                loop.remove_reader(socket)
-
-    def _is_deaf(self) -> bool:
-        return self._ear.shares_sessions
-
     def _wake(self) -> None:
-        for ear in self._ears:
-            ear.set()
-
-    async def _stop_listening(self) -> None:
-        task, self._listening = self._listening, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-
-
-async def _heard(ear: asyncio.Event) -> AsyncIterator[None]:
-    while True:
-        await ear.wait()
-        ear.clear()
-        yield None
+        self._listener.wake()

@@ -32,6 +32,7 @@ from perdure.engines.postgres.connections import Pool, Server
 from perdure.engines.postgres.counting import PostgresCounting
 from perdure.engines.postgres.diagnosis import PostgresDiagnosis
 from perdure.engines.postgres.effects import PostgresEffects
+from perdure.engines.postgres.ends import PostgresEnds
 from perdure.engines.postgres.events import PostgresEvents
 from perdure.engines.postgres.families import PostgresFamilies
 from perdure.engines.postgres.firing import PostgresFiring
@@ -103,8 +104,9 @@ class PostgresStore:
         gates = Pool(server, 2)
         self._pools = (intake, claims, acknowledgements, upkeep, flows, gates, desk, bell)
         self._desk = desk
-        ear = Server(listen_url, field="listen_url") if listen_url else None
-        self._signals = PostgresSignals(self.naming, server, bell, ear)
+        ear = Server(listen_url, field="listen_url") if listen_url else server
+        self._ends = PostgresEnds(self.naming, ear, bell)
+        self._signals = PostgresSignals(self.naming, server, bell, self._ends.heard, ear)
         self._intake = PostgresIntake(self.naming, intake, clock, self._signals)
         self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         settling = PostgresSettling(self.naming, clock, PostgresLinking(self.naming, self._families))
@@ -164,6 +166,7 @@ class PostgresStore:
     async def close(self) -> None:
         """Finish what was begun and let go of every connection."""
         await self._signals.close()
+        await self._ends.close()
         for pool in self._pools:
             await pool.close()
 
@@ -358,6 +361,18 @@ class PostgresStore:
     def wakeups(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
         """See SignalStore."""
         return self._signals.wakeups()
+
+    def await_ends(self, job_ids: Collection[JobId]) -> None:
+        """See SignalStore."""
+        self._ends.await_ends(job_ids)
+
+    def ring_ended(self, job_ids: Iterable[JobId]) -> None:
+        """See SignalStore."""
+        self._ends.ring_ended(job_ids)
+
+    def ends(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
+        """See SignalStore."""
+        return self._ends.ends()
 
     async def declare_schedules(self, declared: Sequence[Timed]) -> None:
         """See ScheduleStore."""

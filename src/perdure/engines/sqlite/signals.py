@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from perdure.domain.ids import JobId
 from perdure.engines.sqlite import inotify
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import Connection
@@ -54,6 +55,26 @@ class SignalPart:
         finally:
             connection.close()
 
+    def await_ends(self, job_ids: Collection[JobId]) -> None:
+        """Nothing is to be asked for: every commit shows in the write-ahead log."""
+
+    def ring_ended(self, job_ids: Iterable[JobId]) -> None:
+        """Nothing is to be rung: the commit has done so."""
+
+    @asynccontextmanager
+    async def ends(self) -> AsyncIterator[AsyncIterator[None]]:
+        """Listen: each item means that something was committed; items that pile up are one."""
+        event = asyncio.Event()
+        connection = await in_own_thread(self._database.connect_to_look)
+        try:
+            doorbell = Doorbell(self._database, connection, event, heeds_all=True)
+            try:
+                yield Wakeups(event)
+            finally:
+                doorbell.close()
+        finally:
+            connection.close()
+
 
 class Wakeups:
     """Wake-ups, one after another, for ever."""
@@ -70,12 +91,15 @@ class Wakeups:
 
 
 class Doorbell:
-    """Watches what other connections commit, and sets the event when there is something to do.
+    """Watches what other connections commit, and sets the event when there is something to do (`heeds_all`: always).
 
     It looks from the loop's own thread: that takes some microseconds, and reading never waits for a writer.
     """
 
-    def __init__(self, database: Database, connection: Connection, event: asyncio.Event) -> None:
+    def __init__(
+        self, database: Database, connection: Connection, event: asyncio.Event, *, heeds_all: bool = False
+    ) -> None:
+        self._heeds_all = heeds_all
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._event = event
@@ -136,7 +160,7 @@ class Doorbell:
             if version == self._version:
                 return
             self._version = version
-            if self._connection.run(self._sql["anything"])[0][0]:
+            if self._heeds_all or self._connection.run(self._sql["anything"])[0][0]:
                 self._event.set()
         except StoreError:
             self._event.set()  # the listener will meet the trouble itself, and tell of it

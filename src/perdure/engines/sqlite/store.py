@@ -85,6 +85,9 @@ class SqliteStore:
 
         self.ring = signals.ring
         self.wakeups = signals.wakeups
+        self.await_ends = signals.await_ends
+        self.ring_ended = signals.ring_ended
+        self.ends = signals.ends
 
         self.diagnose = diagnosis.diagnose
         self.waiting = diagnosis.waiting
