@@ -27,6 +27,7 @@ from perdure.event_log import AttemptLog, EventLog
 from perdure.events import Emitter, Event, Listener
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
+from perdure.flows.throttle import throttle
 from perdure.handle import Handle
 from perdure.kinds.including import checked_modules, import_modules
 from perdure.kinds.kind import Kind
@@ -199,6 +200,18 @@ class App(Declarations):
     def emit_sync(self, event: str, payload: Any = None) -> Emission:
         """The same, for callers without an event loop."""
         return self.run_sync(self.emit(event, payload))
+
+    async def once_per(self, period: Duration, *, key: str) -> bool:
+        """Whether to take an action that is taken at most once in a period, over all processes on this database.
+
+        `if await app.once_per("1h", key=f"alert:{audit}"): …`. The first caller gets True, and every other False until
+        the period is over, by the database's clock.
+        """
+        return await throttle(period, key).ask(await self.store())
+
+    def once_per_sync(self, period: Duration, *, key: str) -> bool:
+        """Blocking version of `once_per`."""
+        return self.run_sync(self.once_per(period, key=key))
 
     async def store(self) -> Store:
         """The open store of the running event loop: the port itself, for tools and tests."""

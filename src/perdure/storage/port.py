@@ -31,6 +31,7 @@ from perdure.storage.records import (
     Tally,
     Wanted,
 )
+from perdure.storage.throttle import ThrottleStore
 from perdure.storage.timing import BackupStore, LeaderStore, ScheduleStore
 
 
@@ -345,6 +346,7 @@ class Store(
     BackupStore,
     FlowStore,
     GateStore,
+    ThrottleStore,
     Protocol,
 ):
     """An engine: everything above on one object, bound to the event loop that opened it."""

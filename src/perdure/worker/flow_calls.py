@@ -20,6 +20,7 @@ from perdure.flows import polling, waiting
 from perdure.flows.calling import Calling
 from perdure.flows.journal import LONGEST_NOTE, Journal
 from perdure.flows.steps import take_step
+from perdure.flows.throttle import throttle
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.backoff import Backoff
 from perdure.policy.failures import storable
@@ -240,6 +241,16 @@ class FlowCalls:
         key = journal.key(name, "ctx.poll")
         calling = Calling(key, function, args, kwargs)
         return self._answer("ctx.poll()", polling.poll(journal, key, calling, plan))
+
+    def once_per(self, period: Duration, *, key: str) -> Answer[bool]:
+        """Whether to take an action that is taken at most once in a period, over the whole fleet.
+
+        `if await ctx.once_per("1h", key=f"alert:{audit}"): …`. The first caller gets True, and every other False until
+        the period is over. The key stays taken if this attempt fails later: the action is taken once, or not at all.
+        """
+        asked = throttle(period, key)
+        journal = self._journal_for("ctx.once_per()")
+        return self._answer("ctx.once_per()", journal.ask("once per period", asked.ask))
 
     def progress(self, current: float, total: float | None = None, note: str | None = None) -> None:
         """Show how far this job is: `ctx.progress(3, 10, "pages")`. Never awaited, and cheap enough for any loop."""

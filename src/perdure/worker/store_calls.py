@@ -13,7 +13,7 @@ from perdure.storage.port import Store
 RELAYED: Final = frozenset(
     {
         *("steps", "save_steps", "spawn", "family", "children", "emitted", "job", "jobs"),
-        *("save_progress", "save_lines"),
+        *("save_progress", "save_lines", "once_per"),
     }
 )
 

@@ -55,6 +55,7 @@ from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.signals import PostgresSignals
 from perdure.engines.postgres.spend_sums import PostgresSpendSums
 from perdure.engines.postgres.steps import PostgresSteps
+from perdure.engines.postgres.throttle import PostgresThrottle
 from perdure.engines.postgres.trail import PostgresTrail
 from perdure.engines.postgres.upkeep import PostgresUpkeep
 from perdure.engines.postgres.waking import PostgresWaking
@@ -128,7 +129,9 @@ class PostgresStore:
         self._schedules = PostgresSchedules(self.naming, desk, clock)
         self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
         self._leaders = PostgresLeaders(self.naming, upkeep, clock)
-        self._diagnosis = PostgresDiagnosis(self.naming, desk, PoolerDiagnosis(server, self._signals, ear))
+        self.once_per = PostgresThrottle(self.naming, flows, clock).once_per
+        pooler = PoolerDiagnosis(server, self._signals, ear if listen_url else None)
+        self._diagnosis = PostgresDiagnosis(self.naming, desk, pooler)
         self._schema = PostgresSchema(self.naming, desk)
         self._add_gates(gates, desk)
 

@@ -32,6 +32,7 @@ from perdure.engines.sqlite.signals import SignalPart
 from perdure.engines.sqlite.spend_sums import SpendSums
 from perdure.engines.sqlite.steps import StepPart
 from perdure.engines.sqlite.trail import TrailPart
+from perdure.engines.sqlite.throttle import ThrottlePart
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.engines.sqlite.workers import WorkerPart
 
@@ -152,6 +153,8 @@ class SqliteStore:
         self.fires = schedules.fires
         self.last_fires = schedules.last_fires
         self.fire = firing.fire
+
+        self.once_per = ThrottlePart(database).once_per
 
         self.lead = leaders.lead
         self.step_down = leaders.step_down

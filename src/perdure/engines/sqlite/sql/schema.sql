@@ -364,6 +364,15 @@ CREATE TABLE perdure_step (
     PRIMARY KEY (job_id, key)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE perdure_throttle (
+    key TEXT PRIMARY KEY,
+    caller TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX perdure_throttle_until ON perdure_throttle (until);
+
 CREATE TABLE perdure_unique_hold (
     key TEXT PRIMARY KEY,
     job_id TEXT NOT NULL,

@@ -1,0 +1,19 @@
+-- name: take
+-- One row: the key is the caller's. A key that was taken more than a minute from now was taken before the clock was put
+-- back, and is free. Less than that may lie between two callers who asked at the same time.
+INSERT INTO {throttle} AS t (key, caller, since, until)
+SELECT %(key)s::text, %(caller)s::text, n.now, n.now + %(micros)s::bigint * interval '1 microsecond'
+FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) n
+ON CONFLICT (key) DO UPDATE
+SET caller = excluded.caller,
+    since = CASE WHEN t.caller = excluded.caller THEN t.since ELSE excluded.since END,
+    until = CASE WHEN t.caller = excluded.caller THEN t.until ELSE excluded.until END
+WHERE t.caller = excluded.caller OR t.until <= excluded.since OR t.since > excluded.since + interval '1 minute'
+RETURNING 1;
+
+-- name: forget
+-- Those that another caller is about to take again are left alone.
+DELETE FROM {throttle} WHERE key IN (
+    SELECT t.key FROM {throttle} t WHERE t.until <= coalesce(%(now)s::timestamptz, now())
+    ORDER BY t.until LIMIT 20 FOR UPDATE SKIP LOCKED
+);
