@@ -24,6 +24,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 from perdure.testing.calendar import SandboxCalendar
 from perdure.testing.drained import Drained
+from perdure.testing.periodic import SandboxPeriodic
 from perdure.testing.runner import Runner
 from perdure.testing.witness import Witness
 from perdure.upkeep.promoter import Promoter
@@ -42,7 +43,15 @@ class Drainer:
     """The one worker of a sandbox, which works only when it is told to."""
 
     def __init__(
-        self, app: App, store: Store, clock: ManualClock, settings: WorkerSettings, *, isolate: bool, seed: int
+        self,
+        app: App,
+        store: Store,
+        clock: ManualClock,
+        settings: WorkerSettings,
+        *,
+        isolate: bool,
+        seed: int,
+        periodic: bool,
     ) -> None:
         self._app = app
         self._store = store
@@ -52,6 +61,7 @@ class Drainer:
         self._chance = random.Random(seed)  # noqa: S311 - jitter hides nothing
         self._promoter = Promoter(store, app.events, lambda: None)
         self.calendar = SandboxCalendar(app, store, clock, self._chance)
+        self._periodic = SandboxPeriodic(app, clock) if periodic else None
         self._worker_id: WorkerId | None = None
 
     async def drain(
@@ -66,19 +76,22 @@ class Drainer:
     ) -> Drained:
         """Run what is due until nothing is, and with `travel` also what falls due later.
 
-        Schedules draw the clock forward only up to a horizon: they have no end. Without one they fire what is due at
-        the beginning, and are left alone on the way.
+        Schedules and periodic functions draw the clock forward only up to a horizon: they have no end. Without one
+        they fire what is due at the beginning, and are left alone on the way.
         """
         queues = None if queue is None else (queue,)
         horizon = self._clock.now() + travel if isinstance(travel, timedelta) else None
         async with self._runner(concurrency) as (runner, witness):
             await self.calendar.declare()
             await self.calendar.fire()
+            await self._call_periodic(raising=raising)
             for _ in range(limit + 1):
                 await self._run_due(runner, queues, limit, until)
                 if witness.escaped is not None:
                     raise witness.escaped
                 due = await self._next_due(queue, horizon) if travel and not until() else None
+                if horizon is not None and not until():
+                    due = await self._tick_on_the_way(due, horizon, raising=raising)
                 if due is None:
                     break
                 self.travel_to(due)
@@ -172,6 +185,24 @@ class Drainer:
         if horizon is not None and (time := await self.calendar.next_time()) is not None:
             dues.append(time)
         return min((due for due in dues if horizon is None or due <= horizon), default=None)
+
+    async def _call_periodic(self, *, raising: bool) -> None:
+        error = None if self._periodic is None else await self._periodic.call_due()
+        if raising and error is not None:
+            raise error
+
+    async def _tick_on_the_way(self, due: datetime | None, horizon: datetime, *, raising: bool) -> datetime | None:
+        """Call periodic functions at their times until something else is due, or until one of them has changed jobs.
+
+        What is due then: now, if jobs have changed. These calls are many, and count as no jumps.
+        """
+        before = await self._store.counts() if self._periodic else []
+        while self._periodic and (time := self._periodic.next_time()) is not None and time <= (due or horizon):
+            self.travel_to(time)
+            await self._call_periodic(raising=raising)
+            if await self._store.counts() != before:
+                return self._clock.now()
+        return due
 
     async def _ends_of_pauses(self, queue: str | None) -> list[datetime]:
         """When queues that hold ready jobs back are let go by themselves."""

@@ -43,9 +43,10 @@ class Sandbox:
     instead, with whatever else is ready; `raising` says whether an error that leaves such a job failed is raised there,
     or only recorded.
 
-    The clock stands still at `start` (now) until you `travel`. Schedules fire in a `drain` that finds them due. Jitter
-    comes from `seed`. Handlers with `isolate=True` run in this process, unless `isolate` is given here too. `url` keeps
-    the jobs in a database of your own choice, `settings` are those of the worker that runs them (the app's own).
+    The clock stands still at `start` (now) until you `travel`. Schedules fire in a `drain` that finds them due, and
+    functions of `@app.every` are called in it (`periodic=False`: they are not). Jitter comes from `seed`. Handlers with
+    `isolate=True` run in this process, unless `isolate` is given here too. `url` keeps the jobs in a database of your
+    own choice, `settings` are those of the worker that runs them (the app's own).
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Sandbox:
         start: datetime | None = None,
         seed: int = 0,
         isolate: bool = False,
+        periodic: bool = True,
         url: str | None = None,
         settings: WorkerSettings | None = None,
     ) -> None:
@@ -64,7 +66,7 @@ class Sandbox:
         self.clock = ManualClock(SystemClock().now() if start is None else checked_instant("start", start))
         self._inline, self._raising = inline, raising
         self._url = url
-        self._seed, self._isolate = seed, isolate
+        self._seed, self._isolate, self._periodic = seed, isolate, periodic
         self._settings = settings or app.worker_settings
         self._portal = LendingPortal()
         self._stack = ExitStack()
@@ -90,7 +92,12 @@ class Sandbox:
                 portal=self._portal,
             )
             stack.enter_context(diversion)
-            drainer = Drainer(self.app, store, self.clock, self._settings, isolate=self._isolate, seed=self._seed)
+            drainer = Drainer(
+                *(self.app, store, self.clock, self._settings),
+                isolate=self._isolate,
+                seed=self._seed,
+                periodic=self._periodic,
+            )
             keeper.call(drainer.calendar.declare())
             self._entered = store, drainer
             self._stack = stack.pop_all()
@@ -144,10 +151,11 @@ class Sandbox:
         """Run what is due, in one queue or in all, and what those jobs enqueue, until nothing is.
 
         One job at a time, by priority and age, unless `concurrency` is more. With `travel` the clock jumps to the next
-        due time, again and again, until all is final; a span such as "1h" goes that far and no further, and schedules
-        fire on the way at their times. Without a span they fire only what is due at the beginning, as they have no end.
+        due time, again and again, until all is final; a span such as "1h" goes that far and no further. Schedules and
+        periodic functions fire on the way at their times. Without a span only those that are due at the beginning do,
+        as they have no end.
         `until` ends the drain early, once it holds after a job. `limit` bounds the attempts, and the jumps. `raising`
-        raises the error of the first job that is left failed.
+        raises the error of the first job that is left failed, or of a periodic function.
         """
         if queue is not None:
             self.app.check_queue(queue)
