@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -40,6 +40,9 @@ class Ledger:
         self._refuse(transitions)
         self.written |= {move.claim.job_id: move for move in transitions}
         return Acknowledged(len(transitions))
+
+    def ring_ended(self, job_ids: Iterable[JobId]) -> None:
+        """No caller awaits these jobs."""
 
     @property
     def store(self) -> Store:
