@@ -288,13 +288,10 @@ class Worker:
 
     async def run(self) -> None:
         """Work until stopped, within the lifespans of the app."""
-        async with self._lifespans.opened(self._not_closed):
-            await self._work()
-
-    async def _work(self) -> None:
         self._task = asyncio.current_task()
         try:
-            await self._work()
+            async with self._lifespans.opened(self._not_closed):
+                await self._work()
         finally:
             self._ended.set()
 

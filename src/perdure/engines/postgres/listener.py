@@ -58,11 +58,11 @@ class Listener:
         Behind a pooler that lends sessions for one transaction nothing can be heard: there the ears are set by a clock.
         """
         failures = 0
-        while not self._server.shares_sessions:
+        while not self._is_deaf():
             with suppress(psycopg.Error, OSError, PerdureError):
                 connection = await self._server.connect()
                 try:
-                    if self._server.shares_sessions:
+                    if self._is_deaf():
                         break
                     await connection.execute(f'LISTEN "{self._channel}"')
                     failures = 0
@@ -76,6 +76,9 @@ class Listener:
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             self.wake()
+
+    def _is_deaf(self) -> bool:
+        return self._server.shares_sessions
 
     async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Pass on each notification until the session is lost.

@@ -31,8 +31,8 @@ from perdure.engines.sqlite.schema import SchemaPart
 from perdure.engines.sqlite.signals import SignalPart
 from perdure.engines.sqlite.spend_sums import SpendSums
 from perdure.engines.sqlite.steps import StepPart
-from perdure.engines.sqlite.trail import TrailPart
 from perdure.engines.sqlite.throttle import ThrottlePart
+from perdure.engines.sqlite.trail import TrailPart
 from perdure.engines.sqlite.upkeep import UpkeepPart
 from perdure.engines.sqlite.workers import WorkerPart
 
