@@ -110,14 +110,14 @@ def declared_kind(
 
 
 def _refuse_method(handler: Callable[..., Any]) -> None:
-    """Refuse what needs an object: a worker, in another process, has none."""
+    """Refuse a function of a class, whose first argument would be an object: nothing hands one over."""
     name = getattr(handler, "__qualname__", type(handler).__qualname__)
-    is_bound = inspect.ismethod(handler)
     is_in_class = inspect.isfunction(handler) and name.rpartition(".")[0].rpartition(".")[2] not in {"", "<locals>"}
     first = next(iter(inspect.signature(handler).parameters), None) if is_in_class else None
-    if is_bound or isinstance(handler, classmethod) or first in {"self", "cls"}:
+    if first in {"self", "cls"}:
         raise SettingsError(
-            f"job {name}", "is a method, and a worker has no object to call it on: make it a function of its module"
+            f"job {name}",
+            "is a method, and a worker has no object to call it on: make it a function, or declare a bound method",
         )
 
 
