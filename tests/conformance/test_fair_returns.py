@@ -13,6 +13,7 @@ from tests.support.behind import query
 from tests.support.jobs import (
     A_FAILURE,
     HOUR,
+    INSTANT,
     MINUTE,
     SECOND,
     a_job,
@@ -136,14 +137,24 @@ async def test_few_that_come_back_do_not_wait_for_anothers_many(
 async def test_new_ones_do_not_wait_for_anothers_many_that_came_back(
     store: Store, clock: ManualClock, way_back: WayBack
 ) -> None:
-    """Neither those of another key, nor those that have none."""
     worker_id, big = await begin(store, "big", BIG)
     await way_back(store, clock, big)
     clock.move(SECOND)
     await store.insert(jobs_of("small", SMALL))
     assert Counter(await takers(store, worker_id, 25))["small"] == SMALL
+
+
+@pytest.mark.parametrize("way_back", [way for way in WAYS_BACK if way is not held_by_a_gate])
+async def test_new_ones_without_a_key_do_not_wait_for_many_that_came_back(
+    store: Store, clock: ManualClock, way_back: WayBack
+) -> None:
+    """Unless those are much older: what a gate held for an hour goes before what came just now."""
+    worker_id, big = await begin(store, "big", BIG)
+    await way_back(store, clock, big)
+    clock.move(SECOND)
+    await takers(store, worker_id, 15)
     await store.insert(jobs_of(None, SMALL))
-    assert Counter(await takers(store, worker_id, 100))["none"] == SMALL
+    assert Counter(await takers(store, worker_id, 110))["none"] == SMALL
 
 
 @pytest.mark.parametrize("way_back", WAYS_BACK)
@@ -157,7 +168,8 @@ async def test_those_without_a_key_come_back_in_their_order(
 
 async def test_the_delayed_take_turns_once_they_are_due(store: Store, clock: ManualClock) -> None:
     worker_id = await employ(store)
-    big = in_order(jobs_of("big", BIG, delay=MINUTE))
+    instants = [number * INSTANT for number in range(BIG)]
+    big = [replace(job, delay=MINUTE + later) for job, later in zip(jobs_of("big", BIG), instants, strict=True)]
     small = in_order(jobs_of("small", SMALL, delay=MINUTE + SECOND), first=BIG + 1)
     await store.insert([*big, *small, *jobs_of(None, 1, delay=MINUTE)])
     await store.insert([a_job(fair_key="single", tags=("single",), delay=MINUTE + 2 * SECOND)])

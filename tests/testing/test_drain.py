@@ -404,3 +404,26 @@ async def test_chance_is_the_same_every_time(app: App) -> None:
             return box.now - began
 
     assert await journey(1) == await journey(1) != await journey(2)
+
+
+async def test_b2_a_retry_runs_before_what_came_after_it_was_due(app: App, box: Sandbox) -> None:
+    """And a job that waited takes its old place, as with a worker."""
+    ran: list[str] = []
+
+    @app.job(retry=EVERY_MINUTE)
+    async def work(ctx: Context, name: str) -> None:
+        ran.append(name)
+        if name == "failed" and ctx.attempt == 1:
+            raise ValueError(name)
+        if name == "snoozed" and ran.count(name) == 1:
+            raise Snooze("2h")
+
+    for name in ("snoozed", "failed"):
+        await work.enqueue(name)
+    await box.drain()
+    box.travel("90s")
+    await work.enqueue("fresh")
+    box.travel("3h")
+    await work.enqueue("late")
+    await box.drain()
+    assert ran == ["snoozed", "failed", "snoozed", "failed", "fresh", "late"]

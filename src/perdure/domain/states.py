@@ -70,6 +70,8 @@ ACTIVE: Final = frozenset(JobState) - FINAL
 GATED: Final = frozenset(
     {Reason.RATE_LIMITED, Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REACHED, Reason.BREAKER_OPEN, Reason.ON_HOLD}
 )
+FAULTS: Final = frozenset({Reason.FAILED, Reason.TIMED_OUT})
+"""Why a job that comes back loses its place in line: its new one is that of the time at which it is due again."""
 
 _S = JobState
 _R = Reason

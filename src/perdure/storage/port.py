@@ -88,6 +88,9 @@ class ClaimStore(Protocol):
         at again by `promote`. A job that somebody wants called off and that would come back is CANCELLED instead, with
         the reason that was given for it.
 
+        A job that comes back keeps its place in line, unless it has failed (`FAULTS`): then its place is that of the
+        time at which it is due again.
+
         A WAITING transition that awaits events or families makes the job READY at once if one of them is there already
         (EVENT_CAME, CHILDREN_SETTLED); whoever brings one later wakes the job, once. A child's end is counted in its
         family, once, and wakes the parent that waits for it if the family is settled by it. A parent's end cancels
@@ -181,6 +184,8 @@ class UpkeepStore(Protocol):
         """Make parked jobs ready whose time has come, oldest due first, at most `limit`.
 
         One that needs its unique key back while another job holds it stays parked (PAUSED, KEY_HELD) for 30 seconds.
+        A job takes its old place in line. One that has none, or has failed, goes before every job that entered the line
+        after it was due, and behind those that are due before it.
         """
 
     async def hasten(self, keys: Collection[str]) -> int:

@@ -18,7 +18,7 @@ class Hands:
 
 
 def a_look(cursors: Cursors, *found: tuple[int, int], queue: str = "q", limit: int = 10) -> None:
-    cursors.looked({queue: limit}, [(queue, priority, number, False) for priority, number in found])
+    cursors.looked({queue: limit}, [(queue, priority, number, False, False) for priority, number in found])
 
 
 def test_the_first_look_is_a_full_one() -> None:
@@ -47,7 +47,7 @@ def test_while_jobs_are_found_a_full_look_is_due_every_ten_seconds() -> None:
 def test_a_full_look_at_one_queue_is_none_at_another() -> None:
     hands = Hands()
     cursors = Cursors(hands)
-    cursors.looked({"q": 1, "other": 1}, [("q", 5, 1, False), ("other", 5, 2, False)])
+    cursors.looked({"q": 1, "other": 1}, [("q", 5, 1, False, False), ("other", 5, 2, False, False)])
     cursors.looked_fully(["q", "other"], 0.001)
     hands.time += 9
     cursors.looked_fully(["q"], 0.001)
@@ -181,3 +181,22 @@ def test_a_queue_not_looked_at_stays_where_it_is() -> None:
     cursors.mark(2_000)
     a_look(cursors)
     assert cursors.starts("other") == [0] * 10
+
+
+def test_jobs_that_came_back_move_a_lane_on_and_never_back() -> None:
+    """They are found wherever a look begins, so they say nothing of what lies behind it."""
+    cursors = Cursors(Hands())
+    a_look(cursors, (0, 70), (5, 90))
+    cursors.looked({"q": 2}, [("q", 5, 20, False, True), ("q", 5, 21, False, True)])
+    assert cursors.starts("q") == [70, 0, 0, 0, 0, 90, 0, 0, 0, 0]
+    cursors.looked({"q": 1}, [("q", 0, 10, False, True)])
+    assert cursors.starts("q") == [70, 0, 0, 0, 0, 90, 0, 0, 0, 0]
+    cursors.looked({"q": 2}, [("q", 5, 20, False, True), ("q", 5, 95, False, True)])
+    assert cursors.starts("q") == [70, 0, 0, 0, 0, 95, 0, 0, 0, 0]
+
+
+def test_a_look_filled_by_late_ones_and_by_some_that_came_back_is_followed_by_one_from_the_late_ones() -> None:
+    cursors = Cursors(Hands())
+    a_look(cursors, (5, 90))
+    cursors.looked({"q": 2}, [("q", 5, 21, False, False), ("q", 5, 50, False, True)])
+    assert cursors.starts("q")[5] == 21

@@ -45,8 +45,8 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "replace"): {"ready_job_id_idx", "parked_pkey", "job_pkey", *LINE},
     ("intake", "is_beyond_reach"): {"lease_pkey", "finished_pkey"},
     ("claims", "claim_front"): {"ready_pkey", "job_pkey", "worker_pkey"},
-    ("claims", "claim_onward"): {"ready_pkey", "job_pkey", "worker_pkey"},
-    ("claims", "fronts"): {"ready_pkey"},
+    ("claims", "claim_onward"): {"ready_pkey", "ready_expr_priority_seq_idx", "job_pkey", "worker_pkey"},
+    ("claims", "fronts"): {"ready_pkey", "ready_expr_priority_seq_idx"},
     ("claims", "lost_claims"): {"job_pkey"},
     ("claims", "settle_keys"): {"unique_hold_pkey"},
     ("acknowledgements", "acknowledge_plain"): {"lease_pkey", "worker_pkey"},
@@ -56,7 +56,11 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
     ("workers", "beat"): {"worker_pkey"},
     ("workers", "cancel_requests"): {"lease_worker_id_idx", "revoked_pkey"},
-    ("upkeep", "promote"): {"parked_due_at_idx", "parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
+    ("upkeep", "promote"): {
+        *("parked_due_at_idx", "parked_pkey", "job_pkey", "unique_hold_pkey", "seq_mark_pkey", *LINE),
+    },
+    ("upkeep", "mark_number"): {"seq_mark_pkey"},
+    ("upkeep", "forget_marks"): {"seq_mark_pkey"},
     ("upkeep", "next_due"): {"parked_due_at_idx"},
     ("upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
     ("upkeep", "last_return"): {"parked_state_queue_idx"},
@@ -176,6 +180,7 @@ FROM job WHERE id < lpad(to_hex(40000), 32, '0')::uuid;
 INSERT INTO ready (queue, priority, job_id, since)
 SELECT queue, priority, id, now() FROM job
 WHERE id BETWEEN lpad(to_hex(40000), 32, '0')::uuid AND lpad(to_hex(49999), 32, '0')::uuid;
+INSERT INTO seq_mark (at, seq) SELECT now() - n * interval '1 s', 1048576 FROM generate_series(1, 5000) n;
 INSERT INTO parked (job_id, queue, priority, state, reason, due_at, since, parked_at)
 SELECT id, queue, priority, 'scheduled', 'enqueued', now() + random() * interval '1 d', now(), now() FROM job
 WHERE id BETWEEN lpad(to_hex(50000), 32, '0')::uuid AND lpad(to_hex(58999), 32, '0')::uuid;

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.audit import Audited, noted_as
-from perdure.domain.states import FINAL, JobState, Reason
+from perdure.domain.states import FAULTS, FINAL, JobState, Reason
 from perdure.domain.transition import Transition
 from perdure.engines.postgres.arrays import number_array, storable, storable_array, text_array
 from perdure.engines.postgres.connections import Pool
@@ -34,6 +34,7 @@ from perdure.storage.records import Acknowledged
 
 NONE: Final[frozenset[Audited]] = frozenset()
 _MOST_EVENTS: Final = 1_000
+_FAULTS: Final = text_array(sorted(FAULTS))
 
 
 class PostgresAcknowledgements:
@@ -166,6 +167,7 @@ class PostgresAcknowledgements:
             "knows_again": text_array([_flag(move.claim.unknown_since is not None) for move in moves]),
             "actions": storable_array([_action(move, audit) for move in moves]) if audit else None,
             "cancel_action": Audited.CANCEL.action if Audited.CANCEL in audit else None,
+            "faults": _FAULTS,
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
             "count": len(moves),

@@ -39,7 +39,6 @@ from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import Front, Wanted
 
 KEY_HELD_FOR: Final = timedelta(seconds=30)
-STRIDE: Final = 2**20  # from one number of the sequence to the next; those between are of jobs with a fair key
 _FROM_THE_BEGINNING: Final = [0] * len(PRIORITIES)
 _BEYOND_ALL: Final = 2**63 - 1
 
@@ -96,7 +95,7 @@ class PostgresClaims:
         began = time.monotonic()
         rows = await self._pool.rows(self._statements["fronts"], params)
         if is_full:
-            places = [(queue, priority, number) for queue, priority, _, number in rows]
+            places = [(queue, priority, number) for queue, priority, _, number in rows if number is not None]
             self._cursors.saw_fronts(queues, places, time.monotonic() - began)
         return [Front(*row[:3]) for row in rows]
 
@@ -224,7 +223,7 @@ class PostgresClaims:
 
 def _place(row: Row) -> Place:
     """Where a job stood that was taken."""
-    return row[3], row[20], row[21], row[21] % STRIDE > 0
+    return row[3], row[20], row[21], row[22], row[23]
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

@@ -2,12 +2,13 @@
 
 A snapshot held open anywhere (a backup, a long report) stops vacuum, and then every job ever claimed leaves a dead
 entry at the front of the index of `ready`, where each look begins. So a store remembers, for each queue and priority,
-the number up to which it has taken jobs, and starts there. Whatever enters `ready` gets a new, higher number, so only
-two kinds of job can lie behind: those of a transaction that commits late, and those that another claimant gave back by
-dying before its commit. Nearly all of them come within seconds. For those there is the look back, every second, from
-where the store was five seconds ago; for the rest the full look, from the beginning: at each queue every ten seconds,
-and whenever nothing is found otherwise. Neither takes more than a twentieth of the time. If one of them finds more
-behind than it may take, the store goes on from there, until it is back where it was.
+the number up to which it has taken jobs, and starts there. A job that enters `ready` for the first time gets a new,
+higher number. One that comes back takes an older number; each claim finds those by an index of their own, which holds
+nothing else. So only two kinds of job can be missed: those of a transaction that commits late, and those that another
+claimant gave back by dying before its commit. Nearly all of them come within seconds. For those there is the look
+back, every second, from where the store was five seconds ago; for the rest the full look, from the beginning: at each
+queue every ten seconds, and whenever nothing is found otherwise. Neither takes more than a twentieth of the time. If
+one of them finds more behind than it may take, the store goes on from there, until it is back where it was.
 
 A full look takes the urgent jobs first, and may not get as far as the others while there are always enough of those.
 So what comes next in each priority, which is asked for because of its age, is asked for from the beginning as often.
@@ -35,10 +36,11 @@ LOOK_BACK_EVERY: Final = 1.0
 LOOK_BACK_BY: Final = 5.0
 FULL_LOOK_EVERY: Final = 10.0
 SHARE_OF_TIME: Final = 0.05
+_ANY: Final = -1  # stands for the number of a job that had come back: says nothing of where the others are
 SETTLING: Final = 1.0  # seconds after which a number's transaction has surely ended, or counts as late
 
-Place = tuple[str, int, int, bool]
-"""The queue, the priority and the number of a job, and whether it has a fair key."""
+Place = tuple[str, int, int, bool, bool]
+"""The queue, the priority and the number of a job, whether it has a fair key, and whether it had come back."""
 
 
 class Cursors:
@@ -92,20 +94,21 @@ class Cursors:
     def looked(self, wanted: dict[str, int], found: Iterable[Place]) -> None:
         """Learn from a look: how many were wanted of each queue, and where each that was found stood."""
         taken = dict.fromkeys(wanted, 0)
-        last = dict.fromkeys(wanted, (0, 0))
-        for queue, priority, number, is_fair in found:
+        last = dict.fromkeys(wanted, (0, _ANY))
+        for queue, priority, number, is_fair, came_back in found:
             lanes = self.starts(queue)
             if not is_fair:
                 lanes[priority] = max(lanes[priority], number)
             taken[queue] += 1
-            last[queue] = max(last[queue], (priority, number))
+            last[queue] = max(last[queue], (priority, _ANY if came_back else number))
         for queue, limit in wanted.items():
             if limit > 0:
                 lanes = self.starts(queue)
                 emptied = len(PRIORITIES)
                 if taken[queue] >= limit:
                     emptied, number = last[queue]
-                    lanes[emptied] = min(lanes[emptied], number)
+                    if number != _ANY:
+                        lanes[emptied] = min(lanes[emptied], number)
                 lanes[:emptied] = [max(lane, self._settled) for lane in lanes[:emptied]]
         self._found_nothing = not any(taken.values())
 

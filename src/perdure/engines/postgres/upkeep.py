@@ -40,6 +40,7 @@ class PostgresUpkeep:
 
         async def work(wire: Wire) -> Promoted:
             by_queue = dict(await wire.fetch(self._statements["promote"], params))
+            await wire.fetch(self._statements["mark_number"], params)
             due = await wire.fetch(self._statements["next_due"], params)
             return Promoted(by_queue, *due[0]) if due else Promoted(by_queue)
 
@@ -92,6 +93,7 @@ class PostgresUpkeep:
             if keep.audit_trail is not None:
                 old = {"kept": seconds_text(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit, "now": self._now()}
                 await wire.fetch(self._audit["forget"], old)
+            await wire.fetch(self._statements["forget_marks"], params)
             return int(pruned)
 
         return await self._pool.run(work)

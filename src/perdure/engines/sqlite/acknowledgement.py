@@ -12,7 +12,7 @@ from typing import Any
 from perdure.domain.audit import Audited, noted_as
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
-from perdure.domain.states import FINAL, JobState, Reason
+from perdure.domain.states import FAULTS, FINAL, JobState, Reason
 from perdure.domain.transition import Transition, arrived, called_off, paused
 from perdure.engines.instants import after
 from perdure.engines.sqlite.audit import Audit
@@ -183,10 +183,13 @@ class AcknowledgementPart:
         return written
 
     def _line_up(self, transaction: Transaction, rows: _Rows) -> int:
-        document, turn = to_document(rows), transaction.turns(len(rows))
-        if transaction.change(self._sql["note_turns"], {"rows": document, "turn": turn}) < len(rows):
-            self._fair_turns.give(transaction, self._sql["fair_ones"], {"rows": document}, turn)
-        return transaction.change(self._sql["line_up"], {"rows": document})
+        """Make jobs ready: those that have failed at the end of the line, the others where they stood."""
+        turn = transaction.turns(len(rows))
+        if failed := [row for row in rows if row[3] in FAULTS]:
+            document = to_document(failed)
+            if transaction.change(self._sql["note_turns"], {"rows": document, "turn": turn}) < len(failed):
+                self._fair_turns.give(transaction, self._sql["fair_ones"], {"rows": document}, turn)
+        return transaction.change(self._sql["line_up"], {"rows": to_document(rows)})
 
 
 class Moves:
@@ -229,7 +232,8 @@ class Moves:
         else:
             next_at = None if move.wait is None else after(self._now, move.wait)
             also = to_document([str(thing) for thing in move.also]) if move.also else None
-            self.park.append((*row, next_at, None if move.awaits is None else str(move.awaits), also))
+            keeps_place = transition.reason not in FAULTS
+            self.park.append((*row, next_at, None if move.awaits is None else str(move.awaits), also, keeps_place))
         if failure := transition.failure:
             self.attempts.append(
                 (

@@ -94,6 +94,7 @@ class CommandPart:
         def act(transaction: Transaction) -> list[JobId]:
             ids = self._allowed(transaction, self._choose(transaction, selections, limit))
             if ids:
+                transaction.change(self._sql["waive_delay"], {"ids": to_document(ids)})
                 self._upkeep.make_ready(transaction, ids, Reason.RUN_NOW)
                 transaction.change(self._sql["hurry_steps"], {"ids": to_document(ids), "due_at": transaction.now})
                 self._audit.about_jobs(transaction, ids, actor, "run_now")

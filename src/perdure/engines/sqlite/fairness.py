@@ -6,8 +6,8 @@ that hands in a few comes in between. What a key has had before does not count: 
 Turns follow the clock, so a step is a span of time: a key stands in line as if it had handed in one job for each step.
 Jobs without a key stand where they came, whatever the others have waiting.
 
-A job keeps its key, and takes its place by the same rule whenever it comes back. One that is given back untouched keeps
-the turn that it had.
+A job keeps its key, and takes its place by the same rule when it is retried, becomes due or begins a new life. One that
+comes back for any other reason keeps the turn that it had.
 """
 
 from __future__ import annotations
@@ -69,5 +69,7 @@ class FairTurns:
         """Note the turns of the jobs that the statement `found` lists: id, queue, priority and key of each."""
         ((document,),) = transaction.run(found, which)
         entrants = [Entrant(*row) for row in from_document(document)]
+        if not entrants:
+            return
         turns = follow(transaction, fair_turns(self._sql, entrants, newest))
         transaction.change(self._sql["note_fair_turns"], {"turns": to_document(turns)})

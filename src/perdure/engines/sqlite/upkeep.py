@@ -92,7 +92,7 @@ class UpkeepPart:
     def make_ready(self, transaction: Transaction, ids: list[JobId], reason: Reason) -> None:
         """Move parked jobs to their lines."""
         document = to_document(ids)
-        self.give_turns(transaction, ids)
+        self._note_places(transaction, document, transaction.turns(len(ids)))
         moved = {"ids": document, "now": transaction.now, "reason": reason}
         transaction.change(self._sql["ready_from_parked"], moved)
         transaction.change(self._sql["leave_waiters"], {"ids": document})
@@ -110,7 +110,8 @@ class UpkeepPart:
         ]
         denied = self._keys.settle(transaction, moves) if moves else set()
         if denied:
-            held_back = {"ids": to_document(sorted(denied)), "due_at": after(transaction.now, KEY_RETRY)}
+            now = transaction.now
+            held_back = {"ids": to_document(sorted(denied)), "due_at": after(now, KEY_RETRY), "now": now}
             transaction.change(self._sql["hold_back"], held_back)
         free = [row for row in rows if row[0] not in denied]
         if free:
@@ -118,11 +119,16 @@ class UpkeepPart:
         return free
 
     def give_turns(self, transaction: Transaction, ids: list[JobId]) -> None:
-        """Note the places in line of jobs that come back: at the end, in this order, or by their fair keys."""
+        """Note the places in line of jobs that begin anew: at the end, in this order, or by their fair keys."""
         document, turn = to_document(ids), transaction.turns(len(ids))
         noted = transaction.change(self._sql["note_turns"], {"ids": document, "turn": turn})
         if noted < len(ids):
             self._fair_turns.give(transaction, self._sql["fair_ones"], {"ids": document}, turn)
+
+    def _note_places(self, transaction: Transaction, document: str, newest: int) -> None:
+        """Note the places in line of parked jobs: their old ones, or else by their time or by their fair keys."""
+        transaction.change(self._sql["note_places"], {"ids": document, "now": transaction.now})
+        self._fair_turns.give(transaction, self._sql["placeless_fair_ones"], {"ids": document}, newest)
 
     def _next_due(self, transaction: Transaction) -> int | None:
         ((due,),) = transaction.run(self._sql["next_due"])

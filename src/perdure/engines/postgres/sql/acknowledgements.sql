@@ -48,7 +48,7 @@ FROM (SELECT count(*) AS number FROM gone) c;
 -- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
 -- (as long as the dead do, or for good; never wait), or free. A job that somebody wants called off does not come back:
 -- whatever would have brought it back cancels it, with the reason that was given for it, and `cancel_key_use` is what
--- that means for its key.
+-- that means for its key. A job keeps its place in line unless it has failed.
 WITH input AS MATERIALIZED (
     SELECT i.*, sha256(convert_to(i.key, 'UTF8')) AS hold
     FROM unnest(
@@ -62,7 +62,7 @@ WITH input AS MATERIALIZED (
                             awaits, stated_action, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by,
+    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by, l.seq,
               l.cancel_at IS NOT NULL AND i.stated NOT IN ('succeeded', 'dead', 'cancelled') AS called_off
 ), gone AS MATERIALIZED (
     SELECT l.*,
@@ -84,7 +84,7 @@ WITH input AS MATERIALIZED (
 ), fate AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits,
-           g.cancel_by, g.action,
+           g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -106,14 +106,15 @@ WITH input AS MATERIALIZED (
     SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at
     FROM fate WHERE error_type IS NOT NULL
 ), entering AS MATERIALIZED (
-    SELECT f.queue, f.priority, f.id AS job_id, f.failures, f.crashes, f.since, f.reason, j.fair_key, f.number AS place
+    SELECT f.queue, f.priority, f.id AS job_id, f.failures, f.crashes, f.since, f.reason, j.fair_key, f.number AS place,
+           f.seq
     FROM fate f LEFT JOIN LATERAL (SELECT fair_key FROM {job} WHERE id = f.id OFFSET 0) j ON true
     WHERE f.state = 'ready'
 ), {line_up}, parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, note, due_at, failures, crashes, since, parked_at,
-                          awaits)
+                          awaits, seq, behind)
     SELECT id, queue, priority, state, reason, note, due_at, failures, crashes, since, now,
-           CASE WHEN state = 'waiting' THEN awaits END
+           CASE WHEN state = 'waiting' THEN awaits END, seq, (SELECT last_value FROM {ready_seq})
     FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,

@@ -11,7 +11,7 @@ WITH me AS MATERIALIZED (
         WHERE EXISTS (SELECT FROM me) OFFSET 0
     ) w
     CROSS JOIN LATERAL (
-        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason FROM {ready}
+        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
         WHERE queue = w.queue
         ORDER BY priority, seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
     ) r
@@ -21,13 +21,14 @@ WITH me AS MATERIALIZED (
     SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
            coalesce(%(now)s::timestamptz, now()) AS now
 ), held AS (
-    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at)
-    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now
+    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
+    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now, p.seq
     FROM picked p CROSS JOIN batch b
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, p.priority, p.seq
+       j.parent_id::text, j.is_parent, p.reason IS NULL, p.priority, p.seq, p.fair_key IS NOT NULL,
+       p.reason IS NOT NULL AND p.reason <> 'requeued'
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
@@ -36,13 +37,17 @@ CROSS JOIN LATERAL (
 ) j;
 
 -- name: claim_onward
--- The same, each priority of each queue from where we left off.
+-- The same, each priority of each queue from where we left off. Jobs that came back to a place before that are found by
+-- an index of their own; whether a queue has any is asked once. A start beyond all numbers leaves a priority out.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
 ), picked AS MATERIALIZED (
     SELECT r.*
     FROM (
-        SELECT queue, wanted, starts
+        SELECT queue, wanted, starts, EXISTS (
+            SELECT FROM {ready} b
+            WHERE b.queue || '' = q.queue AND b.reason IS NOT NULL AND b.reason <> 'requeued'
+        ) AS has_returns
         FROM unnest(%(queues)s::text[], %(limits)s::int[], %(starts)s::text[]) AS q (queue, wanted, starts)
         WHERE EXISTS (SELECT FROM me) OFFSET 0
     ) w
@@ -50,9 +55,19 @@ WITH me AS MATERIALIZED (
         SELECT r.*
         FROM unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
         CROSS JOIN LATERAL (
-            SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason FROM {ready}
-            WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
-            ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
+            SELECT b.* FROM (
+                SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
+                WHERE queue || '' = w.queue AND priority = (l.place - 1)::smallint AND seq <= l.start
+                  AND reason IS NOT NULL AND reason <> 'requeued'
+                  AND w.has_returns AND l.start < 9223372036854775807
+                ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
+            ) b
+            UNION ALL
+            SELECT o.* FROM (
+                SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
+                WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
+                ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
+            ) o
         ) r
         LIMIT w.wanted
     ) r
@@ -62,13 +77,14 @@ WITH me AS MATERIALIZED (
     SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
            coalesce(%(now)s::timestamptz, now()) AS now
 ), held AS (
-    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at)
-    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now
+    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
+    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now, p.seq
     FROM picked p CROSS JOIN batch b
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, p.priority, p.seq
+       j.parent_id::text, j.is_parent, p.reason IS NULL, p.priority, p.seq, p.fair_key IS NOT NULL,
+       p.reason IS NOT NULL AND p.reason <> 'requeued'
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
@@ -77,14 +93,24 @@ CROSS JOIN LATERAL (
 ) j;
 
 -- name: fronts
--- What comes next in each priority of each queue.
-SELECT w.queue, r.priority, r.since, r.seq
+-- What comes next in each priority of each queue; the number only of those that claims find by where they left off.
+SELECT w.queue, r.priority, r.since, CASE WHEN r.reason IS NULL OR r.reason = 'requeued' THEN r.seq END
 FROM unnest(%(queues)s::text[], %(starts)s::text[]) AS w (queue, starts)
 CROSS JOIN LATERAL unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
 CROSS JOIN LATERAL (
-    SELECT priority, seq, since FROM {ready}
-    WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
-    ORDER BY seq LIMIT %(depth)s::int
+    SELECT b.* FROM (
+        SELECT priority, seq, since, reason FROM {ready}
+        WHERE queue || '' = w.queue AND priority = (l.place - 1)::smallint AND seq <= l.start
+          AND reason IS NOT NULL AND reason <> 'requeued'
+        ORDER BY seq LIMIT %(depth)s::int
+    ) b
+    UNION ALL
+    SELECT o.* FROM (
+        SELECT priority, seq, since, reason FROM {ready}
+        WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
+        ORDER BY seq LIMIT %(depth)s::int
+    ) o
+    LIMIT %(depth)s::int
 ) r
 ORDER BY w.queue, r.priority, r.seq;
 

@@ -23,7 +23,7 @@ WITH chosen AS MATERIALIZED (
     UPDATE {job} SET mark = NULL WHERE id = ANY (ARRAY(SELECT job_id FROM lucky)) AND mark IS NOT NULL
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, 0 AS failures, 0 AS crashes, coalesce(%(now)s::timestamptz, now()) AS since,
-           'requeued' AS reason, fair_key, job_id AS place
+           'requeued' AS reason, fair_key, job_id AS place, NULL::bigint AS seq
     FROM lucky
 ), {line_up}, noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)
@@ -68,9 +68,10 @@ SELECT job_id::text FROM touched ORDER BY job_id;
 
 -- name: run_now
 -- Parked jobs become ready; one that must hold its key and cannot get it is left alone. What they wait for by the clock
--- is over; limits of waits for events and children stay.
+-- is over; limits of waits for events and children stay. A job that has no place goes where it would stand had it not been
+-- put off.
 WITH chosen AS MATERIALIZED (
-    SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
+    SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, p.behind, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM {parked} p JOIN {job} j ON j.id = p.job_id
@@ -95,7 +96,9 @@ WITH chosen AS MATERIALIZED (
       AND due_at > coalesce(%(now)s::timestamptz, now())
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
-           'run now' AS reason, fair_key, job_id AS place
+           'run now' AS reason, fair_key, job_id AS place,
+           CASE WHEN seq IS NULL AND fair_key IS NULL THEN behind / 1048576 * 1048576 + nextval('{fair_seq}')
+                ELSE seq END AS seq
     FROM lucky
 ), {line_up}, noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)

@@ -89,11 +89,12 @@ WITH input AS MATERIALIZED (
     RETURNING id, queue, priority, created_at, run_at, fair_key
 ), entering AS MATERIALIZED (
     SELECT queue, priority, id AS job_id, 0 AS failures, 0 AS crashes, created_at AS since, NULL AS reason, fair_key,
-           row_number() OVER () AS place
+           row_number() OVER () AS place, NULL::bigint AS seq
     FROM new WHERE run_at IS NULL OR run_at <= created_at
 ), {line_up}, parked AS (
-    INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at)
-    SELECT id, queue, priority, 'scheduled', 'enqueued', run_at, run_at, created_at FROM new
+    INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at, behind)
+    SELECT id, queue, priority, 'scheduled', 'enqueued', run_at, run_at, created_at, (SELECT last_value FROM {ready_seq})
+    FROM new
     WHERE run_at > created_at
 )
 SELECT number::text, (id IN (SELECT id FROM known))::text,
@@ -149,8 +150,9 @@ WITH newcomer AS MATERIALIZED (
     WHERE r.job_id = %(id)s::text::uuid AND r.job_id NOT IN (SELECT job_id FROM kept)
     RETURNING r.job_id, r.queue, r.failures, r.crashes, r.since, r.reason, n.due_at, n.now, n.is_now
 ), parked AS (
-    INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, failures, crashes, since, parked_at)
-    SELECT job_id, queue, %(priority)s::text::int, 'scheduled', 'enqueued', due_at, failures, crashes, due_at, now
+    INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, failures, crashes, since, parked_at, behind)
+    SELECT job_id, queue, %(priority)s::text::int, 'scheduled', 'enqueued', due_at, failures, crashes, due_at, now,
+           (SELECT last_value FROM {ready_seq})
     FROM moved WHERE NOT is_now
 ), retimed AS (
     UPDATE {parked} p
@@ -164,7 +166,8 @@ WITH newcomer AS MATERIALIZED (
     WHERE p.job_id = %(id)s::text::uuid AND n.is_now
     RETURNING p.job_id, p.queue, p.failures, p.crashes, least(p.since, n.now) AS since
 ), entering AS MATERIALIZED (
-    SELECT e.*, %(priority)s::text::smallint AS priority, %(fair_key)s::text AS fair_key, 1 AS place
+    SELECT e.*, %(priority)s::text::smallint AS priority, %(fair_key)s::text AS fair_key, 1 AS place,
+           NULL::bigint AS seq
     FROM (
         SELECT queue, job_id, failures, crashes, since, reason FROM moved WHERE is_now IS NOT FALSE
         UNION ALL SELECT queue, job_id, failures, crashes, since, NULL FROM woken

@@ -185,7 +185,7 @@ WHERE f.parent_id = r.parent_id AND f.key = r.family;
 -- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
 -- hold its key and cannot get it waits for it, paused. Workers are told when the transaction commits.
 WITH chosen AS MATERIALIZED (
-    SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
+    SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM (
@@ -215,7 +215,7 @@ WITH chosen AS MATERIALIZED (
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
 ), entering AS MATERIALIZED (
-    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text AS reason, fair_key, job_id AS place
+    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text AS reason, fair_key, job_id AS place, seq
     FROM lucky
 ), {line_up}, told AS MATERIALIZED (
     SELECT pg_notify(%(channel)s::text, l.queue) FROM (SELECT DISTINCT queue FROM lucky) l

@@ -1,16 +1,30 @@
 -- name: promote
 -- Make due jobs ready, oldest due first. One that must hold its key and cannot get it stays parked for 30 seconds; of
--- two that want the same key, the one that holds it already goes first.
+-- two that want the same key, the one that holds it already goes first. A job without a place gets one by its time: behind
+-- what was the newest number then, as far as that is known, and in the order of these times.
 WITH due AS MATERIALIZED (
-    SELECT job_id, queue, priority, failures, crashes, since, due_at
+    SELECT job_id, queue, priority, failures, crashes, since, due_at, seq, behind
     FROM {parked} WHERE due_at <= coalesce(%(now)s::timestamptz, now())
     ORDER BY due_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
-), known AS MATERIALIZED (
+), record AS MATERIALIZED (
     SELECT d.*, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
-           'ready' = ANY (string_to_array(j.unique_states, ',')) AS wanted
+           'ready' = ANY (string_to_array(j.unique_states, ',')) AS wanted,
+           d.seq IS NULL AND j.fair_key IS NULL AS is_new
     FROM due d LEFT JOIN LATERAL (
         SELECT unique_key, unique_states, fair_key FROM {job} WHERE id = d.job_id OFFSET 0
     ) j ON true
+), drawn AS MATERIALIZED (
+    SELECT array_agg(n.number ORDER BY n.number) AS numbers
+    FROM (SELECT nextval('{fair_seq}') AS number FROM record WHERE is_new OFFSET 0) n
+), known AS MATERIALIZED (
+    SELECT c.job_id, c.queue, c.priority, c.failures, c.crashes, c.since, c.due_at, c.fair_key, c.hold, c.wanted,
+           CASE WHEN c.is_new THEN greatest(m.seq, c.behind) / 1048576 * 1048576
+                    + d.numbers[row_number() OVER (PARTITION BY c.is_new ORDER BY c.due_at, c.job_id)]
+                ELSE c.seq END AS seq
+    FROM record c CROSS JOIN drawn d
+    LEFT JOIN LATERAL (
+        SELECT seq FROM {seq_mark} WHERE c.is_new AND at <= c.due_at ORDER BY at DESC LIMIT 1
+    ) m ON true
 ), freed AS (
     DELETE FROM {unique_hold} h USING known k WHERE NOT k.wanted AND h.key = k.hold AND h.job_id = k.job_id
 ), held AS (
@@ -22,18 +36,35 @@ WITH due AS MATERIALIZED (
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
 ), unlucky AS MATERIALIZED (
-    SELECT job_id FROM known WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
+    SELECT job_id, seq FROM known WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
 ), postponed AS (
-    UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL,
+    UPDATE {parked} p SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL, seq = u.seq,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
-    WHERE job_id = ANY (ARRAY(SELECT job_id FROM unlucky))
+    FROM unlucky u WHERE p.job_id = u.job_id
 ), entering AS MATERIALIZED (
-    SELECT queue, priority, job_id, failures, crashes, since, 'due' AS reason, fair_key, due_at AS place FROM known
+    SELECT queue, priority, job_id, failures, crashes, since, 'due' AS reason, fair_key, due_at AS place, seq FROM known
     WHERE job_id NOT IN (SELECT job_id FROM unlucky)
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM entering))
 ), {line_up}
 SELECT queue, count(*) FROM entering GROUP BY queue;
+
+-- name: mark_number
+-- Note what the newest number is now, if it has changed, twice a second at most.
+INSERT INTO {seq_mark} (at, seq)
+SELECT t.now, n.last_value
+FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) t
+CROSS JOIN {ready_seq} n
+LEFT JOIN LATERAL (SELECT at, seq FROM {seq_mark} WHERE at <= t.now ORDER BY at DESC LIMIT 1) m ON true
+WHERE m.at IS NULL OR (m.seq <> n.last_value AND m.at <= t.now - interval '0.5 seconds')
+ON CONFLICT (at) DO NOTHING;
+
+-- name: forget_marks
+-- Those older than an hour but the newest of them: by then all that was due then is ready.
+DELETE FROM {seq_mark} WHERE at < (
+    SELECT at FROM {seq_mark} WHERE at <= coalesce(%(now)s::timestamptz, now()) - interval '1 hour'
+    ORDER BY at DESC LIMIT 1
+);
 
 -- name: hasten
 -- The first of those that wait for each of these keys, as far as they are among the first in all.

@@ -11,7 +11,7 @@ ORDER BY p.job_id LIMIT %(limit)s::int;
 -- Paused jobs become ready, in this order, unless they are held for another reason by now. One that must hold its
 -- unique key and cannot get it waits for that.
 WITH chosen AS MATERIALIZED (
-    SELECT i.place, p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, j.fair_key,
+    SELECT i.place, p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS i (id, place)
@@ -38,7 +38,7 @@ WITH chosen AS MATERIALIZED (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
-           'resumed' AS reason, fair_key, place
+           'resumed' AS reason, fair_key, place, seq
     FROM lucky
 ), {line_up}
 SELECT queue, count(*) FROM lucky GROUP BY queue;

@@ -33,10 +33,14 @@ FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
 -- name: park
-INSERT INTO {parked} (job_id, queue, state, reason, note, failures, crashes, due_at, since, parked_at, awaits, also_awaits)
+-- A job keeps its place in line unless it has failed.
+INSERT INTO {parked} (
+    job_id, queue, state, reason, note, failures, crashes, due_at, since, parked_at, awaits, also_awaits, turn
+)
 SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
-    row.value ->> 5, row.value ->> 6, row.value ->> 7, lease.since, :now, row.value ->> 8, row.value ->> 9
+    row.value ->> 5, row.value ->> 6, row.value ->> 7, lease.since, :now, row.value ->> 8, row.value ->> 9,
+    CASE WHEN row.value ->> 10 THEN (SELECT turn FROM {job} WHERE id = lease.job_id) END
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
@@ -60,12 +64,11 @@ FROM (
 WHERE {job}.id = held.job_id AND {job}.fair_key IS NULL;
 
 -- name: fair_ones
--- Those that come back untouched keep the turns that they had.
 SELECT CAST(json_group_array(json_array(job.id, lease.queue, job.priority, job.fair_key)) AS BLOB)
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
 CROSS JOIN {job} AS job ON job.id = lease.job_id
-WHERE job.fair_key IS NOT NULL AND row.value ->> 3 <> 'released';
+WHERE job.fair_key IS NOT NULL;
 
 -- name: record_attempts
 INSERT INTO {attempt} (

@@ -7,6 +7,10 @@ FROM
 -- name: choose
 SELECT place.job_id, job.unique_key, job.unique_states, job.unique_dead_for, job.parent_id, job.is_parent
 
+-- name: waive_delay
+-- A job without a place stands where it would stand had it not been put off.
+UPDATE {parked} SET due_at = parked_at WHERE turn IS NULL AND job_id IN (SELECT value FROM json_each(:ids));
+
 -- name: ready_from_finished
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
 SELECT job.queue, job.priority, job.turn, job.id, 0, 0, :now, 'requeued', job.fair_key

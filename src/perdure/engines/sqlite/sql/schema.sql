@@ -240,7 +240,7 @@ CREATE TABLE perdure_parked (
     crashes INTEGER NOT NULL,
     since INTEGER NOT NULL,
     parked_at INTEGER NOT NULL
-, awaits TEXT, also_awaits TEXT) STRICT, WITHOUT ROWID;
+, awaits TEXT, also_awaits TEXT, turn INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_parked_breaker ON perdure_parked (job_id) WHERE reason = 'circuit breaker open';
 

@@ -21,6 +21,25 @@ FROM json_each(:ids) AS row
 CROSS JOIN {parked} AS parked ON parked.job_id = row.value
 CROSS JOIN {job} AS job ON job.id = parked.job_id;
 
+-- name: note_places
+-- The place in line of each parked job: its old one, or else one by its time. Those without one that bear a fair key get
+-- theirs in another way.
+UPDATE {job} SET turn = place.turn
+FROM (
+    SELECT parked.job_id, parked.turn IS NULL AS is_new, coalesce(parked.turn, min(parked.due_at, :now), :now) AS turn
+    FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value
+) AS place
+WHERE
+    {job}.id = place.job_id AND {job}.turn <> place.turn
+    AND ({job}.fair_key IS NULL OR NOT place.is_new);
+
+-- name: placeless_fair_ones
+SELECT CAST(json_group_array(json_array(job.id, job.queue, job.priority, job.fair_key)) AS BLOB)
+FROM json_each(:ids) AS row
+CROSS JOIN {parked} AS parked ON parked.job_id = row.value
+CROSS JOIN {job} AS job ON job.id = row.value
+WHERE parked.turn IS NULL AND job.fair_key IS NOT NULL;
+
 -- name: note_turns
 -- Those that bear a fair key get theirs in another way.
 UPDATE {job} SET turn = :turn + row.key FROM json_each(:ids) AS row
@@ -45,9 +64,12 @@ WHERE
 DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: hold_back
--- It comes back by itself, so it waits for nothing else.
+-- It comes back by itself, so it waits for nothing else. It has its place from now on.
 UPDATE {parked} SET
-    state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL, also_awaits = NULL
+    state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL, also_awaits = NULL,
+    turn = coalesce(
+        turn, CASE WHEN (SELECT fair_key FROM {job} WHERE id = job_id) IS NULL THEN min(coalesce(due_at, :now), :now) END
+    )
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: is_key_awaited
