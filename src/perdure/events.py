@@ -197,6 +197,15 @@ PER_ATTEMPT: Final = (JobStarted, JobSucceeded, JobFailed)
 """Events of every attempt: they are made only while there is a subscriber to one of them."""
 
 
+class PromotionFailed(Event, frozen=True):
+    """A due job could not be made ready; the others go on, and it is tried again a minute later."""
+
+    sentence: ClassVar[str] = "due job could not be made ready"
+    level: ClassVar[str] = "error"
+    job_id: str
+    error: str
+
+
 class JobRetrying(Event, frozen=True):
     """An attempt failed and another one follows. `failures` are those that count against `max_attempts`."""
 

@@ -6,7 +6,9 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from tests.conftest import OpenStore
+from tests.support.behind import query
 from tests.support.jobs import (
     HOUR,
     INSTANT,
@@ -16,6 +18,7 @@ from tests.support.jobs import (
     a_key,
     apply,
     claim_one,
+    claim_some,
     employ,
     ending_in,
     enqueue,
@@ -27,8 +30,11 @@ from tests.support.jobs import (
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
+from perdure.domain.flow import Awaits, NewFamily
+from perdure.domain.ids import JobId
 from perdure.domain.job import Claim, Intake
 from perdure.domain.states import PARKED, JobState, Reason
+from perdure.errors import PerdureError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Promoted
 
@@ -192,3 +198,89 @@ async def test_many_promoters_at_once_promote_each_job_once(
     promoted = await asyncio.gather(*(one.promote(30) for one in stores * 3))
     promoted.append(await store.promote(100))
     assert sum(each.total for each in promoted) == 100
+
+
+async def damaged(store: Store, engine_url: str, **changes: object) -> JobId:
+    """A parked job that no store can make ready: its record has lost the key that it must hold."""
+    job_id = await enqueue(store, unique=a_key("lost"), **changes)
+    query(engine_url, "UPDATE {job} SET unique_key = NULL WHERE unique_key = 'lost'")
+    return job_id
+
+
+async def test_a8_jobs_can_be_promoted_one_by_one_past_one_that_cannot(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    bad = await damaged(store, engine_url, delay=MINUTE)
+    good = [await enqueue(store, delay=MINUTE + number * SECOND) for number in range(3)]
+    clock.move(HOUR)
+    for which in ({}, {"only": bad}):
+        with pytest.raises(PerdureError):
+            await store.promote(10, **which)
+    assert (await store.promote(1, only=good[2])).by_queue == {"default": 1}
+    assert [await state_of(store, job_id) for job_id in (bad, *good[:2])] == [JobState.SCHEDULED] * 3
+    assert await store.promote(10, aside=[bad]) == Promoted({"default": 2}, None)
+
+
+async def test_what_is_overdue_is_told_oldest_first(store: Store, clock: ManualClock) -> None:
+    due = [await enqueue(store, queue=f"q{number}", delay=number * MINUTE) for number in (3, 1, 2, 9)]
+    began = clock.now()
+    clock.move(3 * MINUTE)
+    told = await store.overdue(10)
+    assert [(job.job_id, job.queue) for job in told] == [(due[1], "q1"), (due[2], "q2"), (due[0], "q3")]
+    assert told[0].due_at == began + MINUTE
+    assert [job.job_id for job in await store.overdue(10, MINUTE)] == [due[1], due[2]]
+    assert [job.job_id for job in await store.overdue(1, aside=[due[1]])] == [due[2]]
+
+
+async def test_a_job_that_cannot_be_promoted_now_is_left_to_the_next_call(store: Store, clock: ManualClock) -> None:
+    later = await enqueue(store, delay=HOUR)
+    assert (await store.promote(1, only=later)).total == 0
+    assert await state_of(store, later) is JobState.SCHEDULED
+
+
+@pytest.mark.parametrize("way", ["event", "resume", "children"])
+async def test_one_bad_row_does_not_keep_others_from_being_woken(
+    store: Store, clock: ManualClock, engine_url: str, way: str
+) -> None:
+    """It stays parked and is due soon, so that the promoter reports it."""
+    worker_id = await employ(store)
+    await store.insert([a_job(), a_job(unique=a_key("lost"))])
+    claims = [await claim_one(store, worker_id) for _ in range(2)]
+    if way == "children":
+        for claim in claims:
+            assert await store.spawn(claim, NewFamily(key="f", children=(a_job(queue="children"),)))
+        moves = [transition.parked(c, Reason.AWAITING_CHILDREN, None, Awaits(family="f"), None) for c in claims]
+        await apply(store, *(replace(move, is_parent=True) for move in moves))
+    elif way == "event":
+        moves = [transition.parked(c, Reason.AWAITING_EVENT, None, Awaits(event="e"), None) for c in claims]
+        await apply(store, *moves)
+    else:
+        await apply(store, *(transition.paused(c, Reason.ON_HOLD, None, "pause p1: a rest") for c in claims))
+    query(engine_url, "UPDATE {job} SET unique_key = NULL WHERE unique_key = 'lost'")
+    if way == "children":
+        children = await claim_some(store, worker_id, queue="children")
+        await apply(store, *(transition.succeeded(child, None, ()) for child in children))
+    elif way == "event":
+        assert (await store.emit("e", None, "ann")).woken == 1
+    else:
+        assert await store.resume(["p1"], "ann") == 1
+    assert await state_of(store, claims[0].job_id) is JobState.READY
+    clock.move(HELD_FOR)
+    assert [job.job_id for job in await store.overdue(10)] == [claims[1].job_id]
+
+
+async def test_a_key_that_is_free_wakes_its_waiter_beside_a_bad_row(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    waiting = ALL - {JobState.WAITING}
+    held = []
+    for key in ("lost", "a"):
+        claim = await start(store, unique=a_key(key, states=waiting))
+        await apply(store, transition.waiting(claim, Reason.SNOOZED, MINUTE))
+        await start(store, unique=a_key(key))
+        held.append(claim)
+    clock.move(MINUTE)
+    assert (await store.promote(10)).total == 0
+    query(engine_url, "UPDATE {job} SET unique_key = NULL WHERE unique_key = 'lost'")
+    assert await store.hasten(["a"]) == 1
+    assert [job.job_id for job in await store.overdue(10)] == [held[1].job_id]

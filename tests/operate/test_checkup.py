@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.behind import query
-from tests.support.jobs import DAY, HOUR, MINUTE, SECOND, a_job, apply, employ, enqueue, job_in, start
+from tests.support.jobs import DAY, HOUR, INSTANT, MINUTE, SECOND, a_job, apply, employ, enqueue, job_in, start
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
@@ -33,7 +33,18 @@ async def the(store: Store, clock: ManualClock, check: str) -> Finding:
 async def test_a_system_at_work_is_well(store: Store, clock: ManualClock) -> None:
     await start(store)
     findings = await Checkup(store, clock).examine()
-    ours = {"clock", "schema", "workers", "orphans", "queues", "waits", "schedules", "unknown kinds", "dead letters"}
+    ours = {
+        "clock",
+        "schema",
+        "workers",
+        "orphans",
+        "queues",
+        "waits",
+        "overdue",
+        "schedules",
+        "unknown kinds",
+        "dead letters",
+    }
     assert {finding.check for finding in findings} > ours
     assert {finding.severity for finding in findings if finding.check in ours} == {Severity.OK}
 
@@ -236,3 +247,24 @@ async def test_c13_quiet_workers_are_told_with_the_way_to_end_it(store: Store, c
     assert (quiet.severity, alive.severity) == (Severity.WARNING, Severity.OK)
     assert ("asked" in quiet.seen, "signalled" in quiet.seen, "busy" in quiet.seen) == (True, True, False)
     assert "perdure quiet --off" in quiet.advice
+
+
+async def test_a8_jobs_parked_beyond_their_time_are_a_problem(store: Store, clock: ManualClock) -> None:
+    late = await enqueue(store, delay=MINUTE)
+    clock.move(2 * MINUTE - INSTANT)
+    await employ(store)
+    assert (await the(store, clock, "overdue")).severity is Severity.OK
+    clock.move(INSTANT)
+    finding = await the(store, clock, "overdue")
+    assert (finding.severity, late in finding.seen, "1m" in finding.seen) == (Severity.PROBLEM, True, True)
+    assert "could not be made ready" in finding.advice
+    assert "perdure jobs cancel" in finding.advice
+
+
+async def test_without_a_worker_overdue_jobs_need_one(store: Store, clock: ManualClock) -> None:
+    for _ in range(5):
+        await enqueue(store, delay=MINUTE)
+    clock.move(HOUR)
+    finding = await the(store, clock, "overdue")
+    assert (finding.severity, "5 jobs" in finding.seen, "…" in finding.seen) == (Severity.WARNING, True, True)
+    assert finding.advice.startswith("start a worker")

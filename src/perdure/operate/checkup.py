@@ -20,13 +20,15 @@ from perdure.operate.schedule_health import judge_schedules
 from perdure.operate.wording import listed, rounded, some
 from perdure.storage.diagnosis import Finding, Severity, fine, problem, warning
 from perdure.storage.port import Store
-from perdure.storage.records import JobFilter, Page
+from perdure.storage.records import JobFilter, Overdue, Page
 
 LEASE: Final = timedelta(seconds=30)
 SKEW_TO_NOTE: Final = timedelta(seconds=2)
 SKEW_TO_MEND: Final = timedelta(seconds=60)
 LONG_WAIT: Final = timedelta(minutes=5)
+LATE: Final = timedelta(minutes=1)
 _SAMPLE: Final = 1_000
+_NAMED: Final = 3
 
 
 class Checkup:
@@ -45,7 +47,7 @@ class Checkup:
         findings += schema
         if any(finding.severity is not Severity.OK for finding in schema):
             return findings
-        checks = (self._workers, self._orphans, self._queues, self._waits, self._schedules)
+        checks = (self._workers, self._orphans, self._queues, self._waits, self._overdue, self._schedules)
         for check in (*checks, self._unknown_kinds, self._unknown_states, self._dead_letters):
             findings += await self._guarded(check.__name__.strip("_").replace("_", " "), check)
         return findings
@@ -141,6 +143,27 @@ class Checkup:
             return [fine("waits", seen)]
         return [warning("waits", seen, "add workers or concurrency, or give that queue more weight")]
 
+    async def _overdue(self) -> list[Finding]:
+        """A worker makes due jobs ready within a second; one that stays cannot be, or no worker tries."""
+        late = await self._store.overdue(_SAMPLE, LATE)
+        if not late:
+            return [fine("overdue", "no job is parked beyond its time")]
+        longest = rounded(await self._store.now() - late[0].due_at)
+        seen = f"{_at_least(len(late))} parked beyond their time, the longest for {longest}: {_some_ids(late)}"
+        if not await self._has_living_workers():
+            return [warning("overdue", seen, "start a worker: it makes due jobs ready")]
+        advice = (
+            "read a worker's log for 'due job could not be made ready': it says what is wrong with the job's record; "
+            "mend it, or give the job up with `perdure jobs cancel ID`"
+        )
+        return [problem("overdue", seen, advice)]
+
+    async def _has_living_workers(self) -> bool:
+        now = await self._store.now()
+        return any(
+            worker.dead_at is None and not self._is_silent(worker, now) for worker in await self._store.workers()
+        )
+
     async def _schedules(self) -> list[Finding]:
         return judge_schedules(await self._store.schedules(), await self._store.now())
 
@@ -187,6 +210,11 @@ def _quoted(names: Iterable[str]) -> str:
 
 def _at_least(count: int) -> str:
     return some(count, "job") if count < _SAMPLE else f"at least {some(count, 'job')}"
+
+
+def _some_ids(late: list[Overdue]) -> str:
+    shown = ", ".join(job.job_id for job in late[:_NAMED])
+    return shown if len(late) <= _NAMED else f"{shown}, …"
 
 
 def _names(workers: list[WorkerView]) -> str:

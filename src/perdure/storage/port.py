@@ -26,6 +26,7 @@ from perdure.storage.records import (
     Front,
     JobFilter,
     Keep,
+    Overdue,
     Page,
     Promoted,
     Tally,
@@ -180,13 +181,23 @@ class WorkerStore(Protocol):
 class UpkeepStore(Protocol):
     """What keeps the house in order; any number of processes may call these at once."""
 
-    async def promote(self, limit: int) -> Promoted:
+    async def promote(
+        self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
+    ) -> Promoted:
         """Make parked jobs ready whose time has come, oldest due first, at most `limit`.
+
+        `only`: this job alone. Jobs `aside` are left as they are, and `next_due` does not count them. If one job cannot
+        be made ready the call fails, and none is.
 
         One that needs its unique key back while another job holds it stays parked (PAUSED, KEY_HELD) for 30 seconds.
         A job takes its old place in line. One that has none, or has failed, goes before every job that entered the line
         after it was due, and behind those that are due before it.
         """
+
+    async def overdue(
+        self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
+    ) -> list[Overdue]:
+        """Parked jobs whose time has come, and passed by at least `by`: oldest due first, without those `aside`."""
 
     async def hasten(self, keys: Collection[str]) -> int:
         """Let the first job that waits for each of these unique keys (PAUSED, KEY_HELD) be due now; how many."""

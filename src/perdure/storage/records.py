@@ -79,6 +79,14 @@ class Promoted(Struct, frozen=True):
         return sum(self.by_queue.values())
 
 
+class Overdue(Struct, frozen=True):
+    """A parked job whose time has come and that is not ready."""
+
+    job_id: JobId
+    queue: str
+    due_at: datetime
+
+
 class CancelRequest(Struct, frozen=True):
     """Somebody wants a running job called off, and may have said why."""
 

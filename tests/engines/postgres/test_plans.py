@@ -62,6 +62,7 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("upkeep", "mark_number"): {"seq_mark_pkey"},
     ("upkeep", "forget_marks"): {"seq_mark_pkey"},
     ("upkeep", "next_due"): {"parked_due_at_idx"},
+    ("upkeep", "overdue"): {"parked_due_at_idx"},
     ("upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
     ("upkeep", "last_return"): {"parked_state_queue_idx"},
     ("upkeep", "prune"): {"finished_state_queue_finished_at_idx", "finished_pkey", "job_pkey", *KEPT_OF_A_JOB},

@@ -104,9 +104,13 @@ async def test_claim_moves_one_stretch_of_its_queue(sqlite: SqliteStore, name: s
     assert plan == ["SEARCH perdure_ready USING PRIMARY KEY (queue=? AND (priority,turn,job_id)<(?,?,?))"]
 
 
-async def test_promote_finds_what_is_due_by_index(sqlite: SqliteStore) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")["due"])
-    assert any("USING INDEX perdure_parked_due" in line for line in plan)
+@pytest.mark.parametrize("name", ["due", "next_due", "overdue"])
+async def test_promote_finds_what_is_due_by_index(sqlite: SqliteStore, name: str) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")[name])
+    assert any(
+        "USING INDEX perdure_parked_due" in line or "USING COVERING INDEX perdure_parked_due" in line for line in plan
+    )
+    assert not any("TEMP B-TREE" in line for line in plan)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ from perdure.storage.records import (
     Front,
     JobFilter,
     Keep,
+    Overdue,
     Page,
     Promoted,
     Tally,
@@ -257,9 +258,17 @@ class PostgresStore:
         """See UpkeepStore."""
         return await self._upkeep.settle_joined(job_ids)
 
-    async def promote(self, limit: int) -> Promoted:
+    async def promote(
+        self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
+    ) -> Promoted:
         """See UpkeepStore."""
-        return await self._upkeep.promote(limit)
+        return await self._upkeep.promote(limit, only=only, aside=aside)
+
+    async def overdue(
+        self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
+    ) -> list[Overdue]:
+        """Parked jobs whose time has come, oldest due first."""
+        return await self._upkeep.overdue(limit, by, aside)
 
     async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
         """See UpkeepStore."""

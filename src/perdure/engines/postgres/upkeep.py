@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -19,7 +19,7 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.rows import orphan_of
 from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Params, Wire
-from perdure.storage.records import Keep, Promoted
+from perdure.storage.records import Keep, Overdue, Promoted
 
 _ENTRIES_PER_JOB: Final = 10
 
@@ -34,17 +34,32 @@ class PostgresUpkeep:
         self._clock = clock
         self._settling = settling
 
-    async def promote(self, limit: int) -> Promoted:
+    async def promote(
+        self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
+    ) -> Promoted:
         """Make parked jobs ready whose time has come, oldest due first."""
-        params = {"limit": limit, "key_held": Reason.KEY_HELD.value, "now": self._now()}
+        params: Params = {
+            "limit": limit,
+            "only": only,
+            "aside": text_array(sorted(aside)),
+            "key_held": Reason.KEY_HELD.value,
+            "now": self._now(),
+        }
 
         async def work(wire: Wire) -> Promoted:
             by_queue = dict(await wire.fetch(self._statements["promote"], params))
+            if only is not None:
+                return Promoted(by_queue)
             await wire.fetch(self._statements["mark_number"], params)
             due = await wire.fetch(self._statements["next_due"], params)
             return Promoted(by_queue, *due[0]) if due else Promoted(by_queue)
 
         return await self._pool.run(work)
+
+    async def overdue(self, limit: int, by: timedelta, aside: Collection[JobId]) -> list[Overdue]:
+        """Parked jobs whose time has come, oldest due first."""
+        params: Params = {"limit": limit, "by": by, "aside": text_array(sorted(aside)), "now": self._now()}
+        return [Overdue(*row) for row in await self._pool.rows(self._statements["overdue"], params)]
 
     async def hasten(self, keys: Collection[str]) -> int:
         """Let the first job that waits for each of these unique keys look again at once; how many."""

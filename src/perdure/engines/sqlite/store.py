@@ -75,6 +75,7 @@ class SqliteStore:
         self._add_workers(workers)
 
         self.promote = upkeep.promote
+        self.overdue = upkeep.overdue
         self.hasten = upkeep.hasten
         self.settle_joined = kinship.settle_joined
         self.orphans = upkeep.orphans

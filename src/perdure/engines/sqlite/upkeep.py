@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Orphan
+from perdure.domain.job import Orphan, UniqueKey
 from perdure.domain.states import JobState, Reason
 from perdure.engines.instants import after, from_micros, maybe_moment, span
 from perdure.engines.sqlite.database import Database
@@ -16,7 +16,8 @@ from perdure.engines.sqlite.fairness import FairTurns
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.storage.records import Keep, Promoted
+from perdure.errors import StoreError
+from perdure.storage.records import Keep, Overdue, Promoted
 
 _WORKERS_KEPT: Final = timedelta(days=1)
 _FIRES_KEPT: Final = timedelta(days=90)
@@ -38,13 +39,24 @@ class UpkeepPart:
         self._keys = Keys(database)
         self._fair_turns = FairTurns(database)
 
-    async def promote(self, limit: int) -> Promoted:
+    async def promote(
+        self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
+    ) -> Promoted:
         """Make parked jobs ready whose time has come, oldest due first."""
-        next_due = await self._database.read(self._next_due)
+        left_out = to_document(sorted(aside))
+        next_due = await self._database.read(lambda transaction: self._next_due(transaction, left_out))
         now = self._database.now()
         if next_due is None or next_due > now:
             return _promoted({}, next_due, now)
-        return await self._database.write(lambda transaction: self._promote(transaction, limit))
+        return await self._database.write(lambda transaction: self._promote(transaction, limit, only, left_out))
+
+    async def overdue(
+        self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
+    ) -> list[Overdue]:
+        """Parked jobs whose time has come, oldest due first."""
+        params = {"limit": limit, "before": self._database.now() - span(by), "aside": to_document(sorted(aside))}
+        ((document,),) = await self._database.read(lambda transaction: transaction.run(self._sql["overdue"], params))
+        return [Overdue(job_id, queue, from_micros(due_at)) for job_id, queue, due_at in from_document(document)]
 
     async def hasten(self, keys: Collection[str]) -> int:
         """Let the first job that waits for each of these unique keys look again at once; how many."""
@@ -101,12 +113,20 @@ class UpkeepPart:
     def wake(self, transaction: Transaction, rows: list[list[Any]], reason: Reason) -> list[list[Any]]:
         """Make parked jobs ready, each given by id, queue and the three columns of its unique key; which ones are now.
 
-        One that is denied its key is held back for a while.
+        One that is denied its key is held back for a while. One whose key cannot be read is due from now on: the
+        promoter reports it.
         """
+        bad = [row[0] for row in rows if not _is_readable(row)]
+        if bad:
+            transaction.change(self._sql["make_due"], {"ids": to_document(bad), "now": transaction.now})
+            rows = [row for row in rows if row[0] not in bad]
+        return self._make_all_ready(transaction, rows, reason)
+
+    def _make_all_ready(self, transaction: Transaction, rows: list[list[Any]], reason: Reason) -> list[list[Any]]:
         moves = [
             (job_id, unique, JobState.READY)
             for job_id, _, *columns in rows
-            if (unique := unique_key(*columns)) is not None
+            if (unique := _key_of(*columns)) is not None
         ]
         denied = self._keys.settle(transaction, moves) if moves else set()
         if denied:
@@ -130,15 +150,16 @@ class UpkeepPart:
         transaction.change(self._sql["note_places"], {"ids": document, "now": transaction.now})
         self._fair_turns.give(transaction, self._sql["placeless_fair_ones"], {"ids": document}, newest)
 
-    def _next_due(self, transaction: Transaction) -> int | None:
-        ((due,),) = transaction.run(self._sql["next_due"])
+    def _next_due(self, transaction: Transaction, aside: str) -> int | None:
+        ((due,),) = transaction.run(self._sql["next_due"], {"aside": aside})
         earliest: int | None = due
         return earliest
 
-    def _promote(self, transaction: Transaction, limit: int) -> Promoted:
-        ((document,),) = transaction.run(self._sql["due"], {"now": transaction.now, "limit": limit})
-        free = self.wake(transaction, from_document(document), Reason.DUE)
-        return _promoted(dict(Counter(row[1] for row in free)), self._next_due(transaction), transaction.now)
+    def _promote(self, transaction: Transaction, limit: int, only: JobId | None, aside: str) -> Promoted:
+        which = {"now": transaction.now, "limit": limit, "only": only, "aside": aside}
+        ((document,),) = transaction.run(self._sql["due"], which)
+        free = self._make_all_ready(transaction, from_document(document), Reason.DUE)
+        return _promoted(dict(Counter(row[1] for row in free)), self._next_due(transaction, aside), transaction.now)
 
     def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
         pruned = 0
@@ -164,6 +185,21 @@ class UpkeepPart:
             old = {"before": transaction.now - span(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit}
             transaction.change(self._audit["forget"], old)
         return pruned
+
+
+def _key_of(key: str | None, states: str | None, dead_for: int | None) -> UniqueKey | None:
+    """The unique key of a job that becomes ready, from its three columns."""
+    if (key is None) != (states is None):
+        raise StoreError(f"the record of the job is damaged: unique_key is {key!r}, unique_states is {states!r}")
+    return unique_key(key, states or "", dead_for)
+
+
+def _is_readable(row: list[Any]) -> bool:
+    try:
+        _key_of(*row[2:])
+    except (StoreError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _promoted(by_queue: dict[str, int], next_due: int | None, now: int) -> Promoted:

@@ -11,7 +11,7 @@ WITH chosen AS MATERIALIZED (
     INSERT INTO {unique_hold} AS h (key, job_id)
     SELECT DISTINCT ON (c.hold) c.hold, c.job_id
     FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
-    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    WHERE c.wanted AND c.hold IS NOT NULL ORDER BY c.hold, o.job_id IS NULL, c.job_id
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
@@ -82,7 +82,7 @@ WITH chosen AS MATERIALIZED (
     INSERT INTO {unique_hold} AS h (key, job_id)
     SELECT DISTINCT ON (c.hold) c.hold, c.job_id
     FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
-    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    WHERE c.wanted AND c.hold IS NOT NULL ORDER BY c.hold, o.job_id IS NULL, c.job_id
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id

@@ -183,7 +183,8 @@ WHERE f.parent_id = r.parent_id AND f.key = r.family;
 
 -- name: wake
 -- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
--- hold its key and cannot get it waits for it, paused. Workers are told when the transaction commits.
+-- hold its key and cannot get it waits for it, paused; so does one whose record has lost its key, and the promoter
+-- reports it. Workers are told when the transaction commits.
 WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -202,7 +203,7 @@ WITH chosen AS MATERIALIZED (
     INSERT INTO {unique_hold} AS h (key, job_id)
     SELECT DISTINCT ON (c.hold) c.hold, c.job_id
     FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
-    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    WHERE c.wanted AND c.hold IS NOT NULL ORDER BY c.hold, o.job_id IS NULL, c.job_id
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id

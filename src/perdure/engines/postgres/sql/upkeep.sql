@@ -4,7 +4,9 @@
 -- what was the newest number then, as far as that is known, and in the order of these times.
 WITH due AS MATERIALIZED (
     SELECT job_id, queue, priority, failures, crashes, since, due_at, seq, behind
-    FROM {parked} WHERE due_at <= coalesce(%(now)s::timestamptz, now())
+    FROM {parked}
+    WHERE due_at <= coalesce(%(now)s::timestamptz, now()) AND job_id <> ALL (%(aside)s::uuid[])
+      AND (%(only)s::uuid IS NULL OR job_id = %(only)s::uuid)
     ORDER BY due_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ), record AS MATERIALIZED (
     SELECT d.*, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -83,7 +85,12 @@ RETURNING true;
 
 -- name: next_due
 SELECT due_at, due_at - coalesce(%(now)s::timestamptz, now())
-FROM {parked} WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1;
+FROM {parked} WHERE due_at IS NOT NULL AND job_id <> ALL (%(aside)s::uuid[]) ORDER BY due_at LIMIT 1;
+
+-- name: overdue
+SELECT job_id::text, queue, due_at FROM {parked}
+WHERE due_at <= coalesce(%(now)s::timestamptz, now()) - %(by)s::interval AND job_id <> ALL (%(aside)s::uuid[])
+ORDER BY due_at LIMIT %(limit)s::int;
 
 -- name: orphans
 -- The leases of workers that are not among the living: dead, or known to nobody any more. One walk along the key, with

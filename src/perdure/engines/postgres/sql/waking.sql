@@ -9,7 +9,7 @@ ORDER BY p.job_id LIMIT %(limit)s::int;
 
 -- name: wake
 -- Paused jobs become ready, in this order, unless they are held for another reason by now. One that must hold its
--- unique key and cannot get it waits for that.
+-- unique key and cannot get it waits for that; so does one whose record has lost its key, and the promoter reports it.
 WITH chosen AS MATERIALIZED (
     SELECT i.place, p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -24,7 +24,7 @@ WITH chosen AS MATERIALIZED (
     INSERT INTO {unique_hold} AS h (key, job_id)
     SELECT DISTINCT ON (c.hold) c.hold, c.job_id
     FROM chosen c LEFT JOIN {unique_hold} o ON o.key = c.hold AND o.job_id = c.job_id
-    WHERE c.wanted ORDER BY c.hold, o.job_id IS NULL, c.job_id
+    WHERE c.wanted AND c.hold IS NOT NULL ORDER BY c.hold, o.job_id IS NULL, c.job_id
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id

@@ -1,5 +1,15 @@
 -- name: next_due
-SELECT min(due_at) FROM {parked} WHERE due_at IS NOT NULL;
+SELECT min(due_at) FROM {parked}
+WHERE due_at IS NOT NULL AND job_id NOT IN (SELECT value FROM json_each(:aside));
+
+-- name: overdue
+SELECT CAST(json_group_array(json_array(job_id, queue, due_at)) AS BLOB)
+FROM (
+    SELECT job_id, queue, due_at FROM {parked}
+    WHERE due_at IS NOT NULL AND due_at <= :before AND job_id NOT IN (SELECT value FROM json_each(:aside))
+    ORDER BY due_at
+    LIMIT :limit
+);
 
 -- name: due
 SELECT
@@ -7,7 +17,10 @@ SELECT
 FROM (
     SELECT parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
     FROM {parked} AS parked CROSS JOIN {job} AS job ON job.id = parked.job_id
-    WHERE parked.due_at IS NOT NULL AND parked.due_at <= :now
+    WHERE
+        parked.due_at IS NOT NULL AND parked.due_at <= :now
+        AND parked.job_id NOT IN (SELECT value FROM json_each(:aside))
+        AND (:only IS NULL OR parked.job_id = :only)
     ORDER BY parked.due_at
     LIMIT :limit
 );
@@ -71,6 +84,9 @@ UPDATE {parked} SET
         turn, CASE WHEN (SELECT fair_key FROM {job} WHERE id = job_id) IS NULL THEN min(coalesce(due_at, :now), :now) END
     )
 WHERE job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: make_due
+UPDATE {parked} SET due_at = :now WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: is_key_awaited
 SELECT EXISTS (SELECT 1 FROM {parked} WHERE reason = 'unique key held by another job');
