@@ -28,6 +28,7 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.events import PostgresEvents
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Asks, Params
 from perdure.storage.records import Acknowledged
@@ -41,13 +42,20 @@ class PostgresAcknowledgements:
     """Writes what became of claims, a batch at a time."""
 
     def __init__(
-        self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling, events: PostgresEvents
+        self,
+        naming: Naming,
+        pool: Pool,
+        clock: Clock | None,
+        settling: PostgresSettling,
+        events: PostgresEvents,
+        returns: Returns,
     ) -> None:
         self._statements = naming.statements("acknowledgements.sql")
         self._pool = pool
         self._clock = clock
         self._settling = settling
         self._events = events
+        self._returns = returns
 
     async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = NONE) -> Acknowledged:
         """Write what became of claims; those no longer held change nothing and come back as stale."""
@@ -58,13 +66,18 @@ class PostgresAcknowledgements:
                 await self._pool.transaction(partial(self._write_flows, part, audit))
                 for part in _with_few_events(transitions)
             ]
+            self._returns.expected = True
             return _joined(parts)
         if _are_simply_done(transitions):
             return await self._pool.run(partial(self._write_done, transitions))
         rounds = _without_repeats(transitions)
         if len(rounds) == 1:
-            return await self._pool.run(partial(self._write, transitions, audit))
-        return await self._pool.transaction(partial(self._write_rounds, rounds, audit))
+            answer = await self._pool.run(partial(self._write, transitions, audit))
+        else:
+            answer = await self._pool.transaction(partial(self._write_rounds, rounds, audit))
+        if any(move.to is JobState.READY for move in transitions):
+            self._returns.expected = True
+        return answer
 
     async def apply(
         self, transitions: Sequence[Transition], wire: Asks, audit: Collection[Audited] = NONE

@@ -17,7 +17,8 @@ where the sequence repeats itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -34,11 +35,15 @@ from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.cursors import Cursors, Place
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.rows import Row, claims_of
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.storage.records import Front, Wanted
 
 KEY_HELD_FOR: Final = timedelta(seconds=30)
+_FAIR: Final = 1  # what the last column of a claimed row may hold
+_CAME_BACK: Final = 2
+_HAS_RETURNS: Final = 4
 _FROM_THE_BEGINNING: Final = [0] * len(PRIORITIES)
 _BEYOND_ALL: Final = 2**63 - 1
 
@@ -58,12 +63,18 @@ class PostgresClaims:
     """Takes jobs for workers, a batch at a time."""
 
     def __init__(
-        self, naming: Naming, pool: Pool, clock: Clock | None, acknowledgements: PostgresAcknowledgements
+        self,
+        naming: Naming,
+        pool: Pool,
+        clock: Clock | None,
+        acknowledgements: PostgresAcknowledgements,
+        returns: Returns,
     ) -> None:
         self._statements = naming.statements("claims.sql")
         self._pool = pool
         self._clock = clock
         self._acknowledgements = acknowledgements
+        self._returns = returns
         self._cursors = Cursors()
         self._standings: dict[WorkerId, _Standing] = {}
 
@@ -152,7 +163,7 @@ class PostgresClaims:
             is_back = self._cursors.wants_look_back()
             starts_of = self._cursors.earlier_starts if is_back else self._cursors.starts
             starts = text_array([number_array(starts_of(queue)) for queue in limits])
-            rows = await wire.fetch(self._statements["claim_onward"], {**params, "starts": starts})
+            rows = await self._look_onward(limits, wire, {**params, "starts": starts})
             self._cursors.looked(limits, map(_place, rows))
             if is_back:
                 self._cursors.looked_back(time.monotonic() - began)
@@ -162,7 +173,34 @@ class PostgresClaims:
         rows = await wire.fetch(self._statements["claim_front"], params)
         self._cursors.looked(limits, map(_place, rows))
         self._cursors.looked_fully(limits, time.monotonic() - began)
+        if rows and _tells_of_returns(rows):
+            self._returns.expected = True
         return rows
+
+    async def _look_onward(self, limits: dict[str, int], wire: Wire, params: Params) -> list[Row]:
+        """Look from the marks on; and for jobs that came back before them if there may be any, or too few are found.
+
+        If nothing is found, and a look from the beginning may come next, that one finds them.
+        """
+        rows: list[Row] = []
+        if not self._returns.expected:
+            rows = await wire.fetch(self._statements["claim_onward"], params)
+            if not rows and (self._cursors.may_look_fully() or not await self._has_returns(limits, wire)):
+                return rows
+            if rows and (len(rows) >= sum(limits.values()) or not _tells_of_returns(rows)):
+                self._returns.expected = _tells_of_returns(rows)
+                return rows
+        taken = Counter(row[3] for row in rows)
+        left = {"limits": number_array(limit - taken[queue] for queue, limit in limits.items())}
+        self._returns.expected = False
+        more = await wire.fetch(self._statements["claim_onward_with_returns"], {**params, **left})
+        if more and _tells_of_returns(more):
+            self._returns.expected = True
+        return rows + more
+
+    async def _has_returns(self, queues: Iterable[str], wire: Wire) -> bool:
+        [[found]] = await wire.fetch(self._statements["has_returns"], {"queues": text_array(list(queues))})
+        return bool(found)
 
     async def _look_at_levels(self, levels: list[Wanted], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:
         """Each level from where we left off; the others of its queue begin where no number is."""
@@ -180,7 +218,7 @@ class PostgresClaims:
             "now": self._clock.now() if self._clock else None,
             "starts": text_array(starts),
         }
-        return await wire.fetch(self._statements["claim_onward"], params)
+        return await wire.fetch(self._statements["claim_onward_with_returns"], params)
 
     async def _recover(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> list[Claim]:
         """Find out what a claim whose answer never came has taken."""
@@ -223,7 +261,13 @@ class PostgresClaims:
 
 def _place(row: Row) -> Place:
     """Where a job stood that was taken."""
-    return row[3], row[20], row[21], row[22], row[23]
+    marks = row[22] or 0
+    return row[3], row[20], row[21], bool(marks & _FAIR), bool(marks & _CAME_BACK)
+
+
+def _tells_of_returns(rows: Sequence[Row]) -> bool:
+    """Whether the queues that were looked at have jobs that came back."""
+    return bool((rows[0][22] or 0) & _HAS_RETURNS)
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

@@ -64,6 +64,10 @@ class Cursors:
             return self._full_looks.may_come(now)
         return self._full_looks.must_come(queues, now)
 
+    def may_look_fully(self) -> bool:
+        """Whether a look from the beginning would not cost too much now."""
+        return self._full_looks.may_come(self._monotonic())
+
     def wants_look_back(self) -> bool:
         """Whether the next look, if it is no full one, should begin where the store was a while ago."""
         return self._monotonic() >= self._next_look_back

@@ -49,6 +49,7 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
 from perdure.engines.postgres.pooler_diagnosis import PoolerDiagnosis
 from perdure.engines.postgres.progress import PostgresProgress
+from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.schedules import PostgresSchedules
 from perdure.engines.postgres.schema import PostgresSchema
 from perdure.engines.postgres.settling import PostgresSettling
@@ -112,17 +113,20 @@ class PostgresStore:
         self._intake = PostgresIntake(self.naming, intake, clock, self._signals)
         self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         settling = PostgresSettling(self.naming, clock, PostgresLinking(self.naming, self._families))
+        self._returns = returns = Returns()
         self._events = PostgresEvents(self.naming, flows, clock, settling)
         self._steps = PostgresSteps(self.naming, flows, clock)
         self._progress = PostgresProgress(self.naming, flows)
         self._lines = PostgresLines(self.naming, flows)
-        self._acknowledgements = PostgresAcknowledgements(self.naming, acknowledgements, clock, settling, self._events)
+        self._acknowledgements = PostgresAcknowledgements(
+            self.naming, acknowledgements, clock, settling, self._events, returns
+        )
         self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
         self._borrowing = PostgresBorrowing(self.naming, clock)
         self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
-        self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements)
+        self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements, returns)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
-        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock, settling)
+        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock, settling, returns)
         self._insight = PostgresInsight(self.naming, desk, clock)
         self._counting = PostgresCounting(self.naming, desk)
         self._trail = PostgresTrail(self.naming, desk, clock)
@@ -139,7 +143,7 @@ class PostgresStore:
     def _add_gates(self, pool: Pool, desk: Pool) -> None:
         naming, clock = self.naming, self._clock
         locks = GateLocks(naming, pool, clock)
-        waking = PostgresWaking(naming, pool, clock, self._signals.ring)
+        waking = PostgresWaking(naming, pool, clock, self._signals.ring, self._returns)
         breakers = PostgresBreakers(naming, pool, clock, locks, waking)
         gates = PostgresGates(naming, pool, clock, locks, breakers, waking, PostgresLoans(naming, pool, clock))
         pauses = PostgresPauses(naming, desk, clock, waking)
@@ -344,7 +348,9 @@ class PostgresStore:
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
         """See CommandStore."""
-        return await self._commands.run_now(which, actor, limit)
+        hurried = await self._commands.run_now(which, actor, limit)
+        self._returns.expected = True
+        return hurried
 
     async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
         """See CommandStore."""
@@ -474,7 +480,9 @@ class PostgresStore:
 
     async def emit(self, event: str, payload: str | None, actor: str) -> Emission:
         """See FlowStore."""
-        return await self._events.emit(event, payload, actor)
+        emission = await self._events.emit(event, payload, actor)
+        self._returns.expected = True
+        return emission
 
     async def emitted(self, event: str) -> Emission | None:
         """See FlowStore."""

@@ -16,6 +16,7 @@ from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.filters import BEFORE_ALL
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.rows import orphan_of
 from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Params, Wire
@@ -27,12 +28,15 @@ _ENTRIES_PER_JOB: Final = 10
 class PostgresUpkeep:
     """Promotes, finds orphans, prunes."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling) -> None:
+    def __init__(
+        self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling, returns: Returns
+    ) -> None:
         self._statements = naming.statements("upkeep.sql")
         self._audit = naming.statements("audit.sql")
         self._pool = pool
         self._clock = clock
         self._settling = settling
+        self._returns = returns
 
     async def promote(
         self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
@@ -48,6 +52,7 @@ class PostgresUpkeep:
 
         async def work(wire: Wire) -> Promoted:
             by_queue = dict(await wire.fetch(self._statements["promote"], params))
+            self._returns.expected = self._returns.expected or bool(by_queue)
             if only is not None:
                 return Promoted(by_queue)
             await wire.fetch(self._statements["mark_number"], params)

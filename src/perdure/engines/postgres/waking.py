@@ -17,6 +17,7 @@ from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import BEFORE_ALL
 from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.wire import Params
 
 _BATCH: Final = 2_000
@@ -25,11 +26,19 @@ _BATCH: Final = 2_000
 class PostgresWaking:
     """Makes held jobs ready, and rings for their queues."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, ring: Callable[[Iterable[str]], None]) -> None:
+    def __init__(
+        self,
+        naming: Naming,
+        pool: Pool,
+        clock: Clock | None,
+        ring: Callable[[Iterable[str]], None],
+        returns: Returns,
+    ) -> None:
         self._statements = naming.statements("waking.sql")
         self._pool = pool
         self._clock = clock
         self._ring = ring
+        self._returns = returns
 
     async def wake(self, ids: Sequence[JobId], held_for: Reason) -> int:
         """Wake those of these jobs that are still held for this reason, in this order; how many are ready."""
@@ -42,6 +51,7 @@ class PostgresWaking:
             "now": self._now(),
         }
         counts = dict(await self._pool.rows(self._statements["wake"], params))
+        self._returns.expected = self._returns.expected or bool(counts)
         self._ring(counts)
         return sum(counts.values())
 
