@@ -75,6 +75,7 @@ class PostgresUpkeep:
         """Count the ends of jobs to which children were joined; nearly always there are none, and nothing is locked."""
         if not await self._pool.run(partial(self._settling.ended_joined, job_ids)):
             return 0
+        self._returns.expected = True
         return await self._pool.transaction(partial(self._settling.settle_joined, job_ids))
 
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
