@@ -30,7 +30,7 @@ SPENDS = 1_000_000
 ROUNDS = 500
 BATCH = 1_000
 BUDGET: Final = Budget("ai", daily=1e6, weekly=1e7, monthly=1e8, estimate=0.5)
-CHECK: Final = BudgetCheck(BUDGET.name, BUDGET.estimate, BUDGET.limits)
+CHECK: Final = BudgetCheck(BUDGET.name, BUDGET.estimate_for({}), BUDGET.limits)
 _POSTGRES = """
     INSERT INTO perdure.spend (name, at, amount, job_id, is_estimate)
     SELECT 'ai', now() - i * (interval '30 days' / {0}), 0.25, gen_random_uuid(), false

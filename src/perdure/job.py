@@ -32,7 +32,8 @@ class Prepared(Generic[P, R]):
         self._gateway = gateway
         self._kind = kind
         self._options = options
-        self._is_plain = options is _PLAIN and kind.unique is None and kind.fair is None
+        self._estimates = [budget for budget in kind.budgets.values() if callable(budget.estimate)]
+        self._is_plain = options is _PLAIN and kind.unique is None and kind.fair is None and not self._estimates
 
     @property
     def kind(self) -> Kind:
@@ -95,6 +96,9 @@ class Prepared(Generic[P, R]):
                 max_attempts=kind.attempts,
                 crash_limit=kind.crash_limit,
             )
+        if signature is kind.signature:  # else an argument is still to come
+            for budget in self._estimates:
+                budget.estimate_for(signature.with_defaults(bound))
         queue = options.queue or kind.queue
         self._gateway.check_queue(queue)
         unique = options.unique or kind.unique

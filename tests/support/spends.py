@@ -40,6 +40,15 @@ class Neighbour:
             f" WHERE {where}",
         )
 
+    async def sum_estimates(self, store: Store) -> int:
+        """Sum everything, estimates as well, as the release before does; how many were summed."""
+        is_estimate, are = "is_estimate" if not self._is_sqlite else "is_estimate = 1", self._flag(is_set=True)
+        ids = ", ".join(str(row[0]) for row in query(self._url, f"SELECT id FROM {{spend}} WHERE {is_estimate}")) or "0"
+        query(self._url, f"UPDATE {{spend}} SET is_estimate = {self._flag(is_set=False)} WHERE id IN ({ids})")
+        summed = await sum_all(store)
+        query(self._url, f"UPDATE {{spend}} SET is_estimate = {are} WHERE id IN ({ids})")
+        return summed
+
     def total(self, since: datetime, name: str = "ai") -> float:
         """Add up what was spent since then."""
         where = f"name = '{name}' AND at > {self._moment(since)}"

@@ -20,10 +20,6 @@ PLACES_KEPT: Final = timedelta(days=1)
 SPENDS_KEPT: Final = timedelta(days=31)
 """No budget counts over a longer time."""
 
-ESTIMATES_YOUNG: Final = timedelta(minutes=1)
-"""So long after its start a job is likely to say what it has spent, and its estimate is not summed."""
-
-
 NOBODY: Final = JobId("")
 """Whose start it was is not kept."""
 

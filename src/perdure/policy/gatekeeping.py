@@ -265,9 +265,9 @@ class _Batch:
             self.warnings.append(NearLimit(rate.key, used, rate.limit, rate.per))
 
     def _spend(self, check: BudgetCheck, job_id: JobId) -> None:
-        if not check.estimate:
-            return
         purse = self._purse(check.name)
+        if not check.estimate and job_id not in purse.estimates:
+            return
         before = [purse.totals[window] for window, _ in check.limits]
         estimate = Spend(check.name, self.now, check.estimate, job_id, is_estimate=True)
         purse.add(estimate)

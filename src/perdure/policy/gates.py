@@ -20,7 +20,7 @@ from msgspec.structs import force_setattr
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, GateRequest, RateCheck
 from perdure.domain.job import Claim
-from perdure.errors import SettingsError
+from perdure.errors import PayloadError, SettingsError
 from perdure.policy.keys import KeyFunction, as_json, check_parameters, told_by
 
 KEY_LIMIT: Final = 200
@@ -29,6 +29,8 @@ _LONGEST_NAME: Final = 100
 _WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
 
 Key = str | tuple[str, ...] | KeyFunction
+Estimate = float | Callable[[Mapping[str, Any]], float]
+"""What a job is expected to spend: a number, or a function of its arguments that gives one."""
 
 
 class Rate(Struct, frozen=True):
@@ -85,14 +87,14 @@ class Budget(Struct, frozen=True):
     """No job starts while what was spent, plus its `estimate`, is more than a limit.
 
     The limits hold over any 24 hours, 7 days and 30 days. The estimate counts from the start of an attempt until the
-    handler says what it has spent.
+    handler says what it has spent, or the attempt is over. It is a number, or a function of all arguments.
     """
 
     name: str
     daily: float | None = None
     weekly: float | None = None
     monthly: float | None = None
-    estimate: float = 0
+    estimate: Estimate = 0
 
     def __post_init__(self) -> None:
         _check_name("budget.name", self.name)
@@ -102,18 +104,33 @@ class Budget(Struct, frozen=True):
         for field, limit in given.items():
             if not _is_number(limit) or limit <= 0:
                 raise SettingsError(f"budget.{field}", f"must be a number above 0, got {limit!r}")
-        if not _is_number(self.estimate) or self.estimate < 0:
-            raise SettingsError("budget.estimate", f"must be a number of 0 or more, got {self.estimate!r}")
-        for field, limit in given.items():
-            if self.estimate > limit:
-                problem = f"({self.estimate:g}) is more than budget.{field} ({limit:g}): no job could ever start"
-                raise SettingsError("budget.estimate", problem)
+        if not callable(self.estimate) and (problem := self._problem_with(self.estimate)):
+            raise SettingsError("budget.estimate", problem)
 
     @property
     def limits(self) -> tuple[tuple[timedelta, float], ...]:
         """Each window that has a limit, the shortest first."""
         found = ((window, getattr(self, field)) for field, window in _WINDOWS.items())
         return tuple((window, limit) for window, limit in found if limit is not None)
+
+    def estimate_for(self, arguments: Mapping[str, Any]) -> float:
+        """What a job with these arguments is expected to spend; PayloadError if the function cannot say."""
+        if not callable(self.estimate):
+            return self.estimate
+        setting = f"budget.estimate of {self.name}"
+        estimate = told_by(setting, self.estimate, arguments)
+        if problem := self._problem_with(estimate):
+            raise PayloadError(setting, problem)
+        return float(estimate)
+
+    def _problem_with(self, estimate: Any) -> str | None:
+        if not _is_number(estimate) or estimate < 0:
+            return f"must be a number of 0 or more, got {estimate!r}"
+        for field in _WINDOWS:
+            limit = getattr(self, field)
+            if limit is not None and estimate > limit:
+                return f"({estimate:g}) is more than budget.{field} ({limit:g}): no job could ever start"
+        return None
 
 
 class Breaker(Struct, frozen=True):
@@ -223,23 +240,24 @@ class GatePlan:
         self._parameters = tuple(parameters)
         self._rates = _named(kind_name, [gate for gate in gates if isinstance(gate, Rate)])
         self._slots = _named(kind_name, [gate for gate in gates if isinstance(gate, Concurrency)])
-        budgets = [gate for gate in gates if isinstance(gate, Budget)]
-        self._budgets = tuple(BudgetCheck(gate.name, gate.estimate, gate.limits) for gate in budgets)
+        self._budgets = [gate for gate in gates if isinstance(gate, Budget)]
+        has_estimates = any(callable(budget.estimate) for budget in self._budgets)
+        self._budget_checks = None if has_estimates else self._new_budget_checks(())
         self._breaker = None if breaker is None else breaker.asked
         keys = [gate.key for gate in gates if not isinstance(gate, Budget) and gate.key is not None]
-        self.has_keys = bool(keys)
-        """Whether the arguments of a job say which gates it has to pass."""
+        self.needs_arguments = bool(keys) or has_estimates
+        """Whether the arguments of a job say which gates it has to pass, or how much it takes of them."""
         self._pick = self._picker(keys)
         self._met: dict[Any, _Checks] = {}
 
     def request(self, claim: Claim, arguments: Sequence[Any] = ()) -> GateRequest:
-        """What a claim must ask for; without keys its arguments do not matter."""
+        """What a claim must ask for; its arguments do not matter unless they are needed."""
         rates, slots = self._checks(arguments)
         return GateRequest(
             claim=claim,
             rates=rates,
             concurrency=slots,
-            budgets=self._budgets,
+            budgets=self._new_budget_checks(arguments) if self._budget_checks is None else self._budget_checks,
             breaker=self._breaker,
             borrows=self._borrows,
         )
@@ -276,6 +294,10 @@ class GatePlan:
             ConcurrencyCheck(_key("concurrency.key", name, gate.key, arguments), gate.n) for gate, name in self._slots
         ]
         return tuple(rates), tuple(slots)
+
+    def _new_budget_checks(self, values: Sequence[Any]) -> tuple[BudgetCheck, ...]:
+        arguments = dict(zip(self._parameters, values, strict=False))
+        return tuple(BudgetCheck(each.name, each.estimate_for(arguments), each.limits) for each in self._budgets)
 
 
 def _no_values(_: Sequence[Any]) -> tuple[()]:

@@ -155,7 +155,7 @@ class Gatekeeper:
     def _request(self, plan: GatePlan, claim: Claim, free: list[Claim]) -> GateRequest | None:
         """What a claim has to ask for; None: that is settled."""
         values: tuple[Any, ...] = ()
-        if plan.has_keys:
+        if plan.needs_arguments:
             try:
                 values = self._kinds[claim.kind].signature.values(claim.args)
             except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it

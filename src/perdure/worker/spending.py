@@ -98,19 +98,23 @@ class StoredSpending:
         kept = await outage.outlast(lambda: self._store.spend(claim, budget.name, expense.amount))
         if kept:
             with suppress(StoreError):  # it is recorded; only a warning may be missed
-                await self._warn(budget, expense)
+                await self._warn(claim, budget, expense)
         else:
             self._on_lost(claim)
         return kept
 
-    async def _warn(self, budget: Budget, expense: Expense) -> None:
+    async def _warn(self, claim: Claim, budget: Budget, expense: Expense) -> None:
         """Tell if a budget has come near its limit by this: what was spent before held the estimate in its place."""
-        replaced = budget.estimate if expense.is_first else 0.0
+        replaced = self._estimate(claim, budget) if expense.is_first else 0.0
         now = await self._store.now()
         for window, limit in budget.limits:
             after = await self._store.spent(budget.name, now - window)
             if is_near(after - expense.amount + replaced, after, limit):
                 self._near.tell([NearLimit(budget.name, after, limit, window)])
+
+    def _estimate(self, claim: Claim, budget: Budget) -> float:
+        signature = self._kinds[claim.kind].signature
+        return budget.estimate_for(dict(zip(signature.names, signature.values(claim.args), strict=True)))
 
 
 def budget_of(kind: Kind, name: str | None) -> Budget:

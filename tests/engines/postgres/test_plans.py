@@ -124,6 +124,8 @@ HOT: dict[tuple[str, str], set[str]] = {
     },
     ("gates", "estimate"): {"spend_name_job_id_idx"},
     ("gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
+    ("gates", "ended_estimates"): {"spend_name_job_id_idx", "lease_pkey", "spend_pkey"},
+    ("gates", "drop_estimates"): {"spend_pkey", "lease_pkey"},
     ("gates", "forget_places"): {"gate_place_until_idx"},
     ("gates", "forget_spends"): {"spend_name_at_idx"},
     ("gates", "forget_gates"): {"gate_until_idx"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import psycopg
-from tests.engines.postgres.conftest import Ask, until_waiting
+from tests.engines.postgres.conftest import Ask
 from tests.support.gate_requests import budget, claims_of, passed
 from tests.support.jobs import DAY
 
@@ -47,27 +47,3 @@ async def test_an_estimate_that_is_just_being_settled_is_summed_the_next_time(
     assert await pg_store.spent("ai", now - DAY) == 1
     assert await pg_store.sum_spends(10) == 1
     assert await pg_store.spent("ai", now - DAY) == 1
-
-
-async def test_what_is_summed_and_settled_at_once_counts_once(
-    pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask
-) -> None:
-    """Whoever sums waits for a sum that another transaction holds, and a spend meanwhile for the one who sums."""
-    now, [claim] = await pg_store.now(), await claims_of(pg_store, 1)
-    await passed(pg_store, [claim], **budget(9, 5))
-    ask("UPDATE spend SET at = date_trunc('day', now()) - interval '1 hour'")
-    ask("INSERT INTO spend (name, at, amount, job_id, is_estimate) SELECT name, at, 1, job_id, false FROM spend")
-    assert await pg_store.sum_spends(1) == 1
-    options = f"-c search_path={schema}"
-    async with await psycopg.AsyncConnection.connect(postgres_url, options=options) as busy:
-        await busy.execute("SELECT FROM spend_sum FOR UPDATE")
-        summing = asyncio.create_task(pg_store.sum_spends(10))
-        await until_waiting(ask, schema)
-        spending = asyncio.create_task(pg_store.spend(claim, "ai", 2))
-        await asyncio.sleep(0.05)
-        assert await pg_store.spent("ai", now - 2 * DAY) in {6, 3}
-        await busy.commit()
-    assert (await summing, await spending) == (1, True)
-    assert await pg_store.spent("ai", now - 2 * DAY) == 3
-    await pg_store.sum_spends(10)
-    assert await pg_store.spent("ai", now - 2 * DAY) == 3

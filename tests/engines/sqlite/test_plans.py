@@ -167,7 +167,7 @@ async def test_dead_borrowers_are_found_among_borrowers_not_among_loans(sqlite: 
 
 
 async def test_a_budget_is_read_from_sums_and_from_what_is_not_in_them(sqlite: SqliteStore) -> None:
-    """Of the spends themselves only those up to the first full minute of the window, and those that are new."""
+    """Of the spends themselves only those up to the first full minute of the window, new ones, and estimates."""
     plan = await plan_of(sqlite, sqlite._database.statements("spends.sql")["totals"])
     assert [line for line in plan if line.startswith("SEARCH")] == [
         "SEARCH spend USING INDEX perdure_spend_name (name=? AND at>? AND at<?)",
@@ -176,7 +176,16 @@ async def test_a_budget_is_read_from_sums_and_from_what_is_not_in_them(sqlite: S
         "SEARCH day USING PRIMARY KEY (name=? AND span=? AND at>?)",
         "SEARCH spend USING INDEX perdure_spend_unsummed (name=? AND at>?)",
         "SEARCH spend USING INDEX perdure_spend_changed (name=? AND summed_at>?)",
+        "SEARCH spend USING INDEX perdure_spend_estimate (name=?)",
+        "SEARCH lease USING PRIMARY KEY (job_id=?)",
     ]
+
+
+@pytest.mark.parametrize("name", ["drop_ended_estimates", "void_ended_estimates"])
+async def test_estimates_that_have_ended_are_found_among_estimates(sqlite: SqliteStore, name: str) -> None:
+    plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")[name])
+    assert "SCAN spend USING INDEX perdure_spend_estimate" in plan
+    assert "SEARCH lease USING PRIMARY KEY (job_id=?)" in plan
 
 
 @pytest.mark.parametrize("name", ["add_up", "forget_sums"])

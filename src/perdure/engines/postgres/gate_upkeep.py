@@ -1,18 +1,20 @@
-"""What gates leave behind: starts that no longer count, holds of leases that are gone, pauses nobody remembers."""
+"""What gates leave behind: starts that no longer count, holds and estimates of leases that are gone, old pauses."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from perdure.clock import Clock
 from perdure.engines.gate_needs import SPENDS_KEPT
+from perdure.engines.postgres.arrays import number_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.filters import BEFORE_ALL
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
 from perdure.engines.postgres.spend_sums import PostgresSpendSums
-from perdure.engines.postgres.wire import Params
+from perdure.engines.postgres.wire import Params, Wire
 
 _Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
 _BEGINNINGS: Final[dict[str, _Spot]] = {
@@ -45,10 +47,18 @@ class PostgresGateUpkeep:
         forgotten = await self._pauses.wake_unpaused(limit)
         for statement in ("forget_places", "forget_spends", "forget_gates"):
             forgotten += len(await self._pool.rows(self._statements[statement], params))
+        forgotten += await self._pool.transaction(partial(self._drop_estimates, limit))
         forgotten += await self._sums.forget(limit)
         for statement in _BEGINNINGS:
             forgotten += await self._sweep(statement, limit)
         return forgotten
+
+    async def _drop_estimates(self, limit: int, wire: Wire) -> int:
+        """Forget the estimates of attempts that are over; how many."""
+        ended = [number for (number,) in await wire.fetch(self._statements["ended_estimates"], {"limit": limit})]
+        if not ended:
+            return 0
+        return len(await wire.fetch(self._statements["drop_estimates"], {"ids": number_array(ended)}))
 
     async def _sweep(self, statement: str, limit: int) -> int:
         """Look at the next stretch of a table and drop what is stale in it; how many."""

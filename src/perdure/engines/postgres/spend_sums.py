@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.engines.gate_needs import ESTIMATES_YOUNG, SPENDS_KEPT
+from perdure.engines.gate_needs import SPENDS_KEPT
 from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
@@ -33,7 +33,7 @@ class PostgresSpendSums:
 
     async def sum_spends(self, limit: int) -> int:
         """Add up to `limit` spends to the sums that are not in them; how many."""
-        params: Params = {"now": self._now(), "young": ESTIMATES_YOUNG, "spans": _SPANS, "limit": limit}
+        params: Params = {"spans": _SPANS, "limit": limit}
         [[summed]] = await self._pool.rows(self._statements["sum_up"], params)
         return int(summed)
 

@@ -1,4 +1,4 @@
-"""What gates leave behind: places that no longer count, holds of leases that are gone, pauses nobody remembers."""
+"""What gates leave behind: places that no longer count, holds and estimates of leases that are gone, old pauses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from perdure.engines.sqlite.transaction import Transaction
 
 _Spot = tuple[str, JobId]
 _BEGINNING: _Spot = ("", JobId(""))
+_GONE: Final = ("forget_places", "forget_spends", "drop_ended_estimates", "void_ended_estimates", "forget_gates")
 _STALE: Final = {"stale_holds": "drop_holds", "stale_line": "leave_line", "stale_places": "leave_places"}
 
 
@@ -40,7 +41,7 @@ class GateUpkeepPart:
     def _forget(self, transaction: Transaction, limit: int) -> tuple[int, dict[str, _Spot]]:
         params = {"now": transaction.now, "old": transaction.now - span(SPENDS_KEPT), "limit": limit}
         forgotten = self._pauses.wake_unpaused(transaction, limit)
-        for statement in ("forget_places", "forget_spends", "forget_gates"):
+        for statement in _GONE:
             forgotten += transaction.change(self._sql[statement], params)
         forgotten += self._sums.forget(transaction, limit)
         spots: dict[str, _Spot] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from perdure.engines.gate_needs import ESTIMATES_YOUNG, SPENDS_KEPT
+from perdure.engines.gate_needs import SPENDS_KEPT
 from perdure.engines.instants import span
 from perdure.engines.spend_spans import SPANS
 from perdure.engines.sqlite.database import Database
@@ -46,6 +46,5 @@ class SpendSums:
         return len(found)
 
     def _unsummed(self, transaction: Transaction, limit: int) -> list[Any]:
-        asked = {"settled": transaction.now - span(ESTIMATES_YOUNG), "limit": limit}
-        ((document,),) = transaction.run(self._sql["unsummed"], asked)
+        ((document,),) = transaction.run(self._sql["unsummed"], {"limit": limit})
         return from_document(document)

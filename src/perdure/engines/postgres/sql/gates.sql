@@ -200,6 +200,29 @@ WITH held AS MATERIALIZED (
 )
 SELECT job_id FROM held;
 
+-- name: ended_estimates
+-- Those whose attempt is over, locked: no new attempt of their jobs can take them over from now on.
+SELECT s.id FROM (
+    SELECT id, job_id FROM {spend} WHERE is_estimate OFFSET 0
+) e
+LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = e.job_id OFFSET 0) l ON true
+CROSS JOIN LATERAL (SELECT id FROM {spend} WHERE id = e.id FOR UPDATE SKIP LOCKED) s
+WHERE l.held IS NULL LIMIT %(limit)s::int;
+
+-- name: drop_estimates
+-- A statement of its own: one that was taken over before it was locked has a lease by now. What the release before has
+-- summed is left to be taken out of the sums.
+WITH ended AS MATERIALIZED (
+    SELECT s.id, s.summed_at IS NULL AS is_new FROM {spend} s
+    WHERE s.id = ANY (%(ids)s::bigint[]) AND s.is_estimate
+    AND NOT EXISTS (SELECT FROM {lease} l WHERE l.job_id = s.job_id)
+), gone AS (
+    DELETE FROM {spend} s USING ended e WHERE s.id = e.id AND e.is_new RETURNING s.id
+), void AS (
+    UPDATE {spend} s SET amount = 0, is_estimate = false FROM ended e WHERE s.id = e.id AND NOT e.is_new RETURNING s.id
+)
+SELECT id FROM gone UNION ALL SELECT id FROM void;
+
 -- name: forget_places
 DELETE FROM {gate_place} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {gate_place} WHERE until <= coalesce(%(now)s::timestamptz, now())

@@ -6,8 +6,11 @@ SELECT job_id::text, token, number, reason, worker, started_at, finished_at, err
 FROM {attempt} WHERE job_id = %(id)s::uuid ORDER BY token;
 
 -- name: costs
+-- An estimate counts while the job runs.
 SELECT name, coalesce(sum(amount) FILTER (WHERE NOT is_estimate), 0), sum(amount) FILTER (WHERE is_estimate)
-FROM {spend} WHERE job_id = %(id)s::uuid GROUP BY name ORDER BY name;
+FROM {spend} WHERE job_id = %(id)s::uuid
+AND (NOT is_estimate OR EXISTS (SELECT FROM {lease} WHERE job_id = %(id)s::uuid))
+GROUP BY name ORDER BY name;
 
 -- name: key_holder
 SELECT job_id::text FROM {unique_hold}

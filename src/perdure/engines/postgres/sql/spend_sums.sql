@@ -1,11 +1,11 @@
 -- name: sum_up
--- What is new or has changed is added where it belongs now, and taken out of where it was. An estimate that is young will
--- most likely be replaced soon; what somebody is just changing is left for the next time. Two who sum at once share the
+-- What is new or has changed is added where it belongs now, and taken out of where it was. Estimates are never summed:
+-- they end with their attempt. What somebody is just changing is left for the next time. Two who sum at once share the
 -- work, and change the sums in one order. What no longer holds anything is nothing, without a rest from rounding.
 WITH changed AS MATERIALIZED (
     SELECT id, name, at, amount, summed_at, summed_amount FROM {spend}
     WHERE (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
-    AND (NOT is_estimate OR at <= coalesce(%(now)s::timestamptz, now()) - %(young)s::interval)
+    AND NOT is_estimate
     ORDER BY name || '', at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ), noted AS (
     UPDATE {spend} s SET summed_at = c.at, summed_amount = c.amount FROM changed c WHERE s.id = c.id

@@ -1,7 +1,8 @@
 -- name: spending
 -- What was spent under each name within each window, by their places in the lists; and the estimates of those who ask.
 -- Of which sums a window consists: see `spend_spans`. What is not summed as it stands is read as it stands, and taken out
--- of the sums that it is in. All in one statement, because it is true of one instant only.
+-- of the sums that it is in. An estimate counts while its job is held by a claim, and is in no sum, unless the release
+-- before has put it there: then it is taken out again. All in one statement, because it is true of one instant only.
 SELECT w.place, s.total, NULL::timestamptz AS at, NULL AS name, NULL AS job_id
 FROM unnest(
     %(names)s::text[], %(sinces)s::timestamptz[], %(minutes)s::timestamptz[], %(hours)s::timestamptz[],
@@ -12,7 +13,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT amount FROM {spend}
         WHERE name = w.name AND at > w.since AND at < w.minutes
-        AND NOT (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
+        AND NOT (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount) AND NOT is_estimate
         UNION ALL
         SELECT amount FROM {spend_sum}
         WHERE name = w.name AND span = interval '1 minute' AND at >= w.minutes AND at < w.hours
@@ -23,12 +24,19 @@ CROSS JOIN LATERAL (
         SELECT amount FROM {spend_sum} WHERE name = w.name AND span = interval '1 day' AND at >= w.days
         UNION ALL
         SELECT amount FROM {spend}
-        WHERE name || '' = w.name AND at > w.since
+        WHERE name || '' = w.name AND at > w.since AND NOT is_estimate
         AND (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
         UNION ALL
         SELECT -summed_amount FROM {spend}
         WHERE name || '' = w.name AND summed_at >= w.minutes AND summed_at IS NOT NULL
         AND (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)
+        UNION ALL
+        SELECT CASE WHEN e.at > w.since AND l.held THEN e.amount ELSE 0 END
+            - CASE WHEN e.at >= w.minutes AND e.summed_at = e.at AND e.summed_amount = e.amount THEN e.amount ELSE 0 END
+        FROM (
+            SELECT job_id, at, amount, summed_at, summed_amount FROM {spend} WHERE name = w.name AND is_estimate OFFSET 0
+        ) e
+        LEFT JOIN LATERAL (SELECT true AS held FROM {lease} WHERE job_id = e.job_id OFFSET 0) l ON true
     ) p (amount)
     OFFSET 0
 ) s
@@ -40,11 +48,13 @@ CROSS JOIN LATERAL (
 ) s;
 
 -- name: oldest
-SELECT at, amount, job_id::text, is_estimate FROM {spend}
-WHERE name = %(name)s::text AND at > %(since)s::timestamptz ORDER BY at LIMIT %(most)s::int;
+SELECT s.at, s.amount, s.job_id::text, s.is_estimate FROM {spend} s
+WHERE s.name = %(name)s::text AND s.at > %(since)s::timestamptz
+AND (NOT s.is_estimate OR (SELECT true FROM {lease} WHERE job_id = s.job_id))
+ORDER BY s.at LIMIT %(most)s::int;
 
 -- name: under_way
--- Along the leases, which are few; estimates stay where a handler never says what it has spent.
+-- Along the leases, which are few.
 SELECT coalesce(sum(s.amount), 0)
 FROM {lease} l
 CROSS JOIN LATERAL (

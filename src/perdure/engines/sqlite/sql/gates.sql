@@ -180,6 +180,31 @@ FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT (name, job_id) WHERE is_estimate = 1 DO UPDATE SET at = excluded.at, amount = excluded.amount;
 
+-- name: drop_ended_estimates
+-- Those whose attempt is over; what the release before has summed is left to be taken out of the sums.
+DELETE FROM {spend}
+WHERE
+    id IN (
+        SELECT spend.id
+        FROM {spend} AS spend INDEXED BY {spend_estimate}
+        WHERE
+            spend.is_estimate = 1 AND spend.summed_at IS NULL
+            AND NOT EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.job_id = spend.job_id)
+        LIMIT :limit
+    );
+
+-- name: void_ended_estimates
+UPDATE {spend} SET amount = 0.0, is_estimate = 0
+WHERE
+    id IN (
+        SELECT spend.id
+        FROM {spend} AS spend INDEXED BY {spend_estimate}
+        WHERE
+            spend.is_estimate = 1 AND spend.summed_at IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.job_id = spend.job_id)
+        LIMIT :limit
+    );
+
 -- name: is_held
 SELECT 1 FROM {lease} WHERE job_id = :job_id AND token = :token;
 

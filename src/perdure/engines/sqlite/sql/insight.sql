@@ -64,8 +64,12 @@ SELECT CAST(json_group_array(json_array(
 FROM (SELECT * FROM {attempt} WHERE job_id = :job_id ORDER BY token);
 
 -- name: costs
+-- An estimate counts while the job runs.
 SELECT name, TOTAL(amount) FILTER (WHERE NOT is_estimate), SUM(amount) FILTER (WHERE is_estimate)
-FROM {spend} WHERE job_id = :job_id GROUP BY name ORDER BY name;
+FROM {spend}
+WHERE job_id = :job_id AND (is_estimate = 0 OR EXISTS (SELECT 1 FROM {lease} WHERE job_id = :job_id))
+GROUP BY name
+ORDER BY name;
 
 -- name: key_holder
 SELECT job_id FROM {unique_hold} WHERE key = :key AND (expires_at IS NULL OR expires_at > :now);

@@ -1,10 +1,9 @@
 -- name: unsummed
--- What is new or has changed, name by name. An estimate that is young will most likely be replaced soon.
+-- What is new or has changed, name by name. Estimates are never summed: they end with their attempt.
 SELECT CAST(json_group_array(id) AS BLOB)
 FROM (
     SELECT id FROM {spend} INDEXED BY {spend_unsummed}
-    WHERE
-        (summed_at IS NOT at OR summed_amount IS NOT amount) AND (is_estimate = 0 OR at <= :settled)
+    WHERE (summed_at IS NOT at OR summed_amount IS NOT amount) AND is_estimate = 0
     LIMIT :limit
 );
 

@@ -1,6 +1,7 @@
 -- name: totals
 -- What was spent under each name since each instant, in the order of the rows: see `spend_spans`. What is not summed as
--- it stands is read as it stands, and taken out of the sums that it is in.
+-- it stands is read as it stands, and taken out of the sums that it is in. An estimate counts while its job is held by a
+-- claim, and is in no sum, unless the release before has put it there: then it is taken out again.
 SELECT CAST(json_group_array((
     SELECT TOTAL(part.amount)
     FROM (
@@ -8,7 +9,7 @@ SELECT CAST(json_group_array((
         FROM {spend} AS spend
         WHERE
             spend.name = row.value ->> 0 AND spend.at > row.value ->> 1 AND spend.at < row.value ->> 2
-            AND spend.summed_at IS spend.at AND spend.summed_amount IS spend.amount
+            AND spend.summed_at IS spend.at AND spend.summed_amount IS spend.amount AND spend.is_estimate = 0
         UNION ALL
         SELECT minute.amount
         FROM {spend_sum} AS minute
@@ -29,7 +30,7 @@ SELECT CAST(json_group_array((
         SELECT spend.amount
         FROM {spend} AS spend INDEXED BY {spend_unsummed}
         WHERE
-            spend.name = row.value ->> 0 AND spend.at > row.value ->> 1
+            spend.name = row.value ->> 0 AND spend.at > row.value ->> 1 AND spend.is_estimate = 0
             AND (spend.summed_at IS NOT spend.at OR spend.summed_amount IS NOT spend.amount)
         UNION ALL
         SELECT -spend.summed_amount
@@ -37,6 +38,21 @@ SELECT CAST(json_group_array((
         WHERE
             spend.name = row.value ->> 0 AND spend.summed_at >= row.value ->> 2 AND spend.summed_at IS NOT NULL
             AND (spend.summed_at IS NOT spend.at OR spend.summed_amount IS NOT spend.amount)
+        UNION ALL
+        SELECT
+            CASE
+                WHEN
+                    spend.at > row.value ->> 1
+                    AND EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.job_id = spend.job_id)
+                    THEN spend.amount
+                ELSE 0.0
+            END - CASE
+                WHEN spend.at >= row.value ->> 2 AND spend.summed_at IS spend.at AND spend.summed_amount IS spend.amount
+                    THEN spend.amount
+                ELSE 0.0
+            END
+        FROM {spend} AS spend INDEXED BY {spend_estimate}
+        WHERE spend.name = row.value ->> 0 AND spend.is_estimate = 1
     ) AS part
 )) AS BLOB)
 FROM json_each(:rows) AS row;
@@ -49,11 +65,17 @@ CROSS JOIN {spend} AS spend ON spend.name = :name AND spend.job_id = row.value A
 -- name: oldest
 SELECT CAST(json_group_array(json_array(at, amount, job_id, is_estimate)) AS BLOB)
 FROM (
-    SELECT at, amount, job_id, is_estimate FROM {spend} WHERE name = :name AND at > :since ORDER BY at LIMIT :most
+    SELECT spend.at, spend.amount, spend.job_id, spend.is_estimate
+    FROM {spend} AS spend
+    WHERE
+        spend.name = :name AND spend.at > :since
+        AND (spend.is_estimate = 0 OR EXISTS (SELECT 1 FROM {lease} AS lease WHERE lease.job_id = spend.job_id))
+    ORDER BY spend.at
+    LIMIT :most
 );
 
 -- name: under_way
--- Along the leases, which are few; estimates stay where a handler never says what it has spent.
+-- Along the leases, which are few.
 SELECT TOTAL(spend.amount)
 FROM {lease} AS lease
 CROSS JOIN {spend} AS spend ON spend.name = :name AND spend.job_id = lease.job_id AND spend.is_estimate = 1
