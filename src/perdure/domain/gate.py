@@ -32,11 +32,15 @@ class ConcurrencyCheck(Struct, frozen=True, gc=False):
 
 
 class BudgetCheck(Struct, frozen=True):
-    """Spend over each sliding window plus `estimate` must stay within its limit."""
+    """Spend over each sliding window plus `estimate` must stay within its limit.
+
+    Not `refuses`: the attempt was let in before, and its estimate is only reserved again.
+    """
 
     name: str
     estimate: float
     limits: tuple[tuple[timedelta, float], ...]
+    refuses: bool = True
 
 
 class BreakerCheck(Struct, frozen=True):
@@ -58,6 +62,11 @@ class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
     budgets: tuple[BudgetCheck, ...] = ()
     breaker: BreakerCheck | None = None
     borrows: bool = True
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.rates or self.concurrency or self.budgets or self.breaker)
 
 
 LoanKey = tuple[str, timedelta]

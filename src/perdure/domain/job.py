@@ -6,7 +6,7 @@ so the garbage collector need not look at them.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -19,6 +19,9 @@ DEFAULT_QUEUE: Final = "default"
 DEFAULT_PRIORITY: Final = 5
 PRIORITIES: Final = range(10)  # 0 runs first
 DEFAULT_CRASH_LIMIT: Final = 3
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class OnConflict(StrEnum):
@@ -83,6 +86,7 @@ class Claim(Struct, frozen=True, gc=False):
     `since` is the instant at which this life of the job became due: limits over all attempts count from there.
     `unknown_since` is when a worker first had no handler for the job, if that is why it did not run last time.
     `is_fresh`: it comes straight from where it was enqueued, and has been nowhere else.
+    `gates_passed` is the start of the job that passed its gates last, as far as that matters.
     """
 
     job_id: JobId
@@ -103,6 +107,17 @@ class Claim(Struct, frozen=True, gc=False):
     parent: JobId | None = None  # the job that spawned this one
     is_parent: bool = False  # it has spawned jobs in an earlier attempt
     is_fresh: bool = False
+    gates_passed: str | None = None
+
+    @property
+    def start(self) -> str:
+        """Which start of the job this is: the same for all runs of an attempt, and another one in another life."""
+        return f"{(self.since - _EPOCH) // _MICROSECOND}/{self.attempt}"
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether this attempt has passed its gates in an earlier run: it was parked since, or given back."""
+        return self.gates_passed is not None and self.gates_passed == self.start
 
     @property
     def attempt(self) -> int:

@@ -37,6 +37,7 @@ class Transition(Struct, frozen=True, gc=False):
     awaits: Awaits | None = None  # what a waiting job waits for besides the time
     also: tuple[Awaits, ...] = ()  # and at the same time
     is_parent: bool = False  # the attempt has spawned children
+    has_passed: bool = False  # the attempt has passed its gates, and need not again when it comes back
 
     @property
     def all_awaits(self) -> tuple[Awaits, ...]:
@@ -44,6 +45,11 @@ class Transition(Struct, frozen=True, gc=False):
         if self.awaits is None or self.to is not JobState.WAITING:
             return ()
         return (self.awaits, *self.also)
+
+    @property
+    def passes(self) -> str | None:
+        """The start that is to be kept as the one that has passed the job's gates; None: nothing is to be kept."""
+        return self.claim.start if self.has_passed and not self.claim.has_passed else None
 
 
 def succeeded(claim: Claim, result: str | None, warnings: tuple[str, ...]) -> Transition:
@@ -116,9 +122,9 @@ def arrived(move: Transition, reason: Reason) -> Transition:
     return replace(move, to=JobState.READY, reason=reason, wait=None, awaits=None, also=())
 
 
-def released(claim: Claim) -> Transition:
+def released(claim: Claim, *, has_passed: bool = False) -> Transition:
     """The job goes back to the queue untouched, at no cost."""
-    return Transition(claim, JobState.READY, Reason.RELEASED, claim.failures, claim.crashes)
+    return Transition(claim, JobState.READY, Reason.RELEASED, claim.failures, claim.crashes, has_passed=has_passed)
 
 
 def cancelled(claim: Claim, note: str | None) -> Transition:

@@ -15,7 +15,7 @@ from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QU
 from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.kinds.signature import Signature
 from perdure.policy.fairness import FairShare
-from perdure.policy.gates import Breaker, Budget, Gate
+from perdure.policy.gates import Breaker, Budget, Gate, Rate
 from perdure.policy.retry import Retry, RetrySource, read_policy
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
@@ -57,6 +57,11 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     def is_gated(self) -> bool:
         """Whether a job of this kind has to ask before it runs."""
         return bool(self.gates) or self.breaker is not None
+
+    @property
+    def charges_starts(self) -> bool:
+        """Whether it matters that an attempt has passed its gates already."""
+        return any(isinstance(gate, Rate | Budget) and gate.counts == "attempts" for gate in self.gates)
 
     @property
     def budgets(self) -> dict[str, Budget]:

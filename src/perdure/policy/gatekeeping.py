@@ -175,6 +175,8 @@ class _Batch:
     def _ask_budgets(self, request: GateRequest) -> Held | None:
         longest = None
         for check in request.budgets:
+            if not check.refuses:
+                continue
             purse = self._purse(check.name)
             for window, limit in check.limits:
                 used = purse.used(window, request.claim.job_id)

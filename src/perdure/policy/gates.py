@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, GateRequest, RateCheck
@@ -32,26 +32,36 @@ Key = str | tuple[str, ...] | KeyFunction
 Estimate = float | Callable[[Mapping[str, Any]], float]
 """What a job is expected to spend: a number, or a function of its arguments that gives one."""
 
+Counts = Literal["attempts", "runs"]
+"""What passes a gate: each attempt once, however often it is parked; or each run, those after a park as well."""
+
+_COUNTS: Final = ("attempts", "runs")
+
 
 class Rate(Struct, frozen=True):
     """At most `n` starts in any stretch of `per`, over the whole fleet; the rest wait for their turn.
 
-    `key` names one argument or several, or is a function of all of them.
+    `key` names one argument or several, or is a function of all of them. An attempt that was parked (it slept, polled,
+    waited) and comes back is no new start, unless the rate `counts` "runs".
     """
 
     n: int
     per: timedelta
     key: tuple[str, ...] | KeyFunction | None = None
     name: str | None = None
+    counts: Counts = "attempts"
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
-        def __init__(self, n: int, per: Duration, key: Key | None = ..., name: str | None = ...) -> None: ...
+        def __init__(
+            self, n: int, per: Duration, key: Key | None = ..., name: str | None = ..., counts: Counts = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _check_count("rate.n", self.n)
         _check_spans("rate", self, "per")
         _check_name("rate.name", self.name, optional=True)
+        _check_counts("rate.counts", self.counts)
         force_setattr(self, "key", _checked_key("rate.key", self.key))
 
     def check(self, parameters: Iterable[str]) -> None:
@@ -87,7 +97,8 @@ class Budget(Struct, frozen=True):
     """No job starts while what was spent, plus its `estimate`, is more than a limit.
 
     The limits hold over any 24 hours, 7 days and 30 days. The estimate counts from the start of an attempt until the
-    handler says what it has spent, or the attempt is over. It is a number, or a function of all arguments.
+    handler says what it has spent, or the attempt is over. It is a number, or a function of all arguments. An attempt
+    that was parked and comes back is not refused, unless the budget `counts` "runs".
     """
 
     name: str
@@ -95,9 +106,11 @@ class Budget(Struct, frozen=True):
     weekly: float | None = None
     monthly: float | None = None
     estimate: Estimate = 0
+    counts: Counts = "attempts"
 
     def __post_init__(self) -> None:
         _check_name("budget.name", self.name)
+        _check_counts("budget.counts", self.counts)
         given = {field: getattr(self, field) for field in _WINDOWS if getattr(self, field) is not None}
         if not given:
             raise SettingsError("budget", f"{self.name} needs at least one of: {', '.join(_WINDOWS)}")
@@ -251,13 +264,24 @@ class GatePlan:
         self._met: dict[Any, _Checks] = {}
 
     def request(self, claim: Claim, arguments: Sequence[Any] = ()) -> GateRequest:
-        """What a claim must ask for; its arguments do not matter unless they are needed."""
+        """What a claim must ask for; its arguments do not matter unless they are needed.
+
+        An attempt that has passed before needs a slot and a breaker that is closed again, and reserves its estimates.
+        """
         rates, slots = self._checks(arguments)
+        budgets = self._new_budget_checks(arguments) if self._budget_checks is None else self._budget_checks
+        if claim.has_passed:
+            rates = tuple(check for check, (gate, _) in zip(rates, self._rates, strict=True) if gate.counts == "runs")
+            budgets = tuple(
+                check if gate.counts == "runs" else replace(check, refuses=False)
+                for check, gate in zip(budgets, self._budgets, strict=True)
+                if check.estimate or gate.counts == "runs"
+            )
         return GateRequest(
             claim=claim,
             rates=rates,
             concurrency=slots,
-            budgets=self._new_budget_checks(arguments) if self._budget_checks is None else self._budget_checks,
+            budgets=budgets,
             breaker=self._breaker,
             borrows=self._borrows,
         )
@@ -343,6 +367,11 @@ def _checked_key(setting: str, key: object) -> object:
 def _check_count(setting: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SettingsError(setting, f"must be a whole number of at least 1, got {value!r}")
+
+
+def _check_counts(setting: str, value: object) -> None:
+    if value not in _COUNTS:
+        raise SettingsError(setting, f'must be "attempts" or "runs", got {value!r}')
 
 
 def _check_spans(owner: str, gate: Struct, *fields: str) -> None:

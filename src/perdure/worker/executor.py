@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from perdure.clock import Clock
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Done, Outcome, Parked, Released, UnknownKind
-from perdure.domain.states import JobState, Reason
+from perdure.domain.states import FINAL, JobState, Reason
 from perdure.domain.transition import Transition, paused
 from perdure.events import (
     Emitter,
@@ -228,7 +228,8 @@ class Executor:
         self._slots.release(running.claim.queue)
         why = f"could not be started: {type(error).__name__}: {error}"
         self._emitter.emit(LoopFailed("executor", f"job {running.claim.job_id} {why}"))
-        self._acknowledge(paused(running.claim, Reason.RELEASED, _NOT_STARTED, storable(why, MESSAGE_LIMIT)))
+        back = paused(running.claim, Reason.RELEASED, _NOT_STARTED, storable(why, MESSAGE_LIMIT))
+        self._acknowledge(replace(back, has_passed=running.kind.charges_starts))
 
     async def _run_task(self, running: Running) -> None:
         self._forks.end_child()
@@ -417,7 +418,9 @@ class Executor:
         move = decide(running.claim, outcome, running.kind.retry, now, self._random, self._limits)
         journal = None if running.context is None else running.context.opened
         if running.spawned or (journal is not None and journal.spawned):
-            return replace(move, is_parent=True)
+            move = replace(move, is_parent=True)
+        if running.kind.gates and move.failure is None and move.to not in FINAL and running.kind.charges_starts:
+            move = replace(move, has_passed=True)
         return move
 
     def _now(self, claim: Claim, started: float) -> datetime:

@@ -162,10 +162,14 @@ class Gatekeeper:
                 free.append(claim)
                 return None
         try:
-            return plan.request(claim, values)
+            request = plan.request(claim, values)
         except PayloadError as error:
             self._send_back(claim, bad_arguments(error))
             return None
+        if claim.has_passed and not request.is_any:
+            free.append(claim)
+            return None
+        return request
 
     def _borrowed(self, requests: list[GateRequest], free: list[Claim]) -> list[GateRequest]:
         """Let those pass for which enough was lent; the others."""

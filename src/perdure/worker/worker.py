@@ -96,6 +96,7 @@ class Worker:
     ) -> None:
         settings = serving(settings, kinds)
         self._store = store
+        self._kinds = kinds
         self._settings = settings
         self._lifespans = hooks.lifespans
         self._emitter = emitter
@@ -366,7 +367,9 @@ class Worker:
 
     def _begin(self, claims: Sequence[Claim]) -> None:
         if self._closing:  # they stood before a gate when the worker began to close
-            self._give_back(claims)
+            for claim in claims:
+                kind = self._kinds.get(claim.kind)
+                self._acknowledger.add(released(claim, has_passed=kind is not None and kind.charges_starts))
         else:
             self._executor.start(claims)
 

@@ -177,6 +177,7 @@ class PostgresAcknowledgements:
             "cancel_key_uses": text_array([_use_when_cancelled(move) for move in moves]),
             "kept_fors": text_array([kept_for for _, _, kept_for in keys]),
             "awaits": storable_array([None if move.awaits is None else str(move.awaits) for move in moves]),
+            "passes": text_array([move.passes if move.has_passed else None for move in moves]),
             "knows_again": text_array([_flag(move.claim.unknown_since is not None) for move in moves]),
             "actions": storable_array([_action(move, audit) for move in moves]) if audit else None,
             "cancel_action": Audited.CANCEL.action if Audited.CANCEL in audit else None,

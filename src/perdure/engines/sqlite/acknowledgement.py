@@ -167,6 +167,8 @@ class AcknowledgementPart:
                 moves.add(transition, transition)
         if moves.puzzles:
             transaction.change(self._sql["note_puzzles"], {"rows": to_document(moves.puzzles), "now": now})
+        if moves.passes:
+            transaction.change(self._sql["note_passed"], {"rows": to_document(moves.passes)})
         if moves.attempts:
             transaction.change(self._sql["record_attempts"], {"rows": to_document(moves.attempts), "now": now})
         written = 0
@@ -204,6 +206,7 @@ class Moves:
         self.line_up: _Rows = []
         self.attempts: _Rows = []
         self.puzzles: _Rows = []
+        self.passes: _Rows = []
 
     def add_success(self, transition: Transition) -> None:
         """Note a job that is done."""
@@ -223,6 +226,8 @@ class Moves:
         is_puzzle = transition.reason is Reason.UNKNOWN_KIND
         if is_puzzle or claim.unknown_since is not None:
             self.puzzles.append((claim.job_id, claim.token, is_puzzle))
+        if transition.has_passed and (start := transition.passes) is not None:
+            self.passes.append((claim.job_id, claim.token, start))
         next_at: int | None = None
         if move.to in FINAL:
             self.end.append(row)

@@ -78,9 +78,9 @@ def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey 
 
 
 def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
-    """A claim from its columns, job_id first and is_fresh last."""
+    """A claim from its columns, job_id first and gates_passed last."""
     job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, *rest = row
-    unknown, cursor, parent, is_parent, is_fresh = rest
+    unknown, cursor, parent, is_parent, is_fresh, gates_passed = rest
     return Claim(
         job_id,
         token,
@@ -100,6 +100,7 @@ def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Cl
         parent,
         is_parent == 1,
         is_fresh == 1,
+        gates_passed,
     )
 
 

@@ -56,10 +56,10 @@ WITH input AS MATERIALIZED (
         %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
-        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[]
+        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
-                            awaits, stated_action, number)
+                            awaits, stated_action, passes, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
     RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by, l.seq,
@@ -83,7 +83,7 @@ WITH input AS MATERIALIZED (
     DELETE FROM {unique_hold} h USING gone g WHERE g.key_use = 'free' AND h.key = g.hold AND h.job_id = g.id
 ), fate AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
-           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits,
+           g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits, g.passes,
            g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
@@ -98,8 +98,10 @@ WITH input AS MATERIALIZED (
     ) m
 ), puzzled AS (
     UPDATE {job} j
-    SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN coalesce(j.unknown_since, f.now) END
-    FROM fate f WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again)
+    SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN coalesce(j.unknown_since, f.now)
+                             WHEN NOT f.known_again THEN j.unknown_since END,
+        gates_passed = coalesce(f.passes, j.gates_passed)
+    FROM fate f WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again OR f.passes IS NOT NULL)
 ), tried AS (
     INSERT INTO {attempt} (job_id, token, number, reason, worker, started_at, finished_at, error_type, message,
                            traceback, next_at)

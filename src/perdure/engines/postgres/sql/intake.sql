@@ -179,7 +179,7 @@ WITH newcomer AS MATERIALIZED (
     DELETE FROM {step} s USING found f WHERE s.job_id = f.job_id
 )
 UPDATE {job} j
-SET args = %(args)s::text, cursor = NULL, priority = %(priority)s::text::int, fair_key = %(fair_key)s::text,
+SET args = %(args)s::text, cursor = NULL, gates_passed = NULL, priority = %(priority)s::text::int, fair_key = %(fair_key)s::text,
     run_at = coalesce(n.due_at, j.run_at)
 FROM newcomer n
 WHERE j.id IN (SELECT job_id FROM found)

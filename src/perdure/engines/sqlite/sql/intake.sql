@@ -139,7 +139,7 @@ WHERE (queue, priority, turn, job_id) = (SELECT queue, priority, turn, id FROM {
 -- name: replace_job
 -- How far the job has come with its old arguments says nothing of the new ones.
 UPDATE {job} SET
-    args = :args, cursor = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn),
+    args = :args, cursor = NULL, gates_passed = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn),
     fair_key = :fair_key
 WHERE id = :job_id;
 

@@ -137,7 +137,7 @@ CREATE TABLE perdure_gate_place (
     key TEXT NOT NULL,
     job_id TEXT NOT NULL,
     at INTEGER NOT NULL,
-    until INTEGER NOT NULL,
+    until INTEGER NOT NULL, given_at INTEGER,
     PRIMARY KEY (key, job_id)
 ) STRICT, WITHOUT ROWID;
 
