@@ -19,6 +19,7 @@ from perdure.domain.verdicts import (
     Verdict,
 )
 from perdure.errors import (
+    BudgetExceeded,
     ArgumentError,
     ChildrenFailed,
     ChildrenTimeout,
@@ -79,6 +80,7 @@ __all__ = [
     "BatchOutcome",
     "Breaker",
     "Budget",
+    "BudgetExceeded",
     "Call",
     "CancelJob",
     "Chain",

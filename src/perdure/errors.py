@@ -13,6 +13,7 @@ PerdureError
 ├── ChildrenFailed         too many children of a job died or were cancelled; `failed` says which
 │   └── ChildrenTimeout    they were not there in time; `unfinished` says which
 ├── EventTimeout           an event that a job waited for did not come in time; never retried unless it is caught
+├── BudgetExceeded         a budget that lets nobody wait is spent; never retried unless it is caught
 ├── PollTimeout            what a job polled for was not ready in time
 ├── StillRunning           what was to be over in time is not; `names`, `jobs` and `loops` say what
 ├── LifespanError          what the application opens for its workers could not be opened; `name` says which
@@ -167,6 +168,13 @@ class EventTimeout(PerdureError):  # noqa: N818 - reads as what happened
         told = f"event {event!r} did not come" if question is None else f"nobody has answered {question!r}"
         super().__init__(f"{told} within {waited}")
         self.event = event
+
+
+class BudgetExceeded(PerdureError):  # noqa: N818 - reads as what happened
+    """A budget with when_spent="fail" has no room for a job, or for a step of it."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(f"budget exceeded: {note}")
 
 
 class PollTimeout(PerdureError):  # noqa: N818 - reads as what happened

@@ -34,13 +34,15 @@ class ConcurrencyCheck(Struct, frozen=True, gc=False):
 class BudgetCheck(Struct, frozen=True):
     """Spend over each sliding window plus `estimate` must stay within its limit.
 
-    Not `refuses`: the attempt was let in before, and its estimate is only reserved again.
+    Not `refuses`: the attempt was let in before, and its estimate is only reserved again. `fails`: one that is refused
+    does not wait.
     """
 
     name: str
     estimate: float
     limits: tuple[tuple[timedelta, float], ...]
     refuses: bool = True
+    fails: bool = False
 
 
 class BreakerCheck(Struct, frozen=True):
@@ -91,11 +93,15 @@ class Loan(Struct, frozen=True, gc=False):
 
 
 class Held(Struct, frozen=True):
-    """Why a job must wait: the gate's word (`rate limited`, …), what it is about, and for how long at most."""
+    """Why a job must wait: the gate's word (`rate limited`, …), what it is about, and for how long at most.
+
+    `fails`: it shall not wait, but fail.
+    """
 
     reason: str
     note: str
     wait: timedelta
+    fails: bool = False
 
 
 class Start(Struct, frozen=True, gc=False):

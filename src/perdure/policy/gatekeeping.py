@@ -188,11 +188,13 @@ class _Batch:
                 if purse.may_be_enough(window, limit, check.estimate, request.claim.job_id):
                     wait = min(wait, spread(_SPEND_LOOK, request.claim.job_id))
                     running = f", {purse.under_way:g} of it by estimates of running jobs"
-                if longest is None or wait > longest.wait:
+                if check.fails or longest is None or wait > longest.wait:
                     free = "enough is free at" if is_sure else "enough is free some time after"
                     spent = f"{used:g} of {limit:g} spent in {format_duration(window)}{running}"
                     note = f"{check.name}: {spent}, estimate {check.estimate:g}; {free} {_shown(until)}"
-                    longest = Held(OVER_BUDGET, note, wait)
+                    longest = Held(OVER_BUDGET, note, wait, fails=check.fails)
+                    if check.fails:
+                        return longest
         return longest
 
     def _ask_concurrency(self, request: GateRequest) -> Held | None:

@@ -35,7 +35,11 @@ Estimate = float | Callable[[Mapping[str, Any]], float]
 Counts = Literal["attempts", "runs"]
 """What passes a gate: each attempt once, however often it is parked; or each run, those after a park as well."""
 
+WhenSpent = Literal["pause", "fail"]
+"""What becomes of a job for which a budget has no room: it waits, or it fails for good."""
+
 _COUNTS: Final = ("attempts", "runs")
+_WHEN_SPENT: Final = ("pause", "fail")
 
 
 class Rate(Struct, frozen=True):
@@ -61,7 +65,7 @@ class Rate(Struct, frozen=True):
         _check_count("rate.n", self.n)
         _check_spans("rate", self, "per")
         _check_name("rate.name", self.name, optional=True)
-        _check_counts("rate.counts", self.counts)
+        _check_word("rate.counts", self.counts, _COUNTS)
         force_setattr(self, "key", _checked_key("rate.key", self.key))
 
     def check(self, parameters: Iterable[str]) -> None:
@@ -98,7 +102,8 @@ class Budget(Struct, frozen=True):
 
     The limits hold over any 24 hours, 7 days and 30 days. The estimate counts from the start of an attempt until the
     handler says what it has spent, or the attempt is over. It is a number, or a function of all arguments. An attempt
-    that was parked and comes back is not refused, unless the budget `counts` "runs".
+    that was parked and comes back is not refused, unless the budget `counts` "runs". A job that is refused waits; with
+    `when_spent` "fail" it is dead at once.
     """
 
     name: str
@@ -107,10 +112,12 @@ class Budget(Struct, frozen=True):
     monthly: float | None = None
     estimate: Estimate = 0
     counts: Counts = "attempts"
+    when_spent: WhenSpent = "pause"
 
     def __post_init__(self) -> None:
         _check_name("budget.name", self.name)
-        _check_counts("budget.counts", self.counts)
+        _check_word("budget.counts", self.counts, _COUNTS)
+        _check_word("budget.when_spent", self.when_spent, _WHEN_SPENT)
         given = {field: getattr(self, field) for field in _WINDOWS if getattr(self, field) is not None}
         if not given:
             raise SettingsError("budget", f"{self.name} needs at least one of: {', '.join(_WINDOWS)}")
@@ -321,7 +328,10 @@ class GatePlan:
 
     def _new_budget_checks(self, values: Sequence[Any]) -> tuple[BudgetCheck, ...]:
         arguments = dict(zip(self._parameters, values, strict=False))
-        return tuple(BudgetCheck(each.name, each.estimate_for(arguments), each.limits) for each in self._budgets)
+        return tuple(
+            BudgetCheck(each.name, each.estimate_for(arguments), each.limits, fails=each.when_spent == "fail")
+            for each in self._budgets
+        )
 
 
 def _no_values(_: Sequence[Any]) -> tuple[()]:
@@ -369,9 +379,9 @@ def _check_count(setting: str, value: object) -> None:
         raise SettingsError(setting, f"must be a whole number of at least 1, got {value!r}")
 
 
-def _check_counts(setting: str, value: object) -> None:
-    if value not in _COUNTS:
-        raise SettingsError(setting, f'must be "attempts" or "runs", got {value!r}')
+def _check_word(setting: str, value: object, words: tuple[str, str]) -> None:
+    if value not in words:
+        raise SettingsError(setting, f'must be "{words[0]}" or "{words[1]}", got {value!r}')
 
 
 def _check_spans(owner: str, gate: Struct, *fields: str) -> None:

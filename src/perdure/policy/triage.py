@@ -13,7 +13,7 @@ from typing import Final
 from perdure.domain import outcome, verdicts
 from perdure.domain.outcome import Outcome
 from perdure.domain.verdicts import Verdict
-from perdure.errors import EventTimeout, StepError
+from perdure.errors import BudgetExceeded, EventTimeout, StepError
 from perdure.policy.failures import MESSAGE_LIMIT, failure_of, lineage, noted, storable
 
 Triage = Callable[[BaseException], Verdict | None]
@@ -75,7 +75,7 @@ def judged(error: BaseException, triage: Triage | None) -> Verdict | None:
         return verdicts.Permanent(str(sole))
     verdict: object = None if triage is None else triage(sole)
     if verdict is None:
-        return verdicts.Permanent(str(sole)) if isinstance(sole, EventTimeout) else None
+        return verdicts.Permanent(str(sole)) if isinstance(sole, EventTimeout | BudgetExceeded) else None
     if isinstance(verdict, Verdict):
         return verdict
     raise TypeError(f"a triage returns a verdict or None, not {verdict!r}")

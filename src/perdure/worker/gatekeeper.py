@@ -22,15 +22,15 @@ from typing import Any, Final
 from perdure.domain.gate import BreakerState, GateChanges, GateRequest, GateState, Held
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
-from perdure.domain.outcome import Gated, Outcome
+from perdure.domain.outcome import Gated, Outcome, Permanent
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition, paused, released
-from perdure.errors import PayloadError, StoreRefused, StoreUnavailable
+from perdure.errors import BudgetExceeded, PayloadError, StoreRefused, StoreUnavailable
 from perdure.events import Emitter, JobDied, LoopFailed
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.outage import Outage
 from perdure.policy.decide import decide
-from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
 from perdure.policy.gatekeeping import CLAIM_LOST, Lately, gatekeeper
 from perdure.policy.gates import GatePlan, are_disputed
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
@@ -229,7 +229,8 @@ class Gatekeeper:
             elif held.reason != CLAIM_LOST:
                 if held.reason == _WAITS_FOR_SLOT:
                     self._reports.owe_slots(claim, request.concurrency)
-                self._send_back(claim, Gated(held.reason, held.note, held.wait))
+                refused = Permanent(failure_of(BudgetExceeded(held.note)))
+                self._send_back(claim, refused if held.fails else Gated(held.reason, held.note, held.wait))
         self._let_in(passed, len(batch))
         self._near.tell(look.changes.warnings)
         if look.state is not None:
