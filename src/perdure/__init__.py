@@ -19,8 +19,8 @@ from perdure.domain.verdicts import (
     Verdict,
 )
 from perdure.errors import (
-    BudgetExceeded,
     ArgumentError,
+    BudgetExceeded,
     ChildrenFailed,
     ChildrenTimeout,
     ConflictError,
