@@ -19,13 +19,20 @@ from perdure.events import StepGivenUp
 from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.flows.results import read, reader, written
+from perdure.flows.step_gates import StepGate
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.retry import RetrySource, read_policy
 from perdure.policy.triage import classify
 
 
 async def take_step(
-    journal: Journal, key: str, calling: Calling, *, optional: bool = False, retry: RetrySource | None = None
+    journal: Journal,
+    key: str,
+    calling: Calling,
+    *,
+    optional: bool = False,
+    retry: RetrySource | None = None,
+    gate: StepGate | None = None,
 ) -> Any:
     """The result of a step: kept, or made now and then kept. None for an optional one that was given up."""
     async with journal.busy():
@@ -34,7 +41,7 @@ async def take_step(
             if record is not None and record.due_at is not None and retry is not None:
                 note = f"step {key}: {record.note}"
                 await journal.wait(record.due_at, Parked(Reason.STEP_FAILED.value, note=note))
-            record = await _tried(journal, key, calling, record, optional=optional, retry=retry)
+            record = await _tried(journal, key, calling, record, optional=optional, retry=retry, gate=gate)
         if record.state is StepState.GIVEN_UP:
             if not optional:
                 raise StepError(
@@ -55,13 +62,14 @@ async def _tried(
     *,
     optional: bool,
     retry: RetrySource | None,
+    gate: StepGate | None,
 ) -> StepRecord:
     """Call the function once; how far the step is then, which is kept."""
     reader(key, calling.function)  # what cannot be read back is refused before it is done
     if record is None:
         record = StepRecord(key=key, kind=StepKind.CALL, state=StepState.BEGUN, begun_at=journal.now)
     try:
-        result = await calling.once(journal)
+        result = await (calling.once(journal) if gate is None else gate.try_once(journal, calling))
     except StepError:
         raise
     except Exception as error:

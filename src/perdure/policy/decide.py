@@ -27,7 +27,7 @@ from perdure.domain.outcome import (
     StillPending,
     UnknownKind,
 )
-from perdure.domain.states import Reason
+from perdure.domain.states import GATED, Reason
 from perdure.domain.transition import (
     Transition,
     cancelled,
@@ -97,6 +97,8 @@ def decide(  # noqa: C901, PLR0911, PLR0912 - one case for each outcome, and no 
         case Parked():
             first, others = (outcome.awaits[0], outcome.awaits[1:]) if outcome.awaits else (None, ())
             wait = None if outcome.after is None else max(outcome.after, _NOTHING)
+            if first is None and Reason(outcome.reason) in GATED:  # a gate before a step
+                return paused(claim, Reason(outcome.reason), wait, outcome.note)
             return parked(claim, Reason(outcome.reason), wait, first, outcome.note, others)
         case Gated():
             return paused(claim, Reason(outcome.reason), outcome.after, outcome.note)

@@ -218,6 +218,19 @@ def check_gates(gates: Sequence[Gate], breaker: Breaker | None, parameters: Iter
         raise SettingsError("breaker", f'must be a Breaker, such as Breaker("digicert"), got {breaker!r}')
 
 
+def check_step_gates(step: str, gates: object, breaker: Breaker | None, parameters: Iterable[str]) -> None:
+    """Refuse what cannot stand before a step: what is no gate, an unknown key, and a slot."""
+    if not isinstance(gates, Sequence) or isinstance(gates, str | bytes):
+        raise SettingsError(f"gates of step {step!r}", f"must be a list of Rate and Budget, got {gates!r}")
+    if any(isinstance(gate, Concurrency) for gate in gates):
+        problem = (
+            "cannot hold a Concurrency, because a slot lasts as long as the whole run: make the step a job of its own"
+            " with gates=[Concurrency(…)], and wait for it with ctx.gather"
+        )
+        raise SettingsError(f"gates of step {step!r}", problem)
+    check_gates(gates, breaker, parameters)
+
+
 def are_disputed(kind_name: str, gates: Sequence[Gate], others: Iterable[tuple[str, Sequence[Gate]]]) -> bool:
     """Whether another kind of job has declared one of these gates as well, with another limit."""
     limits: dict[_Shared, set[_Limit]] = {}
@@ -244,7 +257,8 @@ class GatePlan:
     """How jobs of one kind ask before they run. What does not depend on their arguments is made once.
 
     `parameters` are those of the handler; the arguments of a job stand in their order. `borrows`: what they are given
-    may be kept for the next of them.
+    may be kept for the next of them. `of_step`: they stand before a step, and an attempt that has passed those of its
+    job has not passed them.
     """
 
     def __init__(
@@ -255,8 +269,10 @@ class GatePlan:
         parameters: Sequence[str] = (),
         *,
         borrows: bool = True,
+        of_step: bool = False,
     ) -> None:
         self._borrows = borrows
+        self._of_step = of_step
         self._parameters = tuple(parameters)
         self._rates = _named(kind_name, [gate for gate in gates if isinstance(gate, Rate)])
         self._slots = _named(kind_name, [gate for gate in gates if isinstance(gate, Concurrency)])
@@ -277,7 +293,7 @@ class GatePlan:
         """
         rates, slots = self._checks(arguments)
         budgets = self._new_budget_checks(arguments) if self._budget_checks is None else self._budget_checks
-        if claim.has_passed:
+        if claim.has_passed and not self._of_step:
             rates = tuple(check for check, (gate, _) in zip(rates, self._rates, strict=True) if gate.counts == "runs")
             budgets = tuple(
                 check if gate.counts == "runs" else replace(check, refuses=False)

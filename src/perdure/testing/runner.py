@@ -50,9 +50,15 @@ class SandboxExecutor(Executor):
         *,
         on_end: Callable[[Claim, Outcome | None], None],
         near: NearLimits,
+        reports: GateReports,
         chance: random.Random,
     ) -> None:
-        super().__init__(kinds, slots, settings, clock, emitter, store, acknowledger, on_free, on_end=on_end, near=near)
+        super().__init__(
+            *(kinds, slots, settings, clock, emitter, store, acknowledger, on_free),
+            on_end=on_end,
+            near=near,
+            reports=reports,
+        )
         self._random = chance
         self._recorder.short_wait = timedelta(0)  # time stands still in here: every wait is for the test to pass
         caller = WAITING.get()
@@ -91,6 +97,7 @@ class Runner:
             *(kinds, slots, settings, clock, emitter, store, self._acknowledger, self._ended.set),
             on_end=self._reports.ended,
             near=near,
+            reports=self._reports,
             chance=chance,
         )
         self._gatekeeper = Gatekeeper(

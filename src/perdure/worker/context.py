@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.gate import BudgetCheck
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.errors import ConflictError, PayloadError
 from perdure.flows.journal import Journal
+from perdure.flows.step_gates import StepGate
 from perdure.kinds.encoding import from_plain
+from perdure.policy.gates import Breaker, Gate
 from perdure.policy.triage import Triage
 from perdure.worker.answers import Answer
 from perdure.worker.checkpoints import Checkpoints, cursor_text
@@ -62,6 +66,7 @@ class Context(FamilyCalls):
         self.opened: Journal | None = None
         self.effects: AttemptEffects | None = None
         self.lines: AttemptLines | None = None
+        self.step_budgets: dict[str, BudgetCheck] | None = None
 
     @property
     def job_id(self) -> JobId:
@@ -198,11 +203,11 @@ class Context(FamilyCalls):
         """Say what this attempt has spent: the first time it takes the place of the budget's estimate.
 
         `await ctx.spend(0.42)` in an async handler, without `await` in a sync one. `budget` is the name of a Budget
-        among the job's gates, and may be left out where there is only one. Several calls add up. It is recorded when
-        the call returns, and stays so whatever becomes of the attempt. If this attempt has lost its claim, nothing is
-        recorded, ConflictError is raised, and the attempt is stopped.
+        among the job's gates, or before a step, and may be left out where there is only one. Several calls add up. It
+        is recorded when the call returns, and stays so whatever becomes of the attempt. If this attempt has lost its
+        claim, nothing is recorded, ConflictError is raised, and the attempt is stopped.
         """
-        expense = Expense(checked_amount(amount), budget, budget not in self._spent)
+        expense = Expense(checked_amount(amount), budget, budget not in self._spent, self._budget_of_step(budget))
         spending = self._provisions.spending
         if spending is None:
             raise ConflictError("ctx.spend() needs a worker")
@@ -222,6 +227,13 @@ class Context(FamilyCalls):
     def _note_spent(self, budget: str | None, *, kept: bool) -> None:
         self._demand(held=kept)
         self._spent |= {budget}
+
+    def _budget_of_step(self, name: str | None) -> BudgetCheck | None:
+        """A budget of this name before a step of this attempt; None: the only one."""
+        met = self.step_budgets
+        if not met or (name is None and len(met) > 1):
+            return None
+        return next(iter(met.values())) if name is None else met.get(name)
 
     def _demand(self, *, held: bool) -> None:
         if not held:
@@ -274,6 +286,12 @@ class Context(FamilyCalls):
         if self.lines is None and open_lines is not None:
             self.lines = open_lines(self._claim, started=self._started, blocking=self._blocking)
         return self.lines
+
+    def _new_gate(self, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
+        open_gate = self._provisions.open_gate
+        if open_gate is None:
+            raise ConflictError("ctx.step() with gates needs a worker")
+        return open_gate(self._claim, key, gates, breaker)
 
     def _new_journal(self) -> Journal | None:
         open_journal = self._provisions.open_journal

@@ -12,7 +12,7 @@ import asyncio
 import random
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -38,11 +38,13 @@ from perdure.events import (
 from perdure.flows.journal import Journal
 from perdure.flows.park import parked_in
 from perdure.flows.recorder import Recorder
+from perdure.flows.step_gates import StepGate, gate_before
 from perdure.hooks.middleware import call_within
 from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.gates import Breaker, Gate
 from perdure.policy.triage import Triage, classify
 from perdure.storage.port import Store
 from perdure.worker.acknowledger import Acknowledger
@@ -53,6 +55,7 @@ from perdure.worker.checkpoints import StoredCheckpoints
 from perdure.worker.context import CURRENT, Context
 from perdure.worker.effects import to_the_end
 from perdure.worker.forks import Forks
+from perdure.worker.gate_reports import GateReports
 from perdure.worker.lines import AttemptLines, LineKeeper
 from perdure.worker.near_limits import NearLimits
 from perdure.worker.processes import ProcessCrew
@@ -62,6 +65,7 @@ from perdure.worker.running import Running, Stop
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.slots import Slots
 from perdure.worker.spending import StoredSpending
+from perdure.worker.step_gates import StoredStepGates
 from perdure.worker.stop_flag import StopFlag
 from perdure.worker.threads import ThreadCrew
 
@@ -86,6 +90,7 @@ class Executor:
         on_end: Callable[[Claim, Outcome | None], None] = lambda _claim, _outcome: None,
         near: NearLimits | None = None,
         is_ending: Callable[[], bool] = lambda: False,
+        reports: GateReports | None = None,
     ) -> None:
         self._kinds = kinds
         self._slots = slots
@@ -103,8 +108,10 @@ class Executor:
             spending=spending,
             open_journal=self._open_journal,
             open_lines=self._open_lines,
+            open_gate=self._open_gate,
         )
         self._recorder = Recorder(store, emitter, clock, self._claim_lost, settings.outage)
+        self._step_gates = StoredStepGates(self._recorder, near, reports)
         self._lines = LineKeeper(store, emitter, settings.keep_lines) if settings.keep_lines else None
         self._acknowledger = acknowledger
         self._acknowledge = acknowledger.add
@@ -116,7 +123,8 @@ class Executor:
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._threads = ThreadCrew(settings.threads, self._run_in_thread, self._ended, self._loop)
         self._processes = ProcessCrew(
-            *(settings.isolated, self._grace, checkpoints, spending), Relay(self._recorder, settings.keep_lines)
+            *(settings.isolated, self._grace, checkpoints, spending),
+            Relay(self._recorder, self._step_gates, settings.keep_lines),
         )
         self.running: set[Running] = set()
         self.finished = 0
@@ -194,6 +202,7 @@ class Executor:
         """Let go of threads, and end all processes."""
         self._threads.close()
         await self._processes.close()
+        await self._step_gates.close()
         await self._recorder.close()
         if self._lines is not None:
             await self._lines.close()
@@ -390,6 +399,9 @@ class Executor:
         return Journal(
             *(claim, self._recorder, flag), started=started, blocking=blocking, triage=triage, random=self._random
         )
+
+    def _open_gate(self, claim: Claim, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
+        return gate_before(self._step_gates, self._kinds[claim.kind], claim, key, gates, breaker)
 
     async def _settle(self, running: Running, context: Context, outcome: Outcome | None) -> Outcome | None:
         """End the handler's transaction, if it has one, and write what it has said, while the claim is held."""

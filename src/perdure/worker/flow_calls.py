@@ -8,22 +8,25 @@ checkers.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overload
 
 from perdure.domain.approval import Approval, approval_event
 from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.gate import BudgetCheck
 from perdure.domain.ids import JobId
 from perdure.errors import ArgumentError, ConflictError
 from perdure.flows import polling, waiting
 from perdure.flows.calling import Calling
 from perdure.flows.journal import LONGEST_NOTE, Journal
+from perdure.flows.step_gates import StepGate
 from perdure.flows.steps import take_step
 from perdure.flows.throttle import throttle
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.backoff import Backoff
 from perdure.policy.failures import storable
+from perdure.policy.gates import Breaker, Gate
 from perdure.policy.jitter import Jitter
 from perdure.policy.retry import RetrySource, checked_retry
 from perdure.worker.answers import Answer
@@ -38,11 +41,12 @@ T = TypeVar("T")
 class FlowCalls:
     """What a handler can do that is kept, for whichever attempt comes next."""
 
-    __slots__ = ("_blocking", "effects", "lines", "opened")
+    __slots__ = ("_blocking", "effects", "lines", "opened", "step_budgets")
 
     _blocking: bool
     opened: Journal | None  # the journal, once the handler has done something that is kept
     effects: AttemptEffects | None
+    step_budgets: dict[str, BudgetCheck] | None  # by name, once a step has one before it
     lines: AttemptLines | None  # once the handler has logged something, or has a transaction
 
     @property
@@ -66,6 +70,8 @@ class FlowCalls:
         optional: Literal[False] = False,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> Answer[T]: ...
     @overload
     def step(
@@ -76,6 +82,8 @@ class FlowCalls:
         *args: *Ts,
         optional: Literal[False] = False,
         retry: RetrySource | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> Answer[T]: ...
     @overload
     def step(
@@ -87,6 +95,8 @@ class FlowCalls:
         optional: bool,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> Answer[T | None]: ...
     @overload
     def step(
@@ -97,6 +107,8 @@ class FlowCalls:
         *args: *Ts,
         optional: bool,
         retry: RetrySource | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> Answer[T | None]: ...
     def step(  # type: ignore[misc] # mypy does not see that *args: Any takes *Ts
         self,
@@ -107,6 +119,8 @@ class FlowCalls:
         optional: bool = False,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
         **kwargs: Any,
     ) -> Answer[Any]:
         """Call a function once, whatever fails later: its result is kept before this returns, and answers from then on.
@@ -118,22 +132,29 @@ class FlowCalls:
         `retry` are tries of the step's own: they cost the job no attempt, and long waits between them hold no worker.
         After the last one the error is raised here. With `optional` the step is given up instead: it yields None,
         `ctx.step_error(name)` tells why, and the job ends "done with warnings". `timeout` limits each try of an async
-        function. A function that has a parameter of one of these names is handed over with `functools.partial`.
+        function. `gates` (Rates and Budgets) and `breaker` stand before each try: while they are closed the job is
+        parked at no cost, and comes back by itself. A function that has a parameter of one of these names is handed
+        over with `functools.partial`.
 
         Once `ctx.transaction()` was opened, the result is kept in that transaction: it commits with what the handler
         writes and with the acknowledgement, or not at all, and then the step happens again. Such a step has one try.
         """
-        if self.effects is not None and (optional or retry is not None):
+        if self.effects is not None and (optional or retry is not None or gates or breaker is not None):
             raise ConflictError(
-                "ctx.step() with retry or optional after ctx.transaction(): what fails there undoes the transaction;"
-                " do it first"
+                "ctx.step() with retry, optional or gates after ctx.transaction(): what fails or waits there undoes the"
+                " transaction; do it first"
             )
         journal = self.opened or self._open("ctx.step()")
         key = journal.key(name, "ctx.step")
         calling = Calling(key, function, args, kwargs, timeout)
         if retry is not None:
             checked_retry(f"retry of step {key!r}", retry)
-        return self._answer("ctx.step()", take_step(journal, key, calling, optional=optional, retry=retry))
+        gate = None
+        if gates or breaker is not None:
+            gate = self._new_gate(key, gates, breaker)
+            self.step_budgets = (self.step_budgets or {}) | {check.name: check for check in gate.budgets}
+        step = take_step(journal, key, calling, optional=optional, retry=retry, gate=gate)
+        return self._answer("ctx.step()", step)
 
     def step_error(self, name: str) -> str | None:
         """What an optional step was given up for, such as "OSError: no such host"; None: it has succeeded.
@@ -287,6 +308,10 @@ class FlowCalls:
 
     def _new_journal(self) -> Journal | None:
         """A journal for this attempt; None: there is no worker that would keep it."""
+        raise NotImplementedError
+
+    def _new_gate(self, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
+        """The gates before a step; refused if there is no worker that would ask them."""
         raise NotImplementedError
 
     def _answer(self, call: str, coroutine: Coroutine[Any, Any, T]) -> Answer[T]:

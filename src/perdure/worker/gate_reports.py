@@ -61,6 +61,10 @@ class GateReports:
         """Remember whom to tell how this claim has ended."""
         self._owed_news[claim.job_id, claim.token] = passage
 
+    def note(self, breaker: BreakerCheck, report: BreakerReport) -> None:
+        """Tell a breaker how a step has ended that passed it."""
+        self._news.add([(breaker, report)])
+
     def ended(self, claim: Claim, outcome: Outcome | None) -> None:
         """An attempt is over; None: the store knows already, or does not want to know any more."""
         if outcome is None:

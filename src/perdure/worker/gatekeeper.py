@@ -19,8 +19,8 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Any, Final
 
-from perdure.domain.gate import BreakerState, GateChanges, GateRequest, GateState, Held
-from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.gate import GateRequest, Held
+from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Gated, Outcome, Permanent
 from perdure.domain.states import JobState, Reason
@@ -31,12 +31,13 @@ from perdure.kinds.kind import Registry
 from perdure.lifecycle.outage import Outage
 from perdure.policy.decide import decide
 from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
-from perdure.policy.gatekeeping import CLAIM_LOST, Lately, gatekeeper
+from perdure.policy.gatekeeping import CLAIM_LOST
 from perdure.policy.gates import GatePlan, are_disputed
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.gates import GateStore
 from perdure.worker.attempt import bad_arguments
 from perdure.worker.collector import Collector
+from perdure.worker.gate_look import GateLook
 from perdure.worker.gate_reports import GateReports, Passage
 from perdure.worker.loan_keeper import LoanKeeper
 from perdure.worker.near_limits import NearLimits
@@ -185,7 +186,7 @@ class Gatekeeper:
         outage, began = Outage("gates", self._emitter, self._limits), asyncio.get_running_loop().time()
         borrower = self._loans.borrower
         while True:
-            look = _Look(batch, borrower, self._loans.used_lately)
+            look = GateLook(batch, borrower, self._loans.used_lately)
             try:
                 answers = await self._store.pass_gates(batch, look.decide, borrower)
             except (StoreUnavailable, StoreRefused) as error:
@@ -211,7 +212,7 @@ class Gatekeeper:
                 self._answer(batch, answers, look)
                 return
 
-    def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: _Look) -> None:
+    def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: GateLook) -> None:
         passed: list[Claim] = []
         self._leave(batch)
         borrowers = look.changes.borrowers
@@ -242,7 +243,7 @@ class Gatekeeper:
         if len(passed) < asked:
             self._on_free()
 
-    def _add_loans(self, batch: list[GateRequest], look: _Look) -> None:
+    def _add_loans(self, batch: list[GateRequest], look: GateLook) -> None:
         if look.borrower != self._loans.borrower:  # they were claimed under an id that is lost
             return
         borrowers = look.changes.borrowers
@@ -279,24 +280,3 @@ class Gatekeeper:
 
 def _queues(requests: Sequence[GateRequest]) -> Counter[str]:
     return Counter([request.claim.queue for request in requests])
-
-
-class _Look:
-    """One decision, and what was seen when it was made; the last try counts, if the store needs several."""
-
-    def __init__(self, batch: Sequence[GateRequest], borrower: WorkerId | None, lately: Lately) -> None:
-        self._decide = gatekeeper(batch, None if borrower is None else lately)
-        self.borrower = borrower
-        self.state: GateState | None = None
-        self.changes = GateChanges()
-
-    def decide(self, state: GateState) -> tuple[list[Held | None], GateChanges]:
-        answers, self.changes = self._decide(state)
-        self.state = state
-        return answers, self.changes
-
-    def is_trial(self, breaker: str, claim: Claim) -> bool:
-        for view in self.changes.breakers:
-            if view.name == breaker:
-                return view.state is BreakerState.HALF_OPEN and claim.job_id in view.trials
-        return False

@@ -45,7 +45,7 @@ from perdure.worker.attempt import (
 from perdure.worker.context import CURRENT, Context
 from perdure.worker.memory import MemoryLimit
 from perdure.worker.provisions import Provisions
-from perdure.worker.relayed import RelayedCheckpoints, RelayedFlows, RelayedSpending
+from perdure.worker.relayed import RelayedCheckpoints, RelayedFlows, RelayedGates, RelayedSpending
 from perdure.worker.stop_flag import StopFlag
 from perdure.worker.wire import (
     LONGEST_LINE,
@@ -182,6 +182,7 @@ class Inmate:
             spending=RelayedSpending(self._line, kind),
             open_journal=flows.open_journal,
             open_lines=flows.open_lines,
+            open_gate=RelayedGates(self._line, kind).open_gate,
         )
         started = SystemClock().monotonic() - order.age
         return Context(*(order.claim, self._flag, provisions), started=started, triage=kind.triage, blocking=blocking)

@@ -6,12 +6,15 @@ itself in a circle is freed late, and by a search through everything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from perdure.domain.job import Claim
 from perdure.flows.journal import Journal
+from perdure.flows.step_gates import StepGate
+from perdure.policy.gates import Breaker, Gate
 from perdure.policy.triage import Triage
 from perdure.storage.port import EffectStore
 from perdure.worker.checkpoints import Checkpoints
@@ -36,6 +39,13 @@ class OpensLines(Protocol):
         """The lines of the attempt under this claim; None: none are kept."""
 
 
+class OpensGates(Protocol):
+    """Makes ready the gates before a step."""
+
+    def __call__(self, claim: Claim, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
+        """The gates before the step of this key, of the attempt under this claim; refuses what cannot be meant."""
+
+
 class Provisions(Struct, frozen=True, kw_only=True):
     """What attempts can draw on. None: there is no worker, or it is in another process."""
 
@@ -44,6 +54,7 @@ class Provisions(Struct, frozen=True, kw_only=True):
     spending: Spending | None = None
     open_journal: OpensJournals | None = None
     open_lines: OpensLines | None = None
+    open_gate: OpensGates | None = None
 
 
 NO_PROVISIONS = Provisions()

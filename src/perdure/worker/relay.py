@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from perdure.flows.recorder import Recorder
+from perdure.flows.step_gates import StepGates
 from perdure.storage.port import Store
 from perdure.worker.running import Running
 from perdure.worker.store_calls import arguments_of
@@ -19,18 +20,25 @@ _TRIED_ONCE: Final = frozenset({"save_lines", "save_progress"})  # nothing waits
 class Relay:
     """Asks the store, patiently while it is away, and tells what isolated attempts have to tell."""
 
-    def __init__(self, recorder: Recorder, keep_lines: int) -> None:
+    def __init__(self, recorder: Recorder, gates: StepGates, keep_lines: int) -> None:
         self.keep_lines = keep_lines
         self._recorder = recorder
+        self._gates = gates
 
     def age_of(self, running: Running) -> float:
         """For how many seconds this attempt has been ours."""
         return self._recorder.clock.monotonic() - running.started
 
     async def answer(self, running: Running, report: Report) -> Notice:
-        """Make the call that is asked for, or tell the event."""
+        """Make the call that is asked for, tell the event, or ask the gates."""
         if report.is_event:
             self._recorder.emitter.emit(report.event())
+            return Notice(kept=True)
+        if report.is_gate:
+            return Notice(kept=True, answer=Raw(msgspec.json.encode(await self._gates.pass_step(report.gate()))))
+        if report.is_gate_news:
+            news = report.gate_news()
+            await self._gates.note_step(news.request, news.report)
             return Notice(kept=True)
         call = report.call()
         arguments = arguments_of(call)

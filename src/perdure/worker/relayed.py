@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, cast
 
+import msgspec
+
 from perdure.clock import SystemClock
+from perdure.domain.gate import BreakerReport, GateRequest
 from perdure.domain.job import Claim
 from perdure.events import Emitter, Event
 from perdure.flows.journal import Journal
 from perdure.flows.recorder import Recorder
+from perdure.flows.step_gates import Passing, StepGate, gate_before
 from perdure.kinds.kind import Kind
 from perdure.lifecycle.at_once import at_once
 from perdure.lifecycle.crossing import result_of
 from perdure.lifecycle.portal import Portal
+from perdure.policy.gates import Breaker, Gate
 from perdure.policy.triage import Triage
 from perdure.storage.port import Store
 from perdure.worker.lines import AttemptLines, LineKeeper
-from perdure.worker.spending import Expense, budget_of
+from perdure.worker.spending import Expense, budget_for
 from perdure.worker.stop_flag import StopFlag
 from perdure.worker.store_calls import RELAYED, answer_of, call_of
-from perdure.worker.wire import Notice, Report, checkpoint_of, event_of, expense_of, store_call_of
+from perdure.worker.wire import (
+    Notice,
+    Report,
+    checkpoint_of,
+    event_of,
+    expense_of,
+    gate_news_of,
+    gate_of,
+    store_call_of,
+)
 
 
 class Asks(Protocol):
@@ -69,8 +84,29 @@ class RelayedSpending:
         return result_of(self._ask(expense)).kept is True
 
     def _ask(self, expense: Expense) -> Future[Notice]:
-        budget_of(self._kind, expense.budget)  # refused here, where the handler sees it
+        budget_for(self._kind, expense)  # refused here, where the handler sees it
         return self._line.ask(expense_of(expense))
+
+
+class RelayedGates:
+    """The gates before steps, by way of the parent."""
+
+    def __init__(self, line: Asks, kind: Kind) -> None:
+        self._line = line
+        self._kind = kind
+
+    def open_gate(self, claim: Claim, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
+        """The gates before a step of this attempt."""
+        return gate_before(self, self._kind, claim, key, gates, breaker)
+
+    async def pass_step(self, request: GateRequest) -> Passing:
+        """Let a step pass, or say why it is held."""
+        notice = await asyncio.wrap_future(self._line.ask(gate_of(request)))
+        return msgspec.json.decode(notice.answer, type=Passing)
+
+    async def note_step(self, request: GateRequest, report: BreakerReport) -> None:
+        """Have the breaker of a request told how a try has ended."""
+        await asyncio.wrap_future(self._line.ask(gate_news_of(request, report)))
 
 
 class RelayedStore:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from perdure.domain.gate import NearLimit
+from perdure.domain.gate import BudgetCheck, NearLimit
 from perdure.domain.job import Claim
 from perdure.errors import ArgumentError, ConflictError, StoreError
 from perdure.events import Emitter
@@ -32,12 +32,13 @@ from perdure.worker.near_limits import NearLimits
 class Expense(Struct, frozen=True):
     """What a handler has spent from a budget; `budget` None: from the only one that its kind declares.
 
-    `is_first`: this attempt has not spent anything from it before.
+    `is_first`: this attempt has not spent anything from it before. `of_step`: it stands before a step of the attempt.
     """
 
     amount: float
     budget: str | None = None
     is_first: bool = True
+    of_step: BudgetCheck | None = None
 
 
 class Spending(Protocol):
@@ -72,7 +73,7 @@ class StoredSpending:
 
     async def spend(self, claim: Claim, expense: Expense) -> bool:
         """Recorded when it returns."""
-        budget = budget_of(self._kinds[claim.kind], expense.budget)
+        budget = budget_for(self._kinds[claim.kind], expense)
         recording = self._loop.create_task(self._record(claim, budget, expense))
         try:
             return await asyncio.shield(recording)
@@ -93,7 +94,7 @@ class StoredSpending:
             spending.close()
             raise ConflictError("the worker of this attempt has closed: its job went back to the queue") from None
 
-    async def _record(self, claim: Claim, budget: Budget, expense: Expense) -> bool:
+    async def _record(self, claim: Claim, budget: Budget | BudgetCheck, expense: Expense) -> bool:
         outage = Outage("spend", self._emitter, self._limits)
         kept = await outage.outlast(lambda: self._store.spend(claim, budget.name, expense.amount))
         if kept:
@@ -103,7 +104,7 @@ class StoredSpending:
             self._on_lost(claim)
         return kept
 
-    async def _warn(self, claim: Claim, budget: Budget, expense: Expense) -> None:
+    async def _warn(self, claim: Claim, budget: Budget | BudgetCheck, expense: Expense) -> None:
         """Tell if a budget has come near its limit by this: what was spent before held the estimate in its place."""
         replaced = self._estimate(claim, budget) if expense.is_first else 0.0
         now = await self._store.now()
@@ -112,16 +113,27 @@ class StoredSpending:
             if is_near(after - expense.amount + replaced, after, limit):
                 self._near.tell([NearLimit(budget.name, after, limit, window)])
 
-    def _estimate(self, claim: Claim, budget: Budget) -> float:
+    def _estimate(self, claim: Claim, budget: Budget | BudgetCheck) -> float:
+        if isinstance(budget, BudgetCheck):
+            return budget.estimate
         signature = self._kinds[claim.kind].signature
         return budget.estimate_for(dict(zip(signature.names, signature.values(claim.args), strict=True)))
+
+
+def budget_for(kind: Kind, expense: Expense) -> Budget | BudgetCheck:
+    """What an expense is spent from: what stands before a step if it is named, or the job has no budgets itself."""
+    if expense.of_step is not None and (expense.budget is not None or not kind.budgets):
+        return expense.of_step
+    return budget_of(kind, expense.budget)
 
 
 def budget_of(kind: Kind, name: str | None) -> Budget:
     """The budget of this name that a kind declares; None: the only one. Anything else is refused."""
     budgets = kind.budgets
     if not budgets:
-        raise ArgumentError("budget", f"job {kind.name} declares none: gates=[Budget(…)]")
+        raise ArgumentError(
+            "budget", f"job {kind.name} declares none, nor has it met one before a step: gates=[Budget(…)]"
+        )
     if name is None and len(budgets) == 1:
         return next(iter(budgets.values()))
     declared = ", ".join(budgets)

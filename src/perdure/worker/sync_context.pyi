@@ -1,6 +1,6 @@
 # mypy: disable-error-code="override"
 # Each call gives its value here, and an answer to be awaited there: that is the point.
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, overload
 
@@ -10,6 +10,7 @@ from perdure.domain.duration import Duration
 from perdure.domain.flow import OnEnd
 from perdure.flows.family import ChildResult, Family
 from perdure.policy.backoff import Backoff
+from perdure.policy.gates import Breaker, Gate
 from perdure.policy.jitter import Jitter
 from perdure.policy.retry import RetrySource
 from perdure.worker.context import Context
@@ -33,6 +34,8 @@ class SyncContext(Context):
         optional: Literal[False] = False,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> _T: ...
     @overload
     def step(
@@ -43,6 +46,8 @@ class SyncContext(Context):
         *args: *_Ts,
         optional: Literal[False] = False,
         retry: RetrySource | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> _T: ...
     @overload
     def step(
@@ -54,6 +59,8 @@ class SyncContext(Context):
         optional: bool,
         retry: RetrySource | None = None,
         timeout: Duration | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> _T | None: ...
     @overload
     def step(
@@ -64,6 +71,8 @@ class SyncContext(Context):
         *args: *_Ts,
         optional: bool,
         retry: RetrySource | None = None,
+        gates: Sequence[Gate] = (),
+        breaker: Breaker | None = None,
     ) -> _T | None: ...
     def sleep(self, span: Duration) -> None: ...
     def spend(self, amount: float, budget: str | None = None) -> None: ...

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 from msgspec import Raw, Struct
 
+from perdure.domain.gate import BreakerReport, GateRequest
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Outcome
 from perdure.errors import DuplicateJobError, StepError, StoreError
@@ -22,7 +23,9 @@ _CHECKPOINT: Final = "checkpoint"
 _EXPENSE: Final = "expense"
 _CALL: Final = "call"
 _EVENT: Final = "event"
-_REQUESTS: Final = (_CHECKPOINT, _EXPENSE, _CALL, _EVENT)
+_GATE: Final = "gate"
+_GATE_NEWS: Final = "gate news"
+_REQUESTS: Final = (_CHECKPOINT, _EXPENSE, _CALL, _EVENT, _GATE, _GATE_NEWS)
 _NULL: Final = b"null"
 
 Message = TypeVar("Message")
@@ -56,6 +59,13 @@ class _Told(Struct, frozen=True):
 
     name: str
     facts: Raw
+
+
+class GateNews(Struct, frozen=True):
+    """How a step has ended that passed these gates."""
+
+    request: GateRequest
+    report: BreakerReport
 
 
 class Notice(Struct, frozen=True):
@@ -130,6 +140,24 @@ class Report(Struct, frozen=True):
         """Whether something is to be told to who listens."""
         return self.word == _EVENT
 
+    @property
+    def is_gate(self) -> bool:
+        """Whether a step wants to pass its gates."""
+        return self.word == _GATE
+
+    @property
+    def is_gate_news(self) -> bool:
+        """Whether a breaker is to be told how a step has ended."""
+        return self.word == _GATE_NEWS
+
+    def gate(self) -> GateRequest:
+        """What a step asks for."""
+        return msgspec.json.decode(self.body, type=GateRequest)
+
+    def gate_news(self) -> GateNews:
+        """What a breaker is to be told."""
+        return msgspec.json.decode(self.body, type=GateNews)
+
     def call(self) -> StoreCall:
         """What is asked of the store."""
         return msgspec.json.decode(self.body, type=StoreCall)
@@ -183,6 +211,16 @@ def store_call_of(call: StoreCall) -> Report:
 def event_of(event: Event) -> Report:
     """The report that has an event told."""
     return Report(_EVENT, Raw(msgspec.json.encode(_Told(type(event).__name__, Raw(msgspec.json.encode(event))))))
+
+
+def gate_of(request: GateRequest) -> Report:
+    """The report that asks the gates for a step."""
+    return Report(_GATE, Raw(msgspec.json.encode(request)))
+
+
+def gate_news_of(request: GateRequest, report: BreakerReport) -> Report:
+    """The report that has a breaker told how a step has ended."""
+    return Report(_GATE_NEWS, Raw(msgspec.json.encode(GateNews(request, report))))
 
 
 def to_line(message: Struct) -> bytes:

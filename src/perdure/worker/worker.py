@@ -129,6 +129,7 @@ class Worker:
             on_end=self._reports.ended,
             near=near,
             is_ending=self._is_ending,
+            reports=self._reports,
         )
         self._gatekeeper = Gatekeeper(
             *(store, kinds, self._slots, emitter, self._pauses, self._reports, near, self._loan_keeper),

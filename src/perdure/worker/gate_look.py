@@ -1,0 +1,35 @@
+"""One look at the gates: a decision, and what was seen when it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.domain.gate import BreakerState, GateChanges, GateRequest, GateState, Held
+from perdure.domain.ids import WorkerId
+from perdure.domain.job import Claim
+from perdure.policy.gatekeeping import Lately, gatekeeper
+
+
+class GateLook:
+    """A decision on a batch; the last try counts, if the store needs several. Without a `borrower` nothing is lent."""
+
+    def __init__(
+        self, batch: Sequence[GateRequest], borrower: WorkerId | None = None, lately: Lately | None = None
+    ) -> None:
+        self._decide = gatekeeper(batch, None if borrower is None else lately)
+        self.borrower = borrower
+        self.state: GateState | None = None
+        self.changes = GateChanges()
+
+    def decide(self, state: GateState) -> tuple[list[Held | None], GateChanges]:
+        """Answer each request, and say what is to be written."""
+        answers, self.changes = self._decide(state)
+        self.state = state
+        return answers, self.changes
+
+    def is_trial(self, breaker: str, claim: Claim) -> bool:
+        """Whether a claim was let through to try if the outside system is back."""
+        for view in self.changes.breakers:
+            if view.name == breaker:
+                return view.state is BreakerState.HALF_OPEN and claim.job_id in view.trials
+        return False
