@@ -9,10 +9,17 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.support.jobs import enqueue
+from tests.support.behind import query
+from tests.support.gate_requests import claims_of
+from tests.support.jobs import MINUTE, apply, enqueue, show
 from tests.surfaces.conftest import Arrange, Cli, run_cli
 
+from perdure.clock import SystemClock
+from perdure.domain import transition
+from perdure.domain.ids import JobId
 from perdure.domain.schedule import Schedule
+from perdure.domain.states import Reason
+from perdure.storage.port import Store
 from perdure.storage.timing import Timed
 from perdure.surfaces.cli.exits import Exit
 
@@ -71,3 +78,23 @@ def test_a_file_shared_through_the_standard_library_is_healthy_and_json_is_only_
         assert done.returncode == code, done.stderr
         assert done.stderr == ""
         json.loads(done.stdout)
+
+
+def test_the_doctor_mends_the_waits_of_jobs_that_were_parked_by_a_clock_ahead(
+    cli: Cli, arrange: Arrange[Any], engine_url: str
+) -> None:
+    async def park_one(store: Store) -> JobId:
+        [claim] = await claims_of(store, 1)
+        await apply(store, transition.paused(claim, Reason.RATE_LIMITED, MINUTE, "api"))
+        return claim.job_id
+
+    job_id = arrange(park_one)
+    decade = str(10 * 365 * 86_400 * 1_000_000) if engine_url.startswith("sqlite") else "interval '3650 days'"
+    query(engine_url, f"UPDATE {{parked}} SET due_at = due_at + {decade}, parked_at = parked_at + {decade}")
+    [found] = [one for one in cli("doctor", "--json").json["findings"] if one["check"] == "parked ahead"]
+    assert (found["severity"], "--repair" in found["advice"]) == ("problem", True)
+    after = {one["check"]: one for one in cli("doctor", "--repair", "--json").json["findings"]}
+    assert after["repair"]["seen"] == "jobs that wait as they should again: 1"
+    assert after["parked ahead"]["severity"] == "ok"
+    view = arrange(lambda store: show(store, job_id))
+    assert view.due_at < SystemClock().now() + 2 * MINUTE

@@ -3,8 +3,9 @@
 All of a key are in one row, `[at, count, at, count, …]`, oldest first: a start costs one small write wherever its key
 stands, and nothing has to be swept up behind it. Where there are many instants, neighbours are joined. The earlier one
 then counts as if it had been as late as the later one: a rate is never exceeded, and at worst used a little less than
-it might be. Up to `_EXACT` starts nothing is joined. Far below a larger limit two instants are enough: the last one
-goes along with the starts until the one before has had its time.
+it might be. Up to `_EXACT` starts nothing is joined. Starts that lie ahead were dated by a clock that has been put
+back: they have happened, so they are dated now at the latest, and count for no longer than others. Far below a larger
+limit two instants are enough: the last one goes along with the starts until the one before has had its time.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class Tallies:
         self._starts = {key: starts for key, _, _, starts in known}
         self._met: dict[str, list[int]] = {}
         self._stale: dict[str, tuple[int, int]] = {}
+        self.ahead: set[str] = set()
+        """Keys of which starts lay ahead: they are to be written as they are dated now."""
         looked_back, asked = timedelta(0), 0  # most often the same for all
         for key, line in lines.items():
             if line.span is not looked_back:
@@ -50,6 +53,9 @@ class Tallies:
                 kept_for = max(kept_for, asked)
                 self._kept[key] = self._stale[key] = kept_for, now + kept_for + _KEPT
             starts = self._starts.setdefault(key, [])
+            if starts and starts[-2] > now:
+                starts = self._starts[key] = _redated(starts, now)
+                self.ahead.add(key)
             self._met[key] = starts if not starts or starts[0] > now - asked else _after(starts, now - asked)
 
     @property
@@ -95,7 +101,7 @@ class Tallies:
         if starts and starts[0] <= now - self._kept[key][0]:
             starts = _after(starts, now - self._kept[key][0])
         line = self._lines[key]
-        if starts and starts[-2] >= now:  # a batch of the same instant, or a clock that was put back
+        if starts and starts[-2] == now:  # a batch of the same instant
             return [*starts[:-1], starts[-1] + count]
         if len(starts) <= _TWO:
             return [*starts, now, count]
@@ -104,6 +110,12 @@ class Tallies:
         if _FAR * (sum(starts[1::2]) + line.asking) < line.fewest:
             return [*starts[:2], now, sum(starts[3::2]) + count]
         return _joined([*starts, now, count], now, span(line.shortest) // _PARTS)
+
+
+def _redated(starts: list[int], now: int) -> list[int]:
+    """The same starts, those that lie ahead as if they had begun now."""
+    count = 2 * _place(starts, now)
+    return [*starts[:count], now, sum(starts[count + 1 :: 2])]
 
 
 def _each(key: str, starts: list[int]) -> list[Start]:

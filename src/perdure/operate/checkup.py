@@ -31,6 +31,14 @@ _SAMPLE: Final = 1_000
 _NAMED: Final = 3
 
 
+async def repair(store: Store, actor: str) -> int:
+    """Mend what can be mended without loss: jobs parked by a clock that was ahead wait as they should; how many."""
+    mended = 0
+    while redated := await store.redate_parked(actor, _SAMPLE):
+        mended += len(redated)
+    return mended
+
+
 class Checkup:
     """One examination of an open store. `lease` is that of the workers, 30 s unless they were told otherwise."""
 
@@ -47,8 +55,8 @@ class Checkup:
         findings += schema
         if any(finding.severity is not Severity.OK for finding in schema):
             return findings
-        checks = (self._workers, self._orphans, self._queues, self._waits, self._overdue, self._schedules)
-        for check in (*checks, self._unknown_kinds, self._unknown_states, self._dead_letters):
+        checks = (self._workers, self._orphans, self._queues, self._waits, self._overdue, self._parked_ahead)
+        for check in (*checks, self._schedules, self._unknown_kinds, self._unknown_states, self._dead_letters):
             findings += await self._guarded(check.__name__.strip("_").replace("_", " "), check)
         return findings
 
@@ -163,6 +171,15 @@ class Checkup:
         return any(
             worker.dead_at is None and not self._is_silent(worker, now) for worker in await self._store.workers()
         )
+
+    async def _parked_ahead(self) -> list[Finding]:
+        ahead = await self._store.parked_ahead()
+        if ahead is None:
+            return [fine("parked ahead", "no job was parked by a clock that was ahead")]
+        seen = (
+            f"{some(ahead.jobs, 'job')} parked by a clock that was ahead by up to {rounded(ahead.by)}: too long a wait"
+        )
+        return [problem("parked ahead", seen, "`perdure doctor --repair` lets them wait for as long as they should")]
 
     async def _schedules(self) -> list[Finding]:
         return judge_schedules(await self._store.schedules(), await self._store.now())

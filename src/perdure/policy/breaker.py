@@ -30,6 +30,20 @@ _TRIAL_LOOK: Final = timedelta(seconds=30)
 _LONGEST_RETRY_AFTER: Final = timedelta(days=1)  # an absurd one must not switch a system off for good
 
 
+def by_this_clock(view: BreakerView, check: BreakerCheck, now: datetime) -> BreakerView:
+    """The same breaker where it was dated by a clock that was ahead: it waits for as long as it was meant to."""
+    if view.changed_at is not None and view.changed_at > now:
+        until = None if view.until is None else view.until - (view.changed_at - now)
+        view = replace(view, changed_at=now, until=until)
+    if view.failures and view.failures[-1] > now:
+        view = replace(view, failures=tuple(min(at, now) for at in view.failures))
+    if view.until is not None and view.by is None:
+        longest = check.open_for if view.state is BreakerState.HALF_OPEN else max(check.open_for, _LONGEST_RETRY_AFTER)
+        if view.until > now + longest:
+            view = replace(view, until=now + longest)
+    return view
+
+
 def admit(view: BreakerView, check: BreakerCheck, job_id: JobId, now: datetime) -> tuple[BreakerView, Held | None]:
     """Whether a job may run now. One that is held changes nothing."""
     match view.state:
@@ -86,7 +100,7 @@ def note_reports(
     def decide(now: datetime, views: Mapping[str, BreakerView]) -> list[BreakerView]:
         after = dict(views)
         for check, report in reports:
-            view = after.get(report.name) or BreakerView(name=report.name)
+            view = by_this_clock(after.get(report.name) or BreakerView(name=report.name), check, now)
             after[report.name] = (
                 note_success(view, report.job_id, now)
                 if report.succeeded

@@ -34,7 +34,7 @@ from perdure.domain.gate import (
     Start,
 )
 from perdure.domain.ids import JobId
-from perdure.policy.breaker import admit, spread
+from perdure.policy.breaker import admit, by_this_clock, spread
 from perdure.policy.lending import SLOTS, lent_ahead, may_borrow, may_lend_slot, may_lend_start
 from perdure.policy.line import Line
 from perdure.policy.purse import Purse, exceeds
@@ -105,7 +105,8 @@ class _Batch:
         if (claim.job_id, claim.token) in self.state.lost:
             return Held(CLAIM_LOST, "somebody else holds the job by now", timedelta(0))
         if request.breaker:
-            met = self.breakers.setdefault(request.breaker.name, BreakerView(name=request.breaker.name))
+            met = self.breakers.get(request.breaker.name) or BreakerView(name=request.breaker.name)
+            met = self.breakers[met.name] = by_this_clock(met, request.breaker, self.now)
             breaker, held = admit(met, request.breaker, claim.job_id, self.now)
             if held:
                 return held

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
+
+from perdure.domain.ids import JobId
 
 
 class Severity(StrEnum):
@@ -33,6 +35,17 @@ class Waiting(Struct, frozen=True):
     since: datetime
 
 
+class ParkedAhead(Struct, frozen=True):
+    """Jobs that were parked by a clock which has been put back since, and by how much it was ahead at most."""
+
+    jobs: int
+    by: timedelta
+
+
+CLOCK_SLACK: Final = timedelta(minutes=1)
+"""What is dated farther ahead than this was dated by a clock that has been put back since."""
+
+
 class DiagnosisStore(Protocol):
     """How an engine is examined. Works on any database that can be opened, whatever its schema."""
 
@@ -41,6 +54,15 @@ class DiagnosisStore(Protocol):
 
     async def waiting(self) -> list[Waiting]:
         """For each queue with ready jobs, the longest wait. Needs a current schema."""
+
+    async def parked_ahead(self) -> ParkedAhead | None:
+        """Jobs that wait too long, because a clock that was ahead parked them; those scheduled for a date do not."""
+
+    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
+        """Let such jobs wait from now on for as long as they were meant to; each is recorded in the audit trail.
+
+        What they wait for by the clock inside (a sleep, a poll, a try of a step) is dated anew with them.
+        """
 
 
 def fine(check: str, seen: str) -> Finding:

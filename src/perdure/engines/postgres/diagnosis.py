@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from perdure.clock import Clock
 from perdure.domain.duration import format_duration
+from perdure.domain.ids import JobId
+from perdure.engines.postgres.arrays import storable
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pooler_diagnosis import PoolerDiagnosis
-from perdure.storage.diagnosis import Finding, Waiting, fine, problem, warning
+from perdure.storage.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
 
 LONG_SNAPSHOT: Final = timedelta(minutes=5)
 MANY_DEAD: Final = 50_000
@@ -22,8 +25,9 @@ _SMALL_SHARE: Final = 10
 class PostgresDiagnosis:
     """Examines the server through a session of ours."""
 
-    def __init__(self, naming: Naming, pool: Pool, pooler: PoolerDiagnosis) -> None:
+    def __init__(self, naming: Naming, pool: Pool, pooler: PoolerDiagnosis, clock: Clock | None = None) -> None:
         self._naming = naming
+        self._clock = clock
         self._statements = naming.statements("diagnosis.sql")
         self._pool = pool
         self._pooler = pooler
@@ -43,6 +47,21 @@ class PostgresDiagnosis:
     async def waiting(self) -> list[Waiting]:
         """For each queue with ready jobs, the longest wait."""
         return [Waiting(queue, since) for queue, since in await self._pool.rows(self._statements["waiting"])]
+
+    async def parked_ahead(self) -> ParkedAhead | None:
+        """Jobs that wait too long, because a clock that was ahead parked them."""
+        params = {"now": self._now(), "slack": CLOCK_SLACK}
+        [[jobs, by]] = await self._pool.rows(self._statements["parked_ahead"], params)
+        return ParkedAhead(jobs, by) if jobs else None
+
+    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
+        """Let such jobs wait from now on for as long as they were meant to."""
+        params = {"now": self._now(), "slack": CLOCK_SLACK, "actor": storable(actor), "limit": limit}
+        rows = await self._pool.rows(self._statements["redate_parked"], params)
+        return [JobId(job_id) for (job_id,) in rows]
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None
 
     async def _bloat(self) -> Finding:
         params = {"schema": self._naming.schema, "prefix": self._naming.prefix}

@@ -15,6 +15,7 @@ from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.pauses import PostgresPauses
 from perdure.engines.postgres.spend_sums import PostgresSpendSums
 from perdure.engines.postgres.wire import Params, Wire
+from perdure.storage.diagnosis import CLOCK_SLACK
 
 _Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
 _BEGINNINGS: Final[dict[str, _Spot]] = {
@@ -43,9 +44,9 @@ class PostgresGateUpkeep:
 
         Jobs that are on hold for a pause that is gone come back.
         """
-        params: Params = {"now": self._now(), "kept": SPENDS_KEPT, "limit": limit}
+        params: Params = {"now": self._now(), "kept": SPENDS_KEPT, "slack": CLOCK_SLACK, "limit": limit}
         forgotten = await self._pauses.wake_unpaused(limit)
-        for statement in ("forget_places", "forget_spends", "forget_gates"):
+        for statement in ("forget_places", "forget_spends", "redate_spends", "forget_gates"):
             forgotten += len(await self._pool.rows(self._statements[statement], params))
         forgotten += await self._pool.transaction(partial(self._drop_estimates, limit))
         forgotten += await self._sums.forget(limit)

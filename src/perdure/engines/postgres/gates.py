@@ -29,6 +29,7 @@ from perdure.engines.postgres.rows import Row
 from perdure.engines.postgres.spends import PostgresSpends
 from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.wire import Params, Wire
+from perdure.storage.diagnosis import CLOCK_SLACK
 
 _NO_STARTS: Final = timedelta(0)
 
@@ -44,6 +45,7 @@ class _Look:
         self.placed = list[str]()  # rates before which somebody stands
         self.lent = dict[LoanKey, int]()  # of rates
         self.lends = False
+        self.ahead = list[str]()  # rates whose newest start lies ahead
         self.starts: dict[str, list[Start]] = {key: [] for key in needs.lines}
         for sort, key, number, at, span in rest:
             match sort:
@@ -61,8 +63,10 @@ class _Look:
                     self.lent[key, span] = int(number)
                 case "lives":
                     self.lends = True
+                case "ahead":
+                    self.ahead.append(key)
                 case _:
-                    self.starts[key] += [Start(key, at, NOBODY, True)] * number
+                    self.starts[key] += [Start(key, min(at, self.now), NOBODY, True)] * number
 
 
 class PostgresGates:
@@ -113,6 +117,8 @@ class PostgresGates:
             answers, changes = decide(state)
             if changes.loans and borrower is not None:
                 self._loans.lend(wire, borrower, changes.loans)
+            if look.ahead:
+                wire.defer(self._statements["redate"], {"keys": text_array(look.ahead), "now": look.now})
             self._write_starts(wire, changes.starts, spans, look.now)
             if left := places_left(changes.starts, state):
                 wire.defer(self._statements["leave_places"], _pairs(left))
@@ -180,9 +186,14 @@ class PostgresGates:
     ) -> set[Row]:
         """The end of each line; of one that is longer also what is near, and where the askers stand."""
         mosts = number_array([line.most for line in lines.values()])
-        places = set(
-            await wire.fetch(self._statements["last_places"], {"keys": text_array(list(lines)), "mosts": mosts})
-        )
+        asked: Params = {"keys": text_array(list(lines)), "mosts": mosts}
+        rows = await wire.fetch(self._statements["last_places"], asked)
+        ahead = now + CLOCK_SLACK
+        if wrong := {key for key, _, _, given_at in rows if given_at is not None and given_at > ahead}:
+            dropped: Params = {"keys": text_array(sorted(wrong)), "ahead": ahead}
+            await wire.fetch(self._statements["drop_places_ahead"], dropped)
+            rows = await wire.fetch(self._statements["last_places"], asked)
+        places: set[Row] = {(key, at, job_id) for key, at, job_id, _ in rows}
         lengths = Counter(key for key, _, _ in places)
         if long := {key: line for key, line in lines.items() if lengths[key] >= line.most}:
             asking = [asker for asker in askers if asker[0] in long]
@@ -212,6 +223,7 @@ class PostgresGates:
                 "ats": _moments([start.at for start in places]),
                 "ids": text_array([start.job_id for start in places]),
                 "untils": _moments([start.at + spans[start.key] + PLACES_KEPT for start in places]),
+                "now": now,
             }
             wire.defer(self._statements["reserve"], reserved)
 

@@ -63,7 +63,7 @@ from perdure.engines.postgres.waking import PostgresWaking
 from perdure.engines.postgres.workers import PostgresWorkers
 from perdure.errors import StoreRefused
 from perdure.storage.audit import AuditFilter
-from perdure.storage.diagnosis import Finding, Waiting
+from perdure.storage.diagnosis import Finding, ParkedAhead, Waiting
 from perdure.storage.port import Effects, IntakeStore
 from perdure.storage.records import (
     Acknowledged,
@@ -136,7 +136,7 @@ class PostgresStore:
         self._leaders = PostgresLeaders(self.naming, upkeep, clock)
         self.once_per = PostgresThrottle(self.naming, flows, clock).once_per
         pooler = PoolerDiagnosis(server, self._signals, ear if listen_url else None)
-        self._diagnosis = PostgresDiagnosis(self.naming, desk, pooler)
+        self._diagnosis = PostgresDiagnosis(self.naming, desk, pooler, clock)
         self._schema = PostgresSchema(self.naming, desk)
         self._add_gates(gates, desk)
 
@@ -518,6 +518,14 @@ class PostgresStore:
     async def waiting(self) -> list[Waiting]:
         """See DiagnosisStore."""
         return await self._diagnosis.waiting()
+
+    async def parked_ahead(self) -> ParkedAhead | None:
+        """See DiagnosisStore."""
+        return await self._diagnosis.parked_ahead()
+
+    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
+        """See DiagnosisStore."""
+        return await self._diagnosis.redate_parked(actor, limit)
 
     async def migrate(self) -> list[str]:
         """See SchemaStore."""

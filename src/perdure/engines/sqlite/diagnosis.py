@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from perdure.engines.instants import from_micros
+from perdure.domain.ids import JobId
+from perdure.engines.instants import from_micros, span
+from perdure.engines.sqlite.audit import Audit
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.drivers import library_version, library_warning
 from perdure.engines.sqlite.files import file_system_of
 from perdure.engines.sqlite.log import LIMIT as LOG_LIMIT
+from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.transaction import Transaction
-from perdure.storage.diagnosis import Finding, Waiting, fine, problem, warning
+from perdure.storage.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
 
 _MB: Final = 1024 * 1024
 LITTLE_ROOM: Final = 1024 * _MB
@@ -28,6 +32,7 @@ class DiagnosisPart:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("diagnosis.sql")
+        self._audit = Audit(database)
 
     async def diagnose(self) -> list[Finding]:
         """Look at the library, the durability settings, the file system, the log beside the file, and the disk."""
@@ -47,6 +52,33 @@ class DiagnosisPart:
             return [Waiting(queue, from_micros(since)) for queue, since in transaction.run(self._sql["waiting"])]
 
         return await self._database.read(look)
+
+    async def parked_ahead(self) -> ParkedAhead | None:
+        """Jobs that wait too long, because a clock that was ahead parked them."""
+
+        def look(transaction: Transaction) -> ParkedAhead | None:
+            ahead = transaction.now + span(CLOCK_SLACK)
+            ((jobs, latest),) = transaction.run(self._sql["parked_ahead"], {"ahead": ahead})
+            return ParkedAhead(jobs, timedelta(microseconds=latest - transaction.now)) if jobs else None
+
+        return await self._database.read(look)
+
+    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
+        """Let such jobs wait from now on for as long as they were meant to."""
+
+        def work(transaction: Transaction) -> list[JobId]:
+            now = transaction.now
+            ahead = now + span(CLOCK_SLACK)
+            ((document,),) = transaction.run(self._sql["choose_ahead"], {"ahead": ahead, "limit": limit})
+            ids = from_document(document)
+            if ids:
+                chosen = {"ids": to_document(ids), "now": now}
+                transaction.change(self._sql["redate_steps"], chosen | {"ahead": ahead})
+                transaction.change(self._sql["redate_parked"], chosen)
+                self._audit.about_jobs(transaction, ids, actor, "redate")
+            return ids
+
+        return await self._database.write(work)
 
     async def _durability(self) -> Finding:
         def look(transaction: Transaction) -> tuple[str, int]:

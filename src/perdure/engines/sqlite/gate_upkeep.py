@@ -12,10 +12,18 @@ from perdure.engines.sqlite.pauses import PausePart
 from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.spend_sums import SpendSums
 from perdure.engines.sqlite.transaction import Transaction
+from perdure.storage.diagnosis import CLOCK_SLACK
 
 _Spot = tuple[str, JobId]
 _BEGINNING: _Spot = ("", JobId(""))
-_GONE: Final = ("forget_places", "forget_spends", "drop_ended_estimates", "void_ended_estimates", "forget_gates")
+_GONE: Final = (
+    "forget_places",
+    "forget_spends",
+    "drop_ended_estimates",
+    "void_ended_estimates",
+    "redate_spends",
+    "forget_gates",
+)
 _STALE: Final = {"stale_holds": "drop_holds", "stale_line": "leave_line", "stale_places": "leave_places"}
 
 
@@ -39,7 +47,8 @@ class GateUpkeepPart:
         return forgotten
 
     def _forget(self, transaction: Transaction, limit: int) -> tuple[int, dict[str, _Spot]]:
-        params = {"now": transaction.now, "old": transaction.now - span(SPENDS_KEPT), "limit": limit}
+        now = transaction.now
+        params = {"now": now, "old": now - span(SPENDS_KEPT), "ahead": now + span(CLOCK_SLACK), "limit": limit}
         forgotten = self._pauses.wake_unpaused(transaction, limit)
         for statement in _GONE:
             forgotten += transaction.change(self._sql[statement], params)

@@ -26,6 +26,7 @@ from perdure.engines.sqlite.rows import from_document, to_document
 from perdure.engines.sqlite.spends import Spends
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.engines.sqlite.upkeep import UpkeepPart
+from perdure.storage.diagnosis import CLOCK_SLACK
 
 _LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line", "lent", "lives")
 
@@ -164,9 +165,15 @@ class GatePart:
     def _places(self, transaction: Transaction, needs: Needs, lines: dict[str, Line]) -> set[tuple[str, int, JobId]]:
         """The end of each line; of one that is longer also what is near, and where the askers stand."""
         places = set[tuple[str, int, JobId]]()
+        ahead = transaction.now + span(CLOCK_SLACK)
         for most, keys in _by_length(lines).items():
             asked = {"keys": to_document(keys), "most": most - 1}
-            places.update(map(tuple, self._rows(transaction, "last_places", asked)))
+            rows = self._rows(transaction, "last_places", asked)
+            if wrong := {key for key, _, _, given_at in rows if given_at is not None and given_at > ahead}:
+                dropped = {"keys": to_document(sorted(wrong)), "ahead": ahead}
+                transaction.change(self._sql["drop_places_ahead"], dropped)
+                rows = self._rows(transaction, "last_places", asked)
+            places.update((key, at, job_id) for key, at, job_id, _ in rows)
         lengths = Counter(key for key, _, _ in places)
         if long := {key: line for key, line in lines.items() if lengths[key] >= line.most}:
             now = transaction.now
@@ -179,10 +186,15 @@ class GatePart:
     def _write_starts(self, transaction: Transaction, starts: Sequence[Start], tallies: Tallies) -> None:
         if stale := tallies.stale:
             transaction.change(self._sql["keep_gates"], {"rows": to_document(stale)})
-        if begun := Counter([start.key for start in starts if start.begun]):
+        begun = Counter(dict.fromkeys(tallies.ahead, 0))
+        begun.update([start.key for start in starts if start.begun])
+        if begun:
             transaction.change(self._sql["begin"], {"rows": to_document(tallies.after(begun))})
         if places := [start for start in starts if not start.begun]:
-            transaction.change(self._sql["reserve"], {"rows": to_document([_place(one, tallies) for one in places])})
+            now = transaction.now
+            transaction.change(
+                self._sql["reserve"], {"rows": to_document([_place(one, tallies, now) for one in places])}
+            )
 
     def _write_slots(
         self,
@@ -227,9 +239,9 @@ class GatePart:
         return from_document(document)
 
 
-def _place(start: Start, tallies: Tallies) -> tuple[str, int, JobId, int]:
+def _place(start: Start, tallies: Tallies, now: int) -> tuple[str, int, JobId, int, int]:
     at = to_micros(start.at)
-    return start.key, at, start.job_id, at + tallies.kept_for(start.key) + span(PLACES_KEPT)
+    return start.key, at, start.job_id, at + tallies.kept_for(start.key) + span(PLACES_KEPT), now
 
 
 def _by_length(lines: dict[str, Line]) -> dict[int, list[str]]:

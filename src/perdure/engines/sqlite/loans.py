@@ -11,6 +11,8 @@ from perdure.engines.instants import span
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.rows import to_document
 from perdure.engines.sqlite.transaction import Transaction
+from perdure.policy.lending import LONGEST
+from perdure.storage.diagnosis import CLOCK_SLACK
 
 
 class Loans:
@@ -57,7 +59,10 @@ class Loans:
         for worker_id, dead_at, jobs in transaction.run(self._sql["dead_borrowers"]):
             cut = transaction.run(self._sql["cut_slots"], {"worker_id": worker_id, "jobs": jobs})
             keys += [key for (key,) in cut]
-            silent = {"worker_id": worker_id, "silent_for": transaction.now - dead_at}
+            silent_for = transaction.now - dead_at
+            if silent_for < -span(CLOCK_SLACK):  # it was declared dead by a clock that has been put back
+                silent_for = span(LONGEST)
+            silent = {"worker_id": worker_id, "silent_for": silent_for}
             transaction.change(self._sql["recall"], silent)
         return keys
 

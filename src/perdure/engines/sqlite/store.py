@@ -93,6 +93,8 @@ class SqliteStore:
 
         self.diagnose = diagnosis.diagnose
         self.waiting = diagnosis.waiting
+        self.parked_ahead = diagnosis.parked_ahead
+        self.redate_parked = diagnosis.redate_parked
 
         self._add_schema(SchemaPart(database))
         self._add_time(database, FiringPart(database, intake, commands))

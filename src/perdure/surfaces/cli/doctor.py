@@ -12,13 +12,14 @@ from perdure.clock import SystemClock
 from perdure.domain.duration import parse_duration
 from perdure.errors import StoreError
 from perdure.operate.checkup import Checkup
+from perdure.operate.checkup import repair as mend
 from perdure.storage.diagnosis import Finding, Severity, fine, problem
 from perdure.storage.port import Store
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, plain, print_json, say
-from perdure.surfaces.cli.session import shown_url, with_store
+from perdure.surfaces.cli.session import actor, shown_url, with_store
 
 _MARKS: Final = {
     Severity.OK: ("ok", "green"),
@@ -27,16 +28,25 @@ _MARKS: Final = {
 }
 Lease = Annotated[str, typer.Option("--lease", metavar="SPAN", help="The lease that your workers are run with.")]
 
+Repair = Annotated[
+    bool, typer.Option("--repair", help="First mend the waits of jobs that were parked by a clock that was ahead.")
+]
 
-def doctor(url: options.Url = None, lease: Lease = "30s", as_json: options.Json = False) -> None:
+
+def doctor(
+    url: options.Url = None, lease: Lease = "30s", repair: Repair = False, as_json: options.Json = False
+) -> None:
     """Look over database, workers and queues; say what to do.
 
-    Changes nothing. Exits with 5 if there is a problem; warnings alone leave it at 0.
+    Changes nothing, unless `--repair` is given. Exits with 5 if there is a problem; warnings alone leave it at 0.
     """
     silent_after = parse_duration("--lease", lease)
 
     async def examine(store: Store) -> list[Finding]:
-        return await Checkup(store, SystemClock(), silent_after).examine()
+        mended = (
+            [fine("repair", f"jobs that wait as they should again: {await mend(store, actor())}")] if repair else []
+        )
+        return mended + await Checkup(store, SystemClock(), silent_after).examine()
 
     try:
         findings = [fine("database", f"reachable: {shown_url(url)}"), *with_store(url, examine)]

@@ -30,3 +30,31 @@ SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backe
        (SELECT sum(reset_val::bigint)::bigint FROM pg_settings
         WHERE name IN ('superuser_reserved_connections', 'reserved_connections')),
        (SELECT reset_val::bigint FROM pg_settings WHERE name = 'max_connections');
+
+-- name: parked_ahead
+SELECT count(*), max(parked_at) - coalesce(%(now)s::timestamptz, now()) FROM {parked}
+WHERE parked_at > coalesce(%(now)s::timestamptz, now()) + %(slack)s::interval AND due_at IS NOT NULL
+AND state <> 'scheduled';
+
+-- name: redate_parked
+WITH t AS MATERIALIZED (
+    SELECT coalesce(%(now)s::timestamptz, now()) AS now
+), chosen AS MATERIALIZED (
+    SELECT job_id, due_at, parked_at FROM {parked}
+    WHERE parked_at > (SELECT now FROM t) + %(slack)s::interval AND due_at IS NOT NULL AND state <> 'scheduled'
+    ORDER BY job_id LIMIT %(limit)s::int FOR UPDATE
+), moved AS (
+    UPDATE {parked} p SET due_at = c.due_at - (c.parked_at - t.now), parked_at = t.now
+    FROM chosen c CROSS JOIN t WHERE p.job_id = c.job_id
+), steps AS (
+    UPDATE {step} s SET due_at = s.due_at - (s.changed_at - t.now), changed_at = t.now
+    FROM chosen c CROSS JOIN t
+    WHERE s.job_id = c.job_id AND s.state = 'begun' AND s.kind IN ('call', 'sleep', 'poll') AND s.due_at IS NOT NULL
+    AND s.changed_at > t.now + %(slack)s::interval
+), noted AS (
+    INSERT INTO {audit} (at, actor, action, job_id, details)
+    SELECT t.now, %(actor)s::text, 'redate', c.job_id,
+           jsonb_build_object('from', c.due_at, 'to', c.due_at - (c.parked_at - t.now))
+    FROM chosen c CROSS JOIN t ORDER BY c.job_id
+)
+SELECT job_id::text FROM chosen ORDER BY job_id;

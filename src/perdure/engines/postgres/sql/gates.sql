@@ -29,7 +29,7 @@ WHERE g.name = i.name;
 -- All that most batches need, in one round: the time, taken when all locks are held; the places in the batch of those
 -- claims that are lost; how many leases hold each slot's key, those of the claims that ask left out; which slots are
 -- waited for; which rates somebody stands before; the starts of those, and of keys that have at least so many, since of
--- the others nobody needs to know more than that. Holds whose lease is gone are deleted in passing, and those of the
+-- the others nobody needs to know more than that; keys whose newest start lies ahead, since the clock was put back. Holds whose lease is gone are deleted in passing, and those of the
 -- claims that ask. What is lent counts with the holders, and with the starts; a borrower must live. That nobody waits or stands anywhere, and
 -- that nothing is lent, is seen at a glance.
 WITH t AS MATERIALIZED (
@@ -43,7 +43,9 @@ WITH t AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT span, worker_id, number FROM {gate_loan} WHERE key = i.key OFFSET 0) l
     LEFT JOIN {worker} w ON w.id = l.worker_id
     WHERE EXISTS (SELECT FROM {gate_loan}) AND (l.span > interval '0') = i.is_rate
-    AND (w.dead_at IS NULL OR NOT i.is_rate OR w.dead_at + l.span > (SELECT now FROM t))
+    AND (w.dead_at IS NULL OR NOT i.is_rate OR (
+        w.dead_at + l.span > (SELECT now FROM t) AND w.dead_at <= (SELECT now FROM t) + interval '1 minute'
+    ))
     GROUP BY i.key, i.is_rate, l.span
 ), held AS MATERIALIZED (
     SELECT k.key, h.place, h.job_id, h.token, l.held IS NOT NULL AS is_live
@@ -61,8 +63,8 @@ WITH t AS MATERIALIZED (
 ), placed AS MATERIALIZED (
     SELECT i.key FROM unnest(%(rates)s::text[]) AS i (key)
     WHERE EXISTS (SELECT FROM {gate_place}) AND EXISTS (SELECT FROM {gate_place} p WHERE p.key = i.key)
-), told AS MATERIALIZED (
-    SELECT i.key, i.since
+), begun AS MATERIALIZED (
+    SELECT i.key, i.since, i.least, l.total - f.before AS number, l.at
     FROM (
         SELECT i.key, i.least, t.now - i.span AS since
         FROM t CROSS JOIN unnest(%(rates)s::text[], %(spans)s::interval[], %(leasts)s::int[]) AS i (key, span, least)
@@ -70,8 +72,10 @@ WITH t AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT total - number AS before FROM {gate_begun} WHERE key = i.key AND at > i.since ORDER BY at LIMIT 1
     ) f
-    CROSS JOIN LATERAL (SELECT total FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l
-    WHERE l.total - f.before + coalesce((SELECT sum(n.number) FROM lent n WHERE n.is_rate AND n.key = i.key), 0) >= i.least
+    CROSS JOIN LATERAL (SELECT total, at FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l
+), told AS MATERIALIZED (
+    SELECT i.key, i.since FROM begun i
+    WHERE i.number + coalesce((SELECT sum(n.number) FROM lent n WHERE n.is_rate AND n.key = i.key), 0) >= i.least
     OR i.key IN (SELECT key FROM placed)
 )
 SELECT 'now' AS sort, NULL AS key, NULL::bigint AS number, t.now AS at, NULL::interval AS span FROM t
@@ -96,14 +100,20 @@ SELECT 'placed', key, NULL, NULL, NULL FROM placed
 UNION ALL
 SELECT CASE WHEN is_rate THEN 'starts lent' ELSE 'slots lent' END, key, number, NULL, span FROM lent
 UNION ALL
+SELECT 'ahead', key, NULL, NULL, NULL FROM begun WHERE at > (SELECT now FROM t)
+UNION ALL
 SELECT 'start', i.key, b.number, b.at, NULL FROM told i
 CROSS JOIN LATERAL (SELECT number, at FROM {gate_begun} WHERE key = i.key AND at > i.since OFFSET 0) b;
 
 -- name: last_places
 -- The end of each line; a shorter line is read as a whole.
-SELECT i.key, p.at, p.job_id::text
+SELECT i.key, p.at, p.job_id::text, p.given_at
 FROM unnest(%(keys)s::text[], %(mosts)s::int[]) AS i (key, most)
-CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = i.key ORDER BY at DESC LIMIT i.most) p;
+CROSS JOIN LATERAL (SELECT at, job_id, given_at FROM {gate_place} WHERE key = i.key ORDER BY at DESC LIMIT i.most) p;
+
+-- name: drop_places_ahead
+-- Places that were given by a clock which has been put back since: they would keep everybody behind them.
+DELETE FROM {gate_place} WHERE key = ANY (%(keys)s::text[]) AND given_at > %(ahead)s::timestamptz;
 
 -- name: other_places
 -- Of long lines what is near, and where those stand who ask.
@@ -117,13 +127,24 @@ SELECT a.key, p.at, p.job_id::text
 FROM unnest(%(asked)s::text[], %(askers)s::uuid[]) AS a (key, job_id)
 CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = a.key AND job_id = a.job_id OFFSET 0) p;
 
--- name: begin
--- So many of each key at this instant; if the clock was put back, at that of the newest.
+-- name: redate
+-- Starts that lie ahead, because the clock was put back, as if they had begun now: they have, and count for no longer
+-- than others.
+WITH ahead AS (
+    DELETE FROM {gate_begun} WHERE key = ANY (%(keys)s::text[]) AND at > %(now)s::timestamptz
+    RETURNING key, number, total, until - at AS span
+)
 INSERT INTO {gate_begun} AS b (key, at, number, total, until)
-SELECT i.key, n.at, i.number, coalesce(l.total, 0) + i.number, n.at + i.span
+SELECT key, %(now)s::timestamptz, sum(number), max(total), %(now)s::timestamptz + max(span) FROM ahead GROUP BY key
+ON CONFLICT (key, at) DO UPDATE
+SET number = b.number + excluded.number, total = excluded.total, until = greatest(b.until, excluded.until);
+
+-- name: begin
+-- So many of each key at this instant.
+INSERT INTO {gate_begun} AS b (key, at, number, total, until)
+SELECT i.key, %(now)s::timestamptz, i.number, coalesce(l.total, 0) + i.number, %(now)s::timestamptz + i.span
 FROM unnest(%(keys)s::text[], %(numbers)s::int[], %(spans)s::interval[]) AS i (key, number, span)
-LEFT JOIN LATERAL (SELECT at, total FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l ON true
-CROSS JOIN LATERAL (SELECT greatest(%(now)s::timestamptz, l.at) AS at) n
+LEFT JOIN LATERAL (SELECT total FROM {gate_begun} WHERE key = i.key ORDER BY at DESC LIMIT 1) l ON true
 ON CONFLICT (key, at) DO UPDATE
 SET number = b.number + excluded.number, total = excluded.total, until = greatest(b.until, excluded.until);
 
@@ -132,9 +153,10 @@ DELETE FROM {gate_place} p USING unnest(%(keys)s::text[], %(ids)s::uuid[]) AS i 
 WHERE p.key = i.key AND p.job_id = i.job_id;
 
 -- name: reserve
-INSERT INTO {gate_place} (key, at, job_id, until)
-SELECT * FROM unnest(%(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], %(untils)s::timestamptz[])
-ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until;
+INSERT INTO {gate_place} (key, at, job_id, until, given_at)
+SELECT i.*, %(now)s::timestamptz
+FROM unnest(%(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], %(untils)s::timestamptz[]) AS i
+ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until, given_at = excluded.given_at;
 
 -- name: hold
 -- What these jobs held before was deleted when they looked.
@@ -246,6 +268,25 @@ WITH RECURSIVE each_name (name) AS (
     LIMIT %(limit)s::int
 )
 DELETE FROM {spend} WHERE ctid = ANY (ARRAY(SELECT place FROM old)) RETURNING true;
+
+-- name: redate_spends
+-- Spends that lie ahead, because the clock was put back: they have happened, and count for no longer than others.
+WITH RECURSIVE each_name (name) AS (
+    (SELECT name FROM {spend} ORDER BY name LIMIT 1)
+    UNION ALL
+    SELECT n.name FROM each_name e
+    CROSS JOIN LATERAL (SELECT name FROM {spend} WHERE name > e.name ORDER BY name LIMIT 1) n
+), ahead AS MATERIALIZED (
+    SELECT s.place FROM each_name e
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM {spend}
+        WHERE name = e.name AND at > coalesce(%(now)s::timestamptz, now()) + %(slack)s::interval
+        ORDER BY at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+    ) s
+    LIMIT %(limit)s::int
+)
+UPDATE {spend} SET at = coalesce(%(now)s::timestamptz, now()) WHERE ctid = ANY (ARRAY(SELECT place FROM ahead))
+RETURNING true;
 
 -- name: forget_gates
 DELETE FROM {gate} WHERE ctid = ANY (ARRAY(

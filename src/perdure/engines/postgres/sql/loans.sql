@@ -34,7 +34,8 @@ USING unnest(%(keys)s::text[], %(spans)s::interval[], %(numbers)s::int[]) AS i (
 WHERE l.key = i.key AND l.span = i.span AND l.worker_id = %(worker)s::bigint AND l.number <= 0;
 
 -- name: recall
--- Slots as far as the worker holds fewer jobs, starts once their time is over. Answers the keys of slots that are free.
+-- Slots as far as the worker holds fewer jobs, starts once their time is over, or if the
+-- worker was declared dead by a clock that has been put back. Answers the keys of slots that are free.
 WITH RECURSIVE borrower (id) AS (
     (SELECT worker_id FROM {gate_loan} ORDER BY worker_id LIMIT 1)
     UNION ALL
@@ -49,6 +50,7 @@ WITH RECURSIVE borrower (id) AS (
     WHERE l.worker_id = d.id AND CASE
         WHEN l.span = interval '0' THEN d.jobs = 0
         ELSE d.dead_at IS NULL OR d.dead_at + l.span <= coalesce(%(now)s::timestamptz, now())
+            OR d.dead_at > coalesce(%(now)s::timestamptz, now()) + interval '1 minute'
     END
     RETURNING l.key, l.span
 ), cut AS (

@@ -6,3 +6,25 @@ PRAGMA journal_mode;
 
 -- name: synchronous
 PRAGMA synchronous;
+
+-- name: parked_ahead
+SELECT count(*), max(parked_at) FROM {parked}
+WHERE parked_at > :ahead AND due_at IS NOT NULL AND state <> 'scheduled';
+
+-- name: choose_ahead
+SELECT CAST(json_group_array(job_id) AS BLOB)
+FROM (
+    SELECT job_id FROM {parked}
+    WHERE parked_at > :ahead AND due_at IS NOT NULL AND state <> 'scheduled'
+    LIMIT :limit
+);
+
+-- name: redate_steps
+UPDATE {step} SET due_at = due_at - (changed_at - :now), changed_at = :now
+WHERE
+    job_id IN (SELECT value FROM json_each(:ids))
+    AND state = 'begun' AND kind IN ('call', 'sleep', 'poll') AND due_at IS NOT NULL AND changed_at > :ahead;
+
+-- name: redate_parked
+UPDATE {parked} SET due_at = due_at - (parked_at - :now), parked_at = :now
+WHERE job_id IN (SELECT value FROM json_each(:ids));

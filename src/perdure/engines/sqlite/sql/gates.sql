@@ -47,7 +47,10 @@ FROM (
     LEFT JOIN {worker} AS worker ON worker.id = loan.worker_id
     WHERE
         EXISTS (SELECT 1 FROM {gate_loan})
-        AND (worker.dead_at IS NULL OR NOT row.is_rate OR worker.dead_at + loan.span > :now)
+        AND (
+            worker.dead_at IS NULL OR NOT row.is_rate
+            OR worker.dead_at + loan.span > :now AND worker.dead_at <= :now + 60000000
+        )
     GROUP BY row.key, loan.span
 );
 
@@ -72,7 +75,7 @@ CROSS JOIN
 
 -- name: last_places
 -- The end of each line; a shorter line is read as a whole.
-SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
+SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id, place.given_at)) AS BLOB)
 FROM json_each(:keys) AS row
 CROSS JOIN
     {gate_place} AS place
@@ -80,6 +83,10 @@ CROSS JOIN
     AND place.at >= COALESCE(
         (SELECT end.at FROM {gate_place} AS end WHERE end.key = row.value ORDER BY end.at DESC LIMIT 1 OFFSET :most), 0
     );
+
+-- name: drop_places_ahead
+-- Places that were given by a clock which has been put back since: they would keep everybody behind them.
+DELETE FROM {gate_place} WHERE key IN (SELECT value FROM json_each(:keys)) AND given_at > :ahead;
 
 -- name: own_places
 SELECT CAST(json_group_array(json_array(place.key, place.at, place.job_id)) AS BLOB)
@@ -109,11 +116,11 @@ DELETE FROM {gate_place}
 WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
 
 -- name: reserve
-INSERT INTO {gate_place} (key, at, job_id, until)
-SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3
+INSERT INTO {gate_place} (key, at, job_id, until, given_at)
+SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4
 FROM json_each(:rows) AS row
 WHERE true
-ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until;
+ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until, given_at = excluded.given_at;
 
 -- name: hold
 INSERT INTO {gate_hold} (key, job_id, token)
@@ -238,6 +245,22 @@ WHERE
         )
         SELECT spend.id
         FROM each_name CROSS JOIN {spend} AS spend ON spend.name = each_name.name AND spend.at <= :old
+        LIMIT :limit
+    );
+
+-- name: redate_spends
+-- Spends that lie ahead, because the clock was put back: they have happened, and count for no longer than others.
+UPDATE {spend} SET at = :now
+WHERE
+    id IN (
+        WITH RECURSIVE each_name (name) AS (
+            SELECT min(name) FROM {spend}
+            UNION ALL
+            SELECT (SELECT min(name) FROM {spend} WHERE name > each_name.name)
+            FROM each_name WHERE each_name.name IS NOT NULL
+        )
+        SELECT spend.id
+        FROM each_name CROSS JOIN {spend} AS spend ON spend.name = each_name.name AND spend.at > :ahead
         LIMIT :limit
     );
 
