@@ -173,7 +173,7 @@ CREATE TABLE perdure_job (
     tags TEXT,
     meta TEXT,
     turn INTEGER NOT NULL
-, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, mark TEXT) STRICT, WITHOUT ROWID;
+, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, gates_passed TEXT, mark TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_job_mark ON perdure_job (mark, id) WHERE mark IS NOT NULL;
 
