@@ -55,19 +55,34 @@ def test_e9_a_2xx_is_no_objection(status: int) -> None:
     assert POLL(answer(status)) is None
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 418, 422, 499, 301, 302])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 409, 410, 418, 422, 425, 499, 301, 302])
 def test_d3_and_e9_a_4xx_is_permanent_at_once(status: int) -> None:
     assert isinstance(TRIAGE(answer(status)), Permanent)
     assert isinstance(POLL(answer(status)), Permanent)
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
 def test_d3_429_and_5xx_are_retried_or_still_pending(status: int) -> None:
     retry = TRIAGE(answer(status))
     assert isinstance(retry, RetryAfter)
     assert retry.wait is None
     assert str(retry).startswith(f"HTTP {status}")
     assert isinstance(POLL(answer(status)), Pending)
+
+
+@pytest.mark.parametrize("status", [408, 425])
+def test_d3_a_4xx_that_passes_is_retried_by_choice(status: int) -> None:
+    chosen = HttpTriage(retry_on=(408, 425))
+    assert isinstance(chosen(answer(status)), RetryAfter)
+    assert isinstance(HttpTriage(polling=True, retry_on=(408, 425))(answer(status)), Pending)
+    assert isinstance(chosen(answer(429)), RetryAfter)
+    assert isinstance(chosen(answer(404)), Permanent)
+
+
+@pytest.mark.parametrize("given", [408, (200,), (503,), ("408",), [True]])
+def test_only_lists_of_4xx_can_be_chosen(given: Any) -> None:
+    with pytest.raises(SettingsError, match=r"^triage\.retry_on "):
+        HttpTriage(retry_on=given)
 
 
 @pytest.mark.parametrize("name", ["status_code", "status", "code"])

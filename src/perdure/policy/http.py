@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -22,11 +22,11 @@ from perdure.policy.failures import lineage
 
 R = TypeVar("R")
 
-RETRY_ON: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 LONGEST_ASKED: Final = timedelta(days=1)
 
 _SECONDS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _STATUSES: Final = range(100, 600)
+_CLIENT_ERRORS: Final = range(400, 500)
 _UNREACHABLE: Final = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 _NETWORK: Final = frozenset(
     {
@@ -70,19 +70,25 @@ class HttpTriage:
     """Judge answers and exceptions of HTTP clients: ``@app.job(triage=HttpTriage())``.
 
     - 2xx and 304: no objection;
-    - 408, 425, 429 (`retry_on`), 5xx, network, TLS and timeouts: retry, after Retry-After if the answer has one, but
-      never later than `at_most`; with `polling` they mean that the result is still pending, at no cost (D3);
+    - 429, 5xx, network, TLS and timeouts: retry, after Retry-After if the answer has one, but never later than
+      `at_most`; with `polling` they mean that the result is still pending, at no cost (D3);
     - any other 4xx and 3xx, and an address that makes no sense: permanent.
 
-    The default of a day for `at_most` lets a daily quota recover, and a mistaken header do no lasting harm.
+    `retry_on` names 4xx that are treated like 429: ``HttpTriage(retry_on=(408, 425))``. The default of a day for
+    `at_most` lets a daily quota recover, and a mistaken header do no lasting harm.
     """
 
     polling: bool = False
     at_most: Duration = LONGEST_ASKED
-    retry_on: frozenset[int] = RETRY_ON
+    retry_on: Collection[int] = ()
 
     def __post_init__(self) -> None:
         parse_duration("triage.at_most", self.at_most, error=SettingsError)
+        given: object = self.retry_on
+        if not isinstance(given, Collection) or not all(_is_client_error(status) for status in given):
+            raise SettingsError(
+                "triage.retry_on", f"must list statuses from 400 to 499, such as (408, 425), got {given!r}"
+            )
 
     def __call__(self, happened: object) -> Verdict | None:
         """Judge an answer or an exception; None has no objection, or, of an exception, no opinion."""
@@ -108,7 +114,8 @@ class HttpTriage:
     def _of_status(self, status: int, asked: timedelta | datetime | None) -> Verdict | None:
         if status < HTTPStatus.MULTIPLE_CHOICES or status == HTTPStatus.NOT_MODIFIED:
             return None
-        if status in self.retry_on or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        is_passing = status == HTTPStatus.TOO_MANY_REQUESTS or status in self.retry_on
+        if is_passing or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return self._again(asked, _named(status))
         return Permanent(_named(status))
 
@@ -127,6 +134,10 @@ def retry_after(headers: Mapping[str, str]) -> timedelta | datetime | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+
+
+def _is_client_error(status: object) -> bool:
+    return isinstance(status, int) and status in _CLIENT_ERRORS
 
 
 def _answer(happened: object) -> object:
