@@ -207,7 +207,10 @@ class PromotionFailed(Event, frozen=True):
 
 
 class JobRetrying(Event, frozen=True):
-    """An attempt failed and another one follows. `failures` are those that count against `max_attempts`."""
+    """An attempt failed and another one follows.
+
+    `failures` are those that count against `max_attempts`, which is the limit of the rule for this error.
+    """
 
     sentence: ClassVar[str] = "attempt failed, will try again"
     level: ClassVar[str] = "warning"

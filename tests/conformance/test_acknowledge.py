@@ -281,3 +281,24 @@ async def test_f6_since_when_a_kind_is_unknown_is_kept_until_somebody_knows_it(
     clock.move(HOUR)
     await store.promote(10)
     assert (await claim_one(store, await employ(store))).unknown_since is None
+
+
+async def test_after_a_failure_the_limit_told_is_that_of_the_rule_that_judged_it(store: Store) -> None:
+    claim = await start(store, max_attempts=9)
+    assert (await show(store, claim.job_id)).max_attempts == 9
+    await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, timedelta(0), 3))
+    assert (await show(store, claim.job_id)).max_attempts == 3
+    again = await claim_one(store, await employ(store))
+    await apply(store, transition.retrying(again, Reason.FAILED, A_FAILURE, HOUR, 0))
+    assert (await show(store, claim.job_id)).max_attempts is None, "the rule sets no limit"
+
+
+async def test_a_crash_and_a_new_life_tell_the_limit_of_the_job(store: Store) -> None:
+    claim = await start(store, max_attempts=9)
+    await apply(store, transition.crashed(claim, A_FAILURE))
+    assert (await show(store, claim.job_id)).max_attempts == 9
+    again = await claim_one(store, await employ(store))
+    await apply(store, transition.died(again, Reason.EXHAUSTED, A_FAILURE, 1))
+    assert (await show(store, claim.job_id)).max_attempts == 1
+    await store.requeue(JobFilter(ids=(claim.job_id,)), "ada", 1)
+    assert (await show(store, claim.job_id)).max_attempts == 9

@@ -81,6 +81,12 @@ async def test_b14_a_retry_tells_which_attempt_and_the_last_error(store: Store, 
     assert found.until == clock.now() + HOUR
 
 
+async def test_b14_a_crash_is_not_told_as_one_of_the_attempts_allowed(store: Store, desk: Desk) -> None:
+    claim = await start(store, max_attempts=1)
+    await apply(store, transition.returning(transition.crashed(claim, A_FAILURE), HOUR))
+    assert (await desk.why(claim.job_id)).answer == "Attempt 1 did not succeed; attempt 2 of 2 comes later."
+
+
 @pytest.mark.parametrize(
     ("reason", "word"),
     [

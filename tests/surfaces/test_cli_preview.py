@@ -34,6 +34,10 @@ async def greet(name: str) -> None: ...
 async def endless() -> None: ...
 
 
+@app.job(retry=Retry(attempts=1, permanent=ValueError, by_error={OSError: steady}))
+async def choosy() -> None: ...
+
+
 def unreadable() -> Retry:
     raise KeyError("settings")
 
@@ -74,6 +78,17 @@ def test_b14_a_kind_needs_no_database() -> None:
     assert starts(found["plan"]) == [timedelta(0), 10 * MINUTE, 20 * MINUTE]
     assert [step["then"] for step in found["plan"]] == [None, None, "attempts exhausted"]
     assert not Path("ahead.db").exists()
+
+
+def test_b14_each_rule_by_error_has_a_plan_of_its_own() -> None:
+    found = run_cli("preview", "choosy", "--app", "ahead:app", "--json").json
+    assert [step["then"] for step in found["plan"]] == ["attempts exhausted"]
+    assert starts(found["by_error"]["OSError"]["plan"]) == [timedelta(0), 10 * MINUTE, 20 * MINUTE]
+    assert [step["then"] for step in found["by_error"]["ValueError"]["plan"]] == ["permanent failure"]
+    told = run_cli("preview", "choosy", "--app", "ahead:app").out
+    assert "with an error that has no rule of its own" in told
+    assert "With OSError:" in told
+    assert "After attempt 3 the job is dead" in told
 
 
 def test_b14_a_kind_for_people() -> None:
@@ -136,7 +151,7 @@ def test_b14_what_cannot_be_previewed_is_named(cli: Cli, arrange: Arrange[JobId]
     unknown = cli("preview", "greeet", "--app", "ahead:app", "--json")
     assert (unknown.code, unknown.error["error"]) == (
         Exit.NOT_FOUND,
-        "the app declares no kind 'greeet'; declared are: broken, endless, greet",
+        "the app declares no kind 'greeet'; declared are: broken, choosy, endless, greet",
     )
     other = arrange(lambda store: enqueue(store, kind="other"))
     assert cli("preview", other, "--app", "ahead:app").code == Exit.NOT_FOUND

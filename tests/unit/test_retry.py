@@ -186,3 +186,17 @@ def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], field: str) -
     with pytest.raises(SettingsError) as refused:
         Retry(**wrong)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    [
+        (Retry(attempts=3), 3),
+        (Retry(attempts=1, by_error={OSError: Retry(attempts=4), KeyError: Retry(attempts=2)}), 4),
+        (Retry(attempts=6, permanent=ValueError, by_error={OSError: Retry(attempts=4)}), 6),
+        (Retry(attempts=1, by_error={OSError: Retry(attempts=None)}), None),
+        (Retry(attempts=None, by_error={OSError: Retry(attempts=4)}), None),
+    ],
+)
+def test_the_most_attempts_are_told_over_all_rules(policy: Retry, most: int | None) -> None:
+    assert policy.most_attempts == most

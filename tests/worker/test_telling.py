@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.support.jobs import A_FAILURE, apply, claim_one, employ, enqueue, show, start, state_of
 from tests.support.waiting import until
 
-from perdure import App, Event, JobState, Retry, WorkerSettings
+from perdure import App, Backoff, Event, Jitter, JobState, Retry, WorkerSettings
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.events import Emitter, JobDied, JobRetrying, JobsRescued
@@ -76,7 +76,7 @@ async def test_e6_a_policy_that_cannot_be_read_breaks_neither_enqueue_nor_the_wo
         assert await (await fine.enqueue()).result("30s") == "fine"
         await until(lambda: of(JobRetrying, heard))
     [told] = of(JobRetrying, heard)
-    assert (told.job_id, told.max_attempts) == (failing.id, None)
+    assert (told.job_id, told.max_attempts) == (failing.id, 5)
     assert told.error.startswith("ValueError: broken (its retry setting could not be read")
     assert (await failing.view()).state is JobState.RETRYING
 
@@ -97,6 +97,26 @@ async def test_f2_a_retry_after_a_crash_tells_how_many_failures_count(app: App, 
         await until(lambda: of(JobRetrying, heard))
     [told] = of(JobRetrying, heard)
     assert (told.job_id, told.attempt, told.failures, told.max_attempts) == (handle.id, 3, 1, 2)
+
+
+async def test_f2_rules_by_error_tell_the_largest_limit_and_then_their_own(app: App, heard: list[Event]) -> None:
+    """One attempt is the base policy's; that would read as attempt 2 of 1."""
+    patient = Retry(attempts=3, backoff=Backoff.fixed("1h"), jitter=Jitter.none())
+
+    @app.job(retry=Retry(attempts=1, by_error={OSError: patient, KeyError: Retry(attempts=7)}))
+    async def fails() -> None:
+        raise OSError("unplugged")
+
+    handle = await fails.enqueue()
+    assert (await handle.view()).max_attempts == 7
+    async with at_work(app):
+        await until(lambda: of(JobRetrying, heard))
+    [told] = of(JobRetrying, heard)
+    assert (told.failures, told.max_attempts) == (1, 3)
+    assert (await handle.view()).max_attempts == 3
+    assert (await (await app.desk("ada")).why(handle.id)).answer == (
+        "Attempt 1 did not succeed; attempt 2 of 3 comes later."
+    )
 
 
 async def test_f6_the_death_of_a_job_without_a_handler_is_told(app: App, heard: list[Event]) -> None:

@@ -169,7 +169,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
     failures: int
     crashes: int
-    max_attempts: int | None
+    max_attempts: int | None  # at most, whatever the errors; after a failure: as the rule for that error says
     worker: str | None
     cancel_requested_at: datetime | None
     result: str | None

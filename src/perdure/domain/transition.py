@@ -21,7 +21,8 @@ class Transition(Struct, frozen=True, gc=False):
     """Where a claimed job goes next, and why.
 
     `wait` None on a parked state means: until somebody resumes it. `failure` not None makes an attempt record.
-    `failures` and `crashes` are the counts after the move.
+    `failures` and `crashes` are the counts after the move. `limit` is how many attempts the rule allows that
+    judged the failure, 0 any number; None: no rule was asked.
     """
 
     claim: Claim
@@ -38,6 +39,7 @@ class Transition(Struct, frozen=True, gc=False):
     also: tuple[Awaits, ...] = ()  # and at the same time
     is_parent: bool = False  # the attempt has spawned children
     has_passed: bool = False  # the attempt has passed its gates, and need not again when it comes back
+    limit: int | None = None
 
     @property
     def all_awaits(self) -> tuple[Awaits, ...]:
@@ -60,15 +62,15 @@ def succeeded(claim: Claim, result: str | None, warnings: tuple[str, ...]) -> Tr
     )
 
 
-def retrying(claim: Claim, reason: Reason, failure: Failure, wait: timedelta) -> Transition:
+def retrying(claim: Claim, reason: Reason, failure: Failure, wait: timedelta, limit: int | None = None) -> Transition:
     """The attempt failed and another one follows after `wait`; with no wait the job is ready at once."""
     to = JobState.RETRYING if wait > timedelta(0) else JobState.READY
-    return Transition(claim, to, reason, claim.failures + 1, claim.crashes, wait=wait, failure=failure)
+    return Transition(claim, to, reason, claim.failures + 1, claim.crashes, wait=wait, failure=failure, limit=limit)
 
 
-def died(claim: Claim, reason: Reason, failure: Failure) -> Transition:
+def died(claim: Claim, reason: Reason, failure: Failure, limit: int | None = None) -> Transition:
     """The attempt failed and was the last: the job goes to the dead letters."""
-    return Transition(claim, JobState.DEAD, reason, claim.failures + 1, claim.crashes, failure=failure)
+    return Transition(claim, JobState.DEAD, reason, claim.failures + 1, claim.crashes, failure=failure, limit=limit)
 
 
 def unhandled(claim: Claim, failure: Failure) -> Transition:

@@ -70,14 +70,14 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
 
     @property
     def attempts(self) -> int | None:
-        """How many attempts a job of this kind has in all, as its policy says now; None: no limit, or not readable.
+        """How many attempts a job of this kind has at most, as its policy says now; None: no limit, or not readable.
 
         For show only: what a failure means is decided by the policy itself, when it happens.
         """
         if type(self.retry) is Retry:
-            return self.retry.attempts
+            return self.retry.most_attempts
         try:
-            return read_policy(self.retry).attempts
+            return read_policy(self.retry).most_attempts
         except Exception:  # noqa: BLE001 - a function of the user's own
             return None
 

@@ -85,7 +85,7 @@ def _plain(job: JobView, reason: Reason | None) -> Why:
             answer = "It is scheduled for later."
         case JobState.RETRYING:
             number = job.failures + job.crashes
-            of = f" of {job.max_attempts}" if job.max_attempts else ""
+            of = f" of {job.max_attempts + job.crashes}" if job.max_attempts else ""  # a crash costs none of them
             answer = f"Attempt {number} did not succeed; attempt {number + 1}{of} comes later."
             facts.append(f"The last error was {job.last_error}")
         case _:

@@ -123,12 +123,14 @@ def _failed(claim: Claim, outcome: Failed, source: RetrySource | None, now: date
     rule = retry.for_error(outcome.kinds)
     if rule is None:
         return died(claim, Reason.PERMANENT, failure)
+    limit = rule.attempts or 0
     if rule.is_last(claim.failures):
-        return died(claim, Reason.EXHAUSTED, failure)
+        return died(claim, Reason.EXHAUSTED, failure, limit)
     wait = rule.wait(claim.failures, now - claim.since, random, outcome.retry_after)
     if wait is None:
-        return died(claim, Reason.OUT_OF_TIME, failure)
-    return retrying(claim, Reason.TIMED_OUT if outcome.timed_out else Reason.FAILED, failure, max(wait, _NOTHING))
+        return died(claim, Reason.OUT_OF_TIME, failure, limit)
+    reason = Reason.TIMED_OUT if outcome.timed_out else Reason.FAILED
+    return retrying(claim, reason, failure, max(wait, _NOTHING), limit)
 
 
 def _policy(source: RetrySource | None, failure: Failure) -> tuple[Retry, Failure]:

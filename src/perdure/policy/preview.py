@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.domain.states import Reason
 from perdure.errors import ArgumentError
@@ -43,3 +44,17 @@ def preview(
     elapsed = None if due is None else due - since
     plan = policy.preview(most, failures=failures, elapsed=elapsed, error=error)
     return [PlannedAt(step.attempt, since + step.earliest, since + step.latest, step.then) for step in plan]
+
+
+def preview_by_error(
+    policy: Retry, since: datetime, failures: int = 0, *, due: datetime | None = None, most: int = 20
+) -> dict[str, list[PlannedAt]]:
+    """The same for each type of error that has a rule of its own, by the name of the type."""
+    plans = {}
+    for name, rule in policy.rules.items():
+        if rule is None:
+            [only] = preview(policy, since, failures, due=due, most=1)
+            plans[name] = [replace(only, then=Reason.PERMANENT)]
+        else:
+            plans[name] = preview(rule, since, failures, due=due, most=most)
+    return plans

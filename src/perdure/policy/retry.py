@@ -67,6 +67,7 @@ class Retry:
     permanent: tuple[type[BaseException], ...]
     by_error: Mapping[type[BaseException], Retry | Backoff] = field(hash=False)
     _rules: dict[str, Retry | None] = field(init=False, repr=False, compare=False)
+    _most: int | None = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -86,11 +87,22 @@ class Retry:
         settle(self, "permanent", permanent if isinstance(permanent, tuple) else (permanent,))
         settle(self, "by_error", dict(by_error))
         settle(self, "_rules", self._named_rules())
+        settle(self, "_most", self._most_attempts())
 
     @classmethod
     def none(cls) -> Retry:
         """One attempt, and its failure is final."""
         return cls(attempts=1)
+
+    @property
+    def most_attempts(self) -> int | None:
+        """The largest number of attempts that a job can have, whatever its errors; None: there is no limit."""
+        return self._most
+
+    @property
+    def rules(self) -> Mapping[str, Retry | None]:
+        """The rules by error, under the names of the types; None: such an error is permanent."""
+        return MappingProxyType(self._rules)
 
     def limited_to(self, attempts: int | None) -> Retry:
         """The same policy with another number of attempts; None leaves it as it is (a job's own limit, B8)."""
@@ -179,6 +191,10 @@ class Retry:
                 raise SettingsError("retry.by_error", f"names {name}, which retry.permanent names too: choose one")
             rules[name] = self._rule("retry.by_error", name, rule)
         return rules
+
+    def _most_attempts(self) -> int | None:
+        limits = [self.attempts, *(rule.attempts for rule in self._rules.values() if rule is not None)]
+        return max((limit for limit in limits if limit is not None), default=None) if None not in limits else None
 
     def _rule(self, setting: str, name: str, rule: object) -> Retry:
         match rule:

@@ -40,7 +40,7 @@ from perdure.flows.park import parked_in
 from perdure.flows.recorder import Recorder
 from perdure.flows.step_gates import StepGate, gate_before
 from perdure.hooks.middleware import call_within
-from perdure.kinds.kind import Kind, Mode, Registry
+from perdure.kinds.kind import Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
@@ -376,7 +376,7 @@ class Executor:
         if self._emitter.follows_attempts:
             self._follow(running, transition)
         if transition.failure is not None:
-            self._tell(transition, running.kind)
+            self._tell(transition)
 
     def _follow(self, running: Running, move: Transition) -> None:
         """Emit how an attempt has ended, for those who follow every one."""
@@ -439,15 +439,15 @@ class Executor:
         # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
         return claim.claimed_at + timedelta(seconds=self._clock.monotonic() - started)
 
-    def _tell(self, transition: Transition, kind: Kind) -> None:
+    def _tell(self, transition: Transition) -> None:
         if transition.to is JobState.DEAD:
             self._emitter.emit(JobDied.by(transition))
         else:
-            claim, counts = transition.claim, (transition.failures, kind.attempts)
+            claim, counts = transition.claim, (transition.failures, transition.limit or None)
             wait = transition.wait.total_seconds() if transition.wait else 0.0
             failure = transition.failure
             traceback = None if failure is None else failure.traceback
-            told = JobRetrying(claim.job_id, kind.name, claim.attempt, *counts, wait, str(failure), traceback)
+            told = JobRetrying(claim.job_id, claim.kind, claim.attempt, *counts, wait, str(failure), traceback)
             self._emitter.emit(told)
 
 

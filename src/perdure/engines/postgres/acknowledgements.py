@@ -169,6 +169,7 @@ class PostgresAcknowledgements:
             "error_types": storable_array([failure.error_type if failure else None for failure in failures]),
             "messages": storable_array([failure.message if failure else None for failure in failures]),
             "tracebacks": storable_array([failure.traceback if failure else None for failure in failures]),
+            "limits": text_array([None if move.limit is None else str(move.limit) for move in moves]),
             "results": storable_array([move.result for move in moves]),
             "warnings": storable_array([_texts(move.warnings) for move in moves]),
             "notes": storable_array([move.note for move in moves]),

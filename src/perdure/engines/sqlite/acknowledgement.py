@@ -244,6 +244,7 @@ class Moves:
                 (
                     *(claim.job_id, claim.token, claim.attempt, transition.reason),
                     *(clean(failure.error_type), clean(failure.message), _clean(failure.traceback), next_at),
+                    transition.limit,
                 )
             )
 

@@ -147,7 +147,7 @@ def _family(family: FamilyView) -> Text:
 
 def _attempts(job: JobView) -> str:
     if not job.failures and not job.crashes:
-        return f"none failed, {job.max_attempts} allowed" if job.max_attempts else "none failed"
+        return f"none failed, at most {job.max_attempts} allowed" if job.max_attempts else "none failed"
     crashes = f", {job.crashes} by a crash" if job.crashes else ""
     ended = f", done on attempt {job.failures + job.crashes + 1}" if job.state is JobState.SUCCEEDED else ""
     return f"{attempts_of(job)} failed{crashes}{ended}"

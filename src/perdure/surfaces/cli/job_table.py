@@ -58,9 +58,9 @@ def job_document(job: JobView) -> dict[str, Any]:
 
 
 def attempts_of(job: JobView) -> str:
-    """`2/5`: attempts that failed or crashed, of how many in all."""
+    """`2/5`: attempts that failed or crashed, of how many in all; a crash costs none of those that are allowed."""
     used = job.failures + job.crashes
-    return f"{used}/{job.max_attempts}" if job.max_attempts else str(used)
+    return f"{used}/{job.max_attempts + job.crashes}" if job.max_attempts else str(used)
 
 
 def reason_of(job: JobView) -> str:

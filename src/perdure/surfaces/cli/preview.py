@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +19,7 @@ from perdure.domain.states import ACTIVE, JobState
 from perdure.errors import ArgumentError, NotFoundError
 from perdure.operate.desk import Desk
 from perdure.operate.records import JobDetail
-from perdure.policy.preview import PlannedAt, preview
+from perdure.policy.preview import PlannedAt, preview, preview_by_error
 from perdure.policy.retry import Retry, read_policy
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.hostile import one_line
@@ -38,6 +39,18 @@ AppName = Annotated[
     typer.Option("--app", metavar="APP", envvar="PERDURE_APP", help="module:app: policies are code."),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many attempts.")]
+
+
+class _Plans(Struct, frozen=True):
+    """The attempts ahead, and those for errors that have a rule of their own."""
+
+    usual: list[PlannedAt]
+    by_error: Mapping[str, list[PlannedAt]]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**_document(self.usual), "by_error": {name: _document(plan) for name, plan in self.by_error.items()}}
 
 
 def show_preview(
@@ -66,12 +79,12 @@ def show_preview(
 
 def _show_kind(app: App, kind: str, limit: int, *, as_json: bool) -> None:
     now = SystemClock().now()
-    plan = preview(_policy(app, kind), now, most=limit)
+    policy = _policy(app, kind)
+    plans = _Plans(preview(policy, now, most=limit), preview_by_error(policy, now, most=limit))
     if as_json:
-        print_json({"kind": kind, "job": None, "attempts": [], **_document(plan)})
+        print_json({"kind": kind, "job": None, "attempts": [], **plans.document})
         return
-    say(f"{one_line(kind)}, enqueued now, if every attempt fails at once:", "bold")
-    _show_plan(plan, now)
+    _show_plans(f"{one_line(kind)}, enqueued now, if every attempt fails at once", plans, now)
 
 
 def _show_job(app: App, job_id: JobId, url: str | None, limit: int, *, as_json: bool) -> None:
@@ -81,26 +94,31 @@ def _show_job(app: App, job_id: JobId, url: str | None, limit: int, *, as_json: 
     detail, now = with_desk(url or app.url, look)
     job = detail.job
     policy = _policy(app, job.kind)
-    plan = _plan(policy, job, now, limit) if job.state in ACTIVE else []
+    plans = _plans(policy, job, now, limit) if job.state in ACTIVE else _Plans([], {})
     if as_json:
         head = {"id": job.id, "state": job.state, "reason": job.reason}
-        print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **_document(plan)})
+        print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **plans.document})
         return
     out = console()
     out.print(Text.assemble((one_line(job.kind), "bold"), f"  {job.id}  {job.state}: {one_line(job.reason)}"))
     if detail.attempts:
         out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=False)))
-    if plan:
-        say("\nAhead, if every attempt fails at once:", "bold")
-        _show_plan(plan, now, under_way=job.state is JobState.RUNNING)
+    if plans.usual:
+        under_way = job.state is JobState.RUNNING
+        _show_plans("\nAhead, if every attempt fails at once", plans, now, under_way=under_way)
     else:
         say(f"\nIt is {job.state}: no attempt is ahead.", "dim")
 
 
-def _plan(policy: Retry, job: JobView, now: datetime, limit: int) -> list[PlannedAt]:
+def _plans(policy: Retry, job: JobView, now: datetime, limit: int) -> _Plans:
+    due = (job.started_at if job.state is JobState.RUNNING else max(job.due_at or now, now)) or now
+    usual = preview(policy, job.since, job.failures, due=due, most=limit)
+    by_error = preview_by_error(policy, job.since, job.failures, due=due, most=limit)
+    return _Plans(_numbered(usual, job), {name: _numbered(plan, job) for name, plan in by_error.items()})
+
+
+def _numbered(plan: Sequence[PlannedAt], job: JobView) -> list[PlannedAt]:
     """Numbered as attempts are told: those that crashed count too, although they cost none of the policy's."""
-    due = job.started_at if job.state is JobState.RUNNING else max(job.due_at or now, now)
-    plan = preview(policy, job.since, job.failures, due=due or now, most=limit)
     return [PlannedAt(step.attempt + job.crashes, step.earliest, step.latest, step.then) for step in plan]
 
 
@@ -120,6 +138,14 @@ def _document(plan: Sequence[PlannedAt]) -> dict[str, Any]:
 
 def _has_more(plan: Sequence[PlannedAt]) -> bool:
     return bool(plan) and plan[-1].then is None
+
+
+def _show_plans(title: str, plans: _Plans, now: datetime, *, under_way: bool = False) -> None:
+    say(f"{title}{' with an error that has no rule of its own' if plans.by_error else ''}:", "bold")
+    _show_plan(plans.usual, now, under_way=under_way)
+    for name, plan in plans.by_error.items():
+        say(f"\nWith {one_line(name)}:", "bold")
+        _show_plan(plan, now, under_way=under_way)
 
 
 def _show_plan(plan: Sequence[PlannedAt], now: datetime, *, under_way: bool = False) -> None:

@@ -56,10 +56,10 @@ WITH input AS MATERIALIZED (
         %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
-        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[]
+        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[], %(limits)s::int[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
-                            awaits, stated_action, passes, number)
+                            awaits, stated_action, passes, attempt_limit, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
     RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by, l.seq,
@@ -85,6 +85,7 @@ WITH input AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits, g.passes,
            g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
+           g.attempt_limit,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -104,8 +105,8 @@ WITH input AS MATERIALIZED (
     FROM fate f WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again OR f.passes IS NOT NULL)
 ), tried AS (
     INSERT INTO {attempt} (job_id, token, number, reason, worker, started_at, finished_at, error_type, message,
-                           traceback, next_at)
-    SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at
+                           traceback, next_at, attempt_limit)
+    SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at, attempt_limit
     FROM fate WHERE error_type IS NOT NULL
 ), entering AS MATERIALIZED (
     SELECT f.queue, f.priority, f.id AS job_id, f.failures, f.crashes, f.since, f.reason, j.fair_key, f.number AS place,

@@ -21,7 +21,8 @@ WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
 -- One select for each place a job can stand in; the columns are those of JobView, in its order.
 SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce(p.reason, 'enqueued') AS reason,
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, NULL::timestamptz AS started_at,
-       NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
+       NULL::timestamptz AS finished_at, p.failures, p.crashes,
+       nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, NULL::text AS cancelled_by
@@ -30,7 +31,8 @@ FROM {ready} p
 -- name: view_lease
 SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claimed' AS reason,
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.claimed_at AS started_at,
-       NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts,
+       NULL::timestamptz AS finished_at, p.failures, p.crashes,
+       nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts,
        coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
@@ -40,7 +42,8 @@ FROM {lease} p
 -- name: view_parked
 SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coalesce(': ' || p.note, '') AS reason,
        j.args, j.tags, j.meta, j.created_at, p.due_at, p.since, NULL::timestamptz AS started_at,
-       NULL::timestamptz AS finished_at, p.failures, p.crashes, j.max_attempts, NULL::text AS worker,
+       NULL::timestamptz AS finished_at, p.failures, p.crashes,
+       nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits, j.mark,
        NULL::text AS cancelled_by
@@ -49,17 +52,19 @@ FROM {parked} p
 -- name: view_finished
 SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coalesce(': ' || p.note, '') AS reason,
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, p.started_at,
-       p.finished_at, p.failures, p.crashes, j.max_attempts, p.worker,
+       p.finished_at, p.failures, p.crashes,
+       nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, p.worker,
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, p.cancelled_by
 FROM {finished} p
 
 -- name: with_record
--- What every view adds: the record, and the last error of this life. One that has not failed in this life has none.
+-- What every view adds: the record, and the last error of this life with the limit of the rule that judged it. One that
+-- has not failed in this life has neither.
 CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
 LEFT JOIN LATERAL (
-    SELECT a.error_type, a.message, left(a.error_type || ': ' || a.message, 500) AS said
+    SELECT a.error_type, a.message, a.attempt_limit, left(a.error_type || ': ' || a.message, 500) AS said
     FROM {attempt} a WHERE a.job_id = p.job_id ORDER BY a.token DESC LIMIT 1
 ) e ON p.failures > 0 OR p.crashes > 0
 

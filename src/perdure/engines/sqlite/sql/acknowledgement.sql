@@ -72,11 +72,13 @@ WHERE job.fair_key IS NOT NULL;
 
 -- name: record_attempts
 INSERT INTO {attempt} (
-    job_id, token, number, reason, error_type, message, traceback, next_at, worker, started_at, finished_at
+    job_id, token, number, reason, error_type, message, traceback, next_at, worker, started_at, finished_at,
+    attempt_limit
 )
 SELECT
     lease.job_id, lease.token, row.value ->> 2, row.value ->> 3, row.value ->> 4, row.value ->> 5, row.value ->> 6,
-    row.value ->> 7, COALESCE((SELECT name FROM {worker} WHERE id = lease.worker_id), ''), lease.claimed_at, :now
+    row.value ->> 7, COALESCE((SELECT name FROM {worker} WHERE id = lease.worker_id), ''), lease.claimed_at, :now,
+    row.value ->> 8
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 

@@ -1,7 +1,12 @@
 -- name: gather
+-- Once an attempt has failed, the limit told is that of the rule that judged it.
 SELECT CAST(json_group_array(json_array(
     id, kind, queue, priority, state, reason, args, tags, meta, created_at, due_at, since, started_at, finished_at,
-    failures, crashes, max_attempts, worker, cancel_at, result, warnings, unique_key, last_error, cursor,
+    failures, crashes,
+    CASE WHEN failures > 0 THEN NULLIF(COALESCE((
+        SELECT attempt_limit FROM {attempt} WHERE job_id = id ORDER BY token DESC LIMIT 1
+    ), max_attempts), 0) ELSE max_attempts END,
+    worker, cancel_at, result, warnings, unique_key, last_error, cursor,
     parent_id, awaits, fair_key, also_awaits, mark, cancelled_by
 )) AS BLOB)
 FROM

@@ -9,7 +9,7 @@ CREATE TABLE perdure_attempt (
     error_type TEXT NOT NULL,
     message TEXT NOT NULL,
     traceback TEXT,
-    next_at INTEGER,
+    next_at INTEGER, attempt_limit INTEGER,
     PRIMARY KEY (job_id, token)
 ) STRICT, WITHOUT ROWID;
 

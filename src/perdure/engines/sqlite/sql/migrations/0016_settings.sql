@@ -1,0 +1,9 @@
+-- release: 1
+-- What was said of one job alone, the name that people outside know it by, and how many attempts the rule allowed that
+-- judged a failure (0: any number).
+
+ALTER TABLE {job} ADD COLUMN settings TEXT;
+ALTER TABLE {job} ADD COLUMN ref TEXT;
+ALTER TABLE {attempt} ADD COLUMN attempt_limit INTEGER;
+
+CREATE UNIQUE INDEX {job_ref} ON {job} (ref) WHERE ref IS NOT NULL;
