@@ -55,6 +55,7 @@ from perdure.job import Job
 from perdure.lifecycle.intervals import interval_from_env
 from perdure.policy.backoff import Backoff
 from perdure.policy.backup_plan import BackupPlan
+from perdure.policy.bounds import Bounds
 from perdure.policy.decide import MissingHandler
 from perdure.policy.gates import Breaker, Budget, Concurrency, Rate
 from perdure.policy.jitter import Jitter
@@ -78,6 +79,7 @@ __all__ = [
     "Backoff",
     "BackupPlan",
     "BatchOutcome",
+    "Bounds",
     "Breaker",
     "Budget",
     "BudgetExceeded",

@@ -104,6 +104,10 @@ def refuse_own_id(call: Call[Any]) -> None:
         raise ArgumentError(
             "id", f"of {call.kind.name} cannot be chosen for a child, a batch or a chain: it follows from the parent's"
         )
+    if call.job.ref is not None:
+        raise ArgumentError(
+            "ref", f"of {call.kind.name} cannot be kept by a child, a batch or a chain: enqueue it by itself"
+        )
 
 
 def planned_after(call: Call[Any], name: str) -> Planned:

@@ -18,6 +18,7 @@ from perdure.job import Job
 from perdure.kinds.declared import note_declared
 from perdure.kinds.kind import Registry
 from perdure.options import checked_names, refuse_misspelt
+from perdure.policy.bounds import Bounds
 from perdure.policy.fairness import FairBy
 from perdure.policy.gates import Breaker, Gate
 from perdure.policy.retry import RetrySource, checked_retry
@@ -75,6 +76,7 @@ class Declarations:
         gates: Iterable[Gate] | Gate = (),
         breaker: Breaker | None = None,
         fair: FairBy | None = None,
+        bounds: Bounds | None = None,
     ) -> JobDecorator: ...
     def job(self, *handler: Any, **options: Any) -> Any:
         """Declare a job.
@@ -84,7 +86,7 @@ class Declarations:
         `timeout` and `memory` (in bytes) enforced by killing. `gates` are the Rates, Concurrencies and Budgets that a
         job must pass before it runs, `breaker` the outside system that it calls: while they hold it, it waits at no
         cost. `fair` names the arguments, or is a function of them, whose values share the queue evenly: one tenant's
-        100,000 jobs do not delay another's 10.
+        100,000 jobs do not delay another's 10. `bounds` is what may be set for a job, here and with `using`.
         """
 
         def declare(function: Any) -> Job[Any, Any]:
@@ -110,6 +112,7 @@ class Declarations:
         gates: Iterable[Gate] | Gate = (),
         breaker: Breaker | None = None,
         fair: FairBy | None = None,
+        bounds: Bounds | None = None,
     ) -> Job[Any, Any]:
         kind = declared_kind(
             handler,
@@ -126,6 +129,7 @@ class Declarations:
             gates=gates,
             breaker=breaker,
             fair=fair,
+            bounds=bounds,
             hooks=self.hooks,
         )
         if kind.name.startswith(OWN):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Iterable
-from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.duration import Duration
 from perdure.domain.job import NewJob
 from perdure.errors import PayloadError, SettingsError
 from perdure.hooks.hooks import Hooks
 from perdure.job import Job
 from perdure.kinds.kind import Kind, Mode, is_async
 from perdure.kinds.signature import Signature
-from perdure.options import checked_count, checked_name, checked_priority, checked_unique
+from perdure.options import checked_count, checked_limit, checked_name, checked_priority, checked_unique
+from perdure.policy.bounds import NO_BOUNDS, Bounds, checked_bounds
 from perdure.policy.fairness import FairBy, FairShare
 from perdure.policy.gates import Breaker, Gate, check_gates
 from perdure.policy.retry import RetrySource, checked_retry
@@ -71,6 +71,7 @@ def declared_kind(
     gates: Iterable[Gate] | Gate,
     breaker: Breaker | None,
     fair: FairBy | None,
+    bounds: Bounds | None,
     hooks: Hooks,
 ) -> Kind:
     """A kind of job as it was declared; what cannot be meant is refused by name."""
@@ -86,25 +87,27 @@ def declared_kind(
     share = None if fair is None else FairShare(fair)
     if share is not None:
         share.check(signature.names)
-    limit = None if timeout is None else parse_duration(f"timeout of job {name}", timeout, error=SettingsError)
-    if limit is not None and limit <= timedelta(0):
-        raise SettingsError(f"timeout of job {name}", f"must be longer than 0, got {timeout!r}")
+    limit = None if timeout is None else checked_limit(f"timeout of job {name}", timeout)
+    bounds = NO_BOUNDS if bounds is None else checked_bounds(f"bounds of job {name}", bounds)
+    bounds.check_timeout(limit, name)
+    bounds.check_crash_limit(checked_count(f"crashes of job {name}", crashes), name)
     return Kind(
         name=name,
         handler=handler,
         signature=signature,
         mode=Mode.PROCESS if isolate else Mode.TASK if is_async(handler) else Mode.THREAD,
-        retry=checked_retry(f"retry of job {name}", retry),
+        retry=bounds.bounded(checked_retry(f"retry of job {name}", retry), name),
         triage=triage,
         queue=checked_name("queue", queue),
         priority=checked_priority(priority),
         unique=checked_unique(unique, signature.names),
         timeout=limit,
         memory=None if memory is None else checked_count(f"memory of job {name}", memory),
-        crash_limit=checked_count(f"crashes of job {name}", crashes),
+        crash_limit=crashes,
         gates=passed,
         breaker=breaker,
         fair=share,
+        bounds=bounds,
         hooks=hooks,
     )
 

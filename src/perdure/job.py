@@ -16,6 +16,7 @@ from perdure.handle import Handle
 from perdure.kinds.kind import Kind
 from perdure.kinds.signature import Signature
 from perdure.options import Options, checked_options
+from perdure.policy.retry import Retry
 from perdure.policy.uniqueness import Unique
 
 P = ParamSpec("P")
@@ -111,12 +112,14 @@ class Prepared(Generic[P, R]):
             delay=options.delay,
             run_at=options.run_at,
             unique=None if unique is None else unique.key_for(kind.name, queue, signature.with_defaults(bound)),
-            max_attempts=kind.attempts,
-            crash_limit=kind.crash_limit,
+            max_attempts=kind.attempts if options.retry is None else options.retry.most_attempts,
+            crash_limit=options.crash_limit or kind.crash_limit,
             tags=options.tags,
             meta=options.meta,
             fair_key=None if kind.fair is None else kind.fair.key_for(signature.with_defaults(bound)),
             has_own_id=options.id is not None,
+            settings=options.settings,
+            ref=options.ref,
         )
 
 
@@ -150,8 +153,16 @@ class Job(Prepared[P, R]):
         meta: Mapping[str, Any] | None = None,
         unique: Unique | None = None,
         connection: Any = None,
+        retry: Retry | None = None,
+        timeout: Duration | None = None,
+        crash_limit: int | None = None,
+        ref: str | None = None,
     ) -> Prepared[P, R]:
         """Set options for the next enqueue.
+
+        `retry`, `timeout` and `crash_limit` are kept with the job and take the place of its kind's, within the kind's
+        `bounds`. `ref` is a name that people know the job by, such as "JB_abc123"; like an `id` it stands for one job:
+        enqueued again it is that job, and for another kind it is refused.
 
         `connection` makes the job part of the caller's own transaction: it is stored when the caller commits, or not
         at all. It is an open connection of psycopg, asyncpg, sqlite3, aiosqlite or apsw, a connection or session of
@@ -170,6 +181,17 @@ class Job(Prepared[P, R]):
             meta=meta,
             unique=unique,
             connection=connection,
+            retry=retry,
+            timeout=timeout,
+            crash_limit=crash_limit,
+            ref=ref,
             parameters=self._kind.signature.names,
         )
+        bounds, name = self._kind.bounds, self._kind.name
+        if options.retry is not None:
+            bounds.check_retry(options.retry, name)
+        if options.timeout is not None:
+            bounds.check_timeout(options.timeout, name)
+        if options.crash_limit is not None:
+            bounds.check_crash_limit(options.crash_limit, name)
         return cast("Prepared[P, R]", Prepared(self._gateway, self._kind, options))

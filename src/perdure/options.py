@@ -11,13 +11,16 @@ from typing import Any
 from msgspec import Struct
 
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.ids import JobId, as_job_id, is_job_id
 from perdure.domain.job import PRIORITIES
 from perdure.errors import ArgumentError, PayloadError, SettingsError
 from perdure.kinds.encoding import encode
+from perdure.policy.own_settings import checked_own_retry, settings_text
+from perdure.policy.retry import Retry
 from perdure.policy.uniqueness import Unique
 
 _LONGEST_NAME = 100
+_LONGEST_REF = 200
 _LONGEST_META = 16 * 1024
 _MOST_TAGS = 100
 _LONGEST_ECHO = 120
@@ -35,6 +38,11 @@ class Options(Struct, frozen=True, kw_only=True):
     meta: str | None = None
     unique: Unique | None = None
     connection: Any = None
+    retry: Retry | None = None
+    timeout: timedelta | None = None
+    crash_limit: int | None = None
+    settings: str | None = None  # the retry policy and the time limit, as they are kept with the job
+    ref: str | None = None
 
 
 def checked_options(
@@ -48,9 +56,15 @@ def checked_options(
     meta: Mapping[str, Any] | None,
     unique: Unique | None,
     connection: Any,
+    retry: Retry | None,
+    timeout: Duration | None,
+    crash_limit: int | None,
+    ref: str | None,
     parameters: tuple[str, ...],
 ) -> Options:
     """Refuse, by name, what cannot be meant. `parameters` are those of the handler."""
+    policy = None if retry is None else checked_own_retry(retry)
+    limit = None if timeout is None else checked_limit("timeout", timeout)
     if delay is not None and run_at is not None:
         raise ArgumentError("run_at", "and delay are both given: choose one")
     return Options(
@@ -63,6 +77,11 @@ def checked_options(
         meta=None if meta is None else _checked_meta(meta),
         unique=checked_unique(unique, parameters),
         connection=connection,
+        retry=policy,
+        timeout=limit,
+        crash_limit=None if crash_limit is None else checked_count("crash_limit", crash_limit),
+        settings=settings_text(policy, limit),
+        ref=None if ref is None else checked_ref(ref),
     )
 
 
@@ -71,6 +90,24 @@ def checked_name(field: str, value: object, longest: int = _LONGEST_NAME) -> str
     if not isinstance(value, str) or not value.strip() or len(value) > longest or not value.isprintable():
         raise ArgumentError(field, f"must be 1 to {longest} printable characters, got {_echo(value)}")
     return value
+
+
+def checked_limit(setting: str, value: Duration) -> timedelta:
+    """A time limit: more than nothing."""
+    limit = parse_duration(setting, value, error=SettingsError)
+    if limit <= timedelta(0):
+        raise SettingsError(setting, f"must be longer than 0, got {value!r}")
+    return limit
+
+
+def checked_ref(value: object) -> str:
+    """A name that people outside know a job by; one that looks like an id would be taken for that."""
+    ref = checked_name("ref", value, _LONGEST_REF)
+    if ref != ref.strip():
+        raise ArgumentError("ref", f"must not begin or end with spaces, got {value!r}")
+    if is_job_id(ref):
+        raise ArgumentError("ref", f"must not look like an id of a job, got {value!r}; ids are given with id=")
+    return ref
 
 
 def _echo(value: object) -> str:

@@ -41,6 +41,8 @@ def checked_schedule(
         raise ArgumentError(
             "run_at", "and delay cannot be combined with a schedule: its times come from the expression"
         )
+    if job.ref is not None:
+        raise ArgumentError("ref", "cannot be combined with a schedule: it would be that of its first job alone")
     timetable(expression, tz)
     read_zone(tz)  # an interval asks for none, and must not be kept with a wrong one
     policy = _word("missed", Missed, missed)
@@ -61,6 +63,7 @@ def checked_schedule(
         priority=job.priority,
         max_attempts=job.max_attempts,
         crash_limit=job.crash_limit,
+        settings=job.settings,
     )
 
 

@@ -16,6 +16,10 @@ from tests.surfaces.conftest import Arrange, Cli, run_cli
 from perdure.domain import transition
 from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.states import JobState, Reason
+from perdure.policy.backoff import Backoff
+from perdure.policy.jitter import Jitter
+from perdure.policy.own_settings import settings_text
+from perdure.policy.retry import Retry
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 
@@ -140,9 +144,9 @@ def test_b14_a_finished_job_has_nothing_ahead(cli: Cli, arrange: Arrange[JobId])
     assert cli("preview", job_id, "--app", "ahead:app", "--json").json["plan"] == []
 
 
-@pytest.mark.parametrize("what", ["greet", new_job_id()], ids=["kind", "job"])
-def test_b14_without_the_app_it_is_said_clearly(what: str) -> None:
-    answer = run_cli("preview", what, "--json")
+@pytest.mark.parametrize("what", ["kind", "job"])
+def test_b14_without_the_app_it_is_said_clearly(cli: Cli, arrange: Arrange[JobId], what: str) -> None:
+    answer = cli("preview", "greet" if what == "kind" else arrange(enqueue), "--json")
     assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--app")
     assert "stands in code" in answer.error["error"]
 
@@ -168,3 +172,17 @@ def test_g10_of_a_job_in_a_state_of_the_next_release_nothing_is_foretold(
     answer = cli("preview", job_id, "--app", "ahead:app")
     assert answer.code == Exit.OK
     assert "It is hibernating: no attempt is ahead." in answer.out
+
+
+async def with_its_own(store: Store) -> JobId:
+    policy = Retry(attempts=2, backoff=Backoff.fixed("7m"), jitter=Jitter.none())
+    return await enqueue(store, settings=settings_text(policy, None), max_attempts=2)
+
+
+def test_b14_a_job_with_a_policy_of_its_own_needs_no_code(cli: Cli, arrange: Arrange[JobId]) -> None:
+    job_id = arrange(with_its_own)
+    found = cli("preview", job_id, "--json").json
+    assert starts(found["plan"]) == [timedelta(0), 7 * MINUTE]
+    assert starts(cli("preview", job_id, "--app", "ahead:app", "--json").json["plan"]) == [timedelta(0), 7 * MINUTE]
+    assert cli("jobs", "show", job_id, "--json").json["job"]["settings"]["retry"]["attempts"] == 2
+    assert "Settings of its own" in cli("jobs", "show", job_id).out

@@ -53,6 +53,11 @@ def new_worker_id() -> WorkerId:
     return WorkerId(_FIRST_WORKER + secrets.randbelow(_FIRST_WORKER))
 
 
+def is_job_id(value: object) -> bool:
+    """Whether this is a UUID or its text."""
+    return _UUID.fullmatch(str(value).strip().lower()) is not None
+
+
 def as_job_id(value: object, *, field: str = "id", advice: str = "") -> JobId:
     """Accept a UUID, or its text, as the id of a job; refuse anything else by name, with this advice."""
     text = str(value).strip().lower()

@@ -62,6 +62,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     fair_key: str | None = None  # jobs of one queue and priority that bear different keys take turns
     has_own_id: bool = False  # the caller chose its id, and may have done so before
     plan: tuple[str, ...] = ()  # documents that are kept beside the job and read one by one, when they are needed
+    settings: str | None = None  # JSON: what was said of this job alone (see `policy.own_settings`)
+    ref: str | None = None  # the name that people outside know it by; no two jobs have the same
 
 
 class Intake(StrEnum):
@@ -108,6 +110,8 @@ class Claim(Struct, frozen=True, gc=False):
     is_parent: bool = False  # it has spawned jobs in an earlier attempt
     is_fresh: bool = False
     gates_passed: str | None = None
+    settings: str | None = None  # JSON: what was said of this job alone
+    ref: str | None = None
 
     @property
     def start(self) -> str:
@@ -183,3 +187,5 @@ class JobView(Struct, frozen=True, kw_only=True):
     also_awaits: tuple[str, ...] = ()  # what it waits for at the same time
     mark: str | None = None  # a word that the application has put on it
     cancelled_by: str | None = None  # who called it off, or asked a running one to stop
+    settings: str | None = None  # JSON: the retry policy and the time limit that were set for this job alone
+    ref: str | None = None  # the name that people outside know it by

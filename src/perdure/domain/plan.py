@@ -32,6 +32,7 @@ class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
     meta: str | None = None
     unique: UniqueKey | None = None
     fills: str | None = None
+    settings: str | None = None
 
     def made(self, job_id: JobId, before: str | None = None) -> NewJob:
         """The job itself; `before` is the JSON of what came before it."""

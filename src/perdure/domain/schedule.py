@@ -76,6 +76,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     priority: int = DEFAULT_PRIORITY
     max_attempts: int | None = None
     crash_limit: int = DEFAULT_CRASH_LIMIT
+    settings: str | None = None  # JSON: those of every job that it makes
 
 
 class ScheduleView(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Ids that callers choose: the same id again is the same job, but never one of another kind."""
+"""Ids and refs that callers choose: the same one again is the same job, but never one of another kind."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def refuse_other_kinds(met: Sequence[NewJob], kinds: Mapping[str, str]) -> None:
                 "id",
                 f"{job.id} is that of a job of kind {known}: choose another one for {job.kind}, which was not stored",
             )
+
+
+def refuse_other_ref(job: NewJob, known: str) -> None:
+    """Refuse a ref that is another kind's."""
+    if known != job.kind:
+        raise ArgumentError(
+            "ref",
+            f"{job.ref!r} is that of a job of kind {known}: choose another one for {job.kind}, which was not stored",
+        )

@@ -14,6 +14,7 @@ from msgspec import Struct
 from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.kinds.signature import Signature
+from perdure.policy.bounds import NO_BOUNDS, Bounds
 from perdure.policy.fairness import FairShare
 from perdure.policy.gates import Breaker, Budget, Gate, Rate
 from perdure.policy.retry import Retry, RetrySource, read_policy
@@ -47,6 +48,7 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     gates: tuple[Gate, ...] = ()
     breaker: Breaker | None = None
     fair: FairShare | None = None
+    bounds: Bounds = NO_BOUNDS
     hooks: Hooks = NO_HOOKS  # of its app
 
     def bound(self, context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
@@ -70,16 +72,18 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
 
     @property
     def attempts(self) -> int | None:
-        """How many attempts a job of this kind has at most, as its policy says now; None: no limit, or not readable.
+        """How many attempts a job of this kind has at most, as its policy says now; None: no limit.
 
-        For show only: what a failure means is decided by the policy itself, when it happens.
+        For show only: what a failure means is decided by the policy itself, when it happens. A function that refuses
+        its setting is heard: what it raises comes out here.
         """
         if type(self.retry) is Retry:
             return self.retry.most_attempts
         try:
             return read_policy(self.retry).most_attempts
-        except Exception:  # noqa: BLE001 - a function of the user's own
-            return None
+        except Exception as error:
+            error.add_note(f"while reading the retry policy of job {self.name}")
+            raise
 
 
 def is_async(handler: Callable[..., Any]) -> bool:

@@ -30,6 +30,7 @@ def job_of(schedule: Schedule, nominal_at: datetime, chance: Randomness, cause: 
         unique=UniqueKey(f"schedule {schedule.name}", _ONE_AT_A_TIME) if queued else None,
         max_attempts=schedule.max_attempts,
         crash_limit=schedule.crash_limit,
+        settings=schedule.settings,
         tags=(f"schedule:{schedule.name}",),
         meta=json.encode({"schedule": schedule.name, "nominal_at": nominal_at, "cause": cause}).decode(),
     )

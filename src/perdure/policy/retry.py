@@ -87,7 +87,7 @@ class Retry:
         settle(self, "permanent", permanent if isinstance(permanent, tuple) else (permanent,))
         settle(self, "by_error", dict(by_error))
         settle(self, "_rules", self._named_rules())
-        settle(self, "_most", self._most_attempts())
+        settle(self, "_most", _most_of(self.attempts, self._rules))
 
     @classmethod
     def none(cls) -> Retry:
@@ -103,6 +103,13 @@ class Retry:
     def rules(self) -> Mapping[str, Retry | None]:
         """The rules by error, under the names of the types; None: such an error is permanent."""
         return MappingProxyType(self._rules)
+
+    def with_rules(self, rules: Mapping[str, Retry | None]) -> Retry:
+        """The same policy with these rules by error, under the names of the types: for one that was stored."""
+        copy, named = replace(self), dict(rules)
+        object.__setattr__(copy, "_rules", named)
+        object.__setattr__(copy, "_most", _most_of(self.attempts, named))
+        return copy
 
     def limited_to(self, attempts: int | None) -> Retry:
         """The same policy with another number of attempts; None leaves it as it is (a job's own limit, B8)."""
@@ -192,10 +199,6 @@ class Retry:
             rules[name] = self._rule("retry.by_error", name, rule)
         return rules
 
-    def _most_attempts(self) -> int | None:
-        limits = [self.attempts, *(rule.attempts for rule in self._rules.values() if rule is not None)]
-        return max((limit for limit in limits if limit is not None), default=None) if None not in limits else None
-
     def _rule(self, setting: str, name: str, rule: object) -> Retry:
         match rule:
             case Backoff():
@@ -206,6 +209,14 @@ class Retry:
                 return rule
             case _:
                 raise SettingsError(setting, f"for {name} must be a Backoff or a Retry, got {rule!r}")
+
+
+def _most_of(attempts: int | None, rules: Mapping[str, Retry | None]) -> int | None:
+    most = attempts
+    for rule in rules.values():
+        if rule is not None:
+            most = None if most is None or rule.attempts is None else max(most, rule.attempts)
+    return most
 
 
 def _clipped(wait: timedelta, left: timedelta | None) -> timedelta | None:

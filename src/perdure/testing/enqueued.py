@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from perdure.domain.duration import format_duration
 from perdure.domain.ids import JobId
-from perdure.domain.job import DEFAULT_PRIORITY, NewJob
+from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, NewJob
 from perdure.kinds.kind import Kind
+from perdure.policy.own_settings import read_settings
+from perdure.policy.retry import Retry
 
 
 class Enqueued(Struct, frozen=True, kw_only=True):
@@ -31,6 +33,10 @@ class Enqueued(Struct, frozen=True, kw_only=True):
     due_at: datetime | None
     tags: tuple[str, ...]
     meta: dict[str, Any]
+    retry: Retry | None = None  # what was set for this job alone
+    timeout: timedelta | None = None
+    crash_limit: int = DEFAULT_CRASH_LIMIT
+    ref: str | None = None
 
     @property
     def delay(self) -> timedelta:
@@ -49,6 +55,8 @@ class Enqueued(Struct, frozen=True, kw_only=True):
             told.append(f"tags={list(self.tags)}")
         if self.meta:
             told.append(f"meta={self.meta}")
+        if self.ref is not None:
+            told.append(f"ref={self.ref!r}")
         return f"{self.kind}({given})  [{', '.join(told)}]"
 
 
@@ -61,6 +69,7 @@ def read(job: NewJob, job_id: JobId, kind: Kind | None, now: datetime) -> Enqueu
         args, keywords = kind.signature.decode(job.args)
         arguments = dict(zip(kind.signature.names, args, strict=False)) | keywords
     due_at = now + job.delay if job.delay else job.run_at
+    own = read_settings(job.settings)
     return Enqueued(
         id=job_id,
         kind=job.kind,
@@ -72,4 +81,8 @@ def read(job: NewJob, job_id: JobId, kind: Kind | None, now: datetime) -> Enqueu
         due_at=due_at if due_at is not None and due_at > now else None,
         tags=job.tags,
         meta=msgspec.json.decode(job.meta, type=dict[str, Any]) if job.meta else {},
+        retry=own.retry,
+        timeout=own.timeout,
+        crash_limit=job.crash_limit,
+        ref=job.ref,
     )

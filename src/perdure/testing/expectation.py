@@ -13,6 +13,7 @@ from perdure.job import Prepared
 from perdure.kinds.encoding import encode
 from perdure.kinds.signature import Signature
 from perdure.options import Options
+from perdure.policy.own_settings import settings_text
 from perdure.testing.enqueued import Enqueued
 
 _SHOWN = 20
@@ -51,6 +52,19 @@ class Expectation:
             wrong.append(f"tags={list(one.tags)}")
         if not _expected_meta(options).items() <= one.meta.items():
             wrong.append(f"meta={one.meta}")
+        return wrong + self._other_settings(one)
+
+    def _other_settings(self, one: Enqueued) -> list[str]:
+        """What was set for this job alone, where that is not as expected."""
+        options = self._options
+        wrong = [
+            f"{name}={getattr(one, name)!r}"
+            for name in ("timeout", "crash_limit", "ref")
+            if getattr(options, name) not in {None, getattr(one, name)}
+        ]
+        # Compared as they are kept: types of errors are told by name there.
+        if options.retry is not None and settings_text(options.retry, None) != settings_text(one.retry, None):
+            wrong.append(f"retry={one.retry}")
         return wrong
 
     def matches(self, all_of_them: Iterable[Enqueued]) -> list[Enqueued]:
@@ -84,6 +98,10 @@ class Expectation:
             "id": options.id,
             "tags": list(options.tags) or None,
             "meta": _expected_meta(options) or None,
+            "retry": options.retry,
+            "timeout": None if options.timeout is None else format_duration(options.timeout),
+            "crash_limit": options.crash_limit,
+            "ref": options.ref,
         }
         using = ", ".join(f"{name}={value!r}" for name, value in said.items() if value is not None)
         arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())

@@ -74,6 +74,11 @@ class Context(FamilyCalls):
         return self._claim.job_id
 
     @property
+    def ref(self) -> str | None:
+        """The name that people outside know the job by (`using(ref=...)`); None: it has none."""
+        return self._claim.ref
+
+    @property
     def kind(self) -> str:
         """The job's kind."""
         return self._claim.kind

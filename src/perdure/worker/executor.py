@@ -216,8 +216,8 @@ class Executor:
         task = self._loop.create_task(run(running))
         running.task = task
         running.interrupt = task.cancel  # also what keeps the task from being collected
-        if kind.timeout is not None and kind.mode is Mode.TASK:
-            self._limit(running, kind.timeout)
+        if kind.mode is Mode.TASK and (timeout := running.timeout) is not None:
+            self._limit(running, timeout)
 
     def _limit(self, running: Running, timeout: timedelta) -> None:
         if running in self.running:
@@ -295,8 +295,8 @@ class Executor:
         running.begun = True  # before the look: `stop` sets the one and looks at the other, so that one of us sees it
         if running.stop is not None:
             return running.outcome_when_stopped()
-        if running.kind.timeout is not None:  # from now on: the time spent waiting for a thread is not the handler's
-            self._loop.call_soon_threadsafe(self._limit, running, running.kind.timeout)
+        if (timeout := running.timeout) is not None:  # from now on: waiting for a thread is not the handler's time
+            self._loop.call_soon_threadsafe(self._limit, running, timeout)
         context = running.context = Context(
             *(running.claim, running.flag, self._provisions),
             started=running.started,
@@ -427,7 +427,7 @@ class Executor:
 
     def _decide(self, running: Running, outcome: Outcome) -> Transition:
         now = self._now(running.claim, running.started)
-        move = decide(running.claim, outcome, running.kind.retry, now, self._random, self._limits)
+        move = decide(running.claim, outcome, running.retry, now, self._random, self._limits)
         journal = None if running.context is None else running.context.opened
         if running.spawned or (journal is not None and journal.spawned):
             move = replace(move, is_parent=True)

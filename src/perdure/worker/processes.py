@@ -114,7 +114,7 @@ class ProcessCrew:
         return Order(address, running.claim, self._closing, relay.keep_lines, relay.age_of(running))
 
     async def _until_over(self, running: Running, process: IsolatedProcess) -> Outcome | None:
-        limit = running.kind.timeout
+        limit = running.timeout
         try:
             async with asyncio.timeout(None if limit is None else limit.total_seconds()):
                 report = await process.report()
@@ -214,7 +214,7 @@ def _read(report: Report, process: IsolatedProcess) -> Outcome:
 
 
 def _timed_out(running: Running, process: IsolatedProcess) -> Failed:
-    limit = format_duration(running.kind.timeout) if running.kind.timeout else ""
+    limit = format_duration(running.timeout) if running.timeout else ""
     message = f"the attempt exceeded its time limit of {limit}, and its process was killed"
     failure = Failure(type_name(TimeoutError), message, process.last_words)
     return Failed(failure, timed_out=True, kinds=lineage(TimeoutError))

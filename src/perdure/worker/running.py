@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import Task, TimerHandle
 from collections.abc import Callable
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +15,8 @@ from perdure.domain.job import Claim
 from perdure.domain.outcome import Cancelled, Failed, Failure, Outcome, Released
 from perdure.kinds.kind import Kind
 from perdure.policy.failures import lineage, type_name
+from perdure.policy.own_settings import read_settings
+from perdure.policy.retry import RetrySource
 from perdure.worker.context import Context
 from perdure.worker.stop_flag import StopFlag
 
@@ -50,11 +53,23 @@ class Running(Struct, eq=False):
     exception: BaseException | None = None  # what its handler raised, kept only for those
     spawned: bool = False  # its own process has asked for children
 
+    @property
+    def retry(self) -> RetrySource:
+        """The policy for its failures: the job's own, or that of its kind."""
+        return read_settings(self.claim.settings).retry or self.kind.retry
+
+    @property
+    def timeout(self) -> timedelta | None:
+        """How long it may take: as was said of the job, or of its kind."""
+        if self.claim.settings is None:
+            return self.kind.timeout
+        return read_settings(self.claim.settings).timeout or self.kind.timeout
+
     def outcome_when_stopped(self) -> Outcome | None:
         """What it means that the attempt was stopped; None: nothing, it is no longer ours."""
         match self.stop:
             case Stop.TIMED_OUT:
-                limit = format_duration(self.kind.timeout) if self.kind.timeout else ""
+                limit = format_duration(self.timeout) if self.timeout else ""
                 failure = Failure(type_name(TimeoutError), f"the attempt exceeded its time limit of {limit}")
                 return Failed(failure, timed_out=True, kinds=lineage(TimeoutError))
             case Stop.CANCELLED:

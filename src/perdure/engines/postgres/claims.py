@@ -261,13 +261,13 @@ class PostgresClaims:
 
 def _place(row: Row) -> Place:
     """Where a job stood that was taken."""
-    marks = row[23] or 0
-    return row[3], row[21], row[22], bool(marks & _FAIR), bool(marks & _CAME_BACK)
+    marks = row[25] or 0
+    return row[3], row[23], row[24], bool(marks & _FAIR), bool(marks & _CAME_BACK)
 
 
 def _tells_of_returns(rows: Sequence[Row]) -> bool:
     """Whether the queues that were looked at have jobs that came back."""
-    return bool((rows[0][23] or 0) & _HAS_RETURNS)
+    return bool((rows[0][25] or 0) & _HAS_RETURNS)
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

@@ -33,6 +33,7 @@ _SHARED: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("crash_limit", "crash_limit", "crash_limits", lambda job: str(job.crash_limit)),
     ("tags", "tags", "tags_list", lambda job: text_array(job.tags) if job.tags else None),
     ("meta", "meta", "metas", lambda job: job.meta),
+    ("settings", "settings", "settings_list", lambda job: job.settings),
 )
 _OWN: Final[tuple[tuple[str, str, _Reader], ...]] = (
     ("run_at", "run_ats", lambda job: moment_text(job.run_at)),
@@ -41,12 +42,13 @@ _OWN: Final[tuple[tuple[str, str, _Reader], ...]] = (
     ("unique", "unique_states", lambda job: ",".join(sorted(job.unique.states)) if job.unique else None),
     ("unique", "unique_dead_fors", lambda job: seconds_text(job.unique.dead_for) if job.unique else None),
     ("fair_key", "fair_keys", lambda job: job.fair_key),
+    ("ref", "refs", lambda job: job.ref),
 )
 
 
 def is_plain(job: NewJob) -> bool:
     """Whether a job has neither keys nor time nor plan: the common kind, which the short statement takes."""
-    has_key = job.unique is not None or job.fair_key is not None
+    has_key = job.unique is not None or job.fair_key is not None or job.ref is not None
     return not has_key and job.run_at is None and job.delay is None and not job.plan
 
 
@@ -78,6 +80,7 @@ def encode_one(job: NewJob, now: datetime | None, parent: JobId | None = None) -
         "crash_limit": str(job.crash_limit),
         "tags": field_array("tags", job.tags) if job.tags else None,
         "meta": job.meta,
+        "settings": job.settings,
         "parent": parent,
         "now": moment_text(now),
     }

@@ -22,7 +22,7 @@ from psycopg.errors import UniqueViolation
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
-from perdure.engines.own_ids import met_by_id, refuse_other_kinds
+from perdure.engines.own_ids import met_by_id, refuse_other_kinds, refuse_other_ref
 from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import (
@@ -110,7 +110,9 @@ def needs_transaction(jobs: Sequence[NewJob]) -> bool:
     """Whether the plan for these jobs takes more than one statement that must hold together."""
     if len(jobs) == 1:
         unique = jobs[0].unique
-        return bool(jobs[0].plan) or (unique is not None and unique.on_conflict is OnConflict.REPLACE)
+        if jobs[0].plan:
+            return True
+        return unique is not None and (unique.on_conflict is OnConflict.REPLACE or jobs[0].ref is not None)
     return len(jobs) > _FULL_CHUNK or not _are_light(jobs) or not all(map(_is_simple, jobs))
 
 
@@ -158,11 +160,16 @@ class _FullPlan:
 
     def run(self) -> Plan:
         first_by_key: dict[str, int] = {}
+        first_by_ref: dict[str, int] = {}
         first_by_id: dict[str, int] = {}
         again: list[tuple[int, int]] = []
         fresh: list[int] = []
         for number, job in enumerate(self._jobs):
             first = first_by_id.setdefault(job.id, number)
+            if first == number and job.ref is not None:
+                first = first_by_ref.setdefault(job.ref, number)
+                if first != number:
+                    refuse_other_ref(job, self._jobs[first].kind)
             if first == number and job.unique:
                 first = first_by_key.setdefault(job.unique.key, number)
             if first == number:
@@ -174,7 +181,10 @@ class _FullPlan:
             yield from self._insert(fresh[position : position + len(chunk)])
             position += len(chunk)
         for number, first in again:
-            yield from self._repeat(number, self._receipts[first])
+            if self._jobs[number].ref is not None and self._jobs[number].ref == self._jobs[first].ref:
+                self._receipts[number] = Receipt(self._receipts[first].job_id, Intake.EXISTING)
+            else:
+                yield from self._repeat(number, self._receipts[first])
         for number, job in enumerate(self._jobs):
             if job.plan and self._receipts[number].intake is Intake.NEW:
                 yield self._step("add_plan", id=job.id, documents=text_array(job.plan))
@@ -186,17 +196,30 @@ class _FullPlan:
         for number in numbers:
             self._receipts[number] = Receipt(self._jobs[number].id, Intake.NEW)
         unmet: list[tuple[int, UniqueKey, str | None]] = []
+        by_ref = yield from self._known_refs([self._jobs[numbers[int(row[0]) - 1]] for row in rows])
         for position, known, took_key, holder in rows:
             number = numbers[int(position) - 1]
             job = self._jobs[number]
             if took_key == "true" and job.unique:  # its id came in by another way at the same moment
                 yield self._step("let_go", key=job.unique.key, id=job.id)
-            if known == "true" or took_key == "true" or job.unique is None:
+            if job.ref in by_ref:
+                self._receipts[number] = Receipt(by_ref[job.ref], Intake.EXISTING)
+            elif known == "true" or took_key == "true" or job.unique is None:
                 self._receipts[number] = Receipt(job.id, Intake.EXISTING)
             else:
                 unmet.append((number, job.unique, holder))
         for number, unique, holder in unmet:
             self._receipts[number] = yield from self._meet(self._jobs[number], unique, holder)
+
+    def _known_refs(self, jobs: Sequence[NewJob]) -> Generator[Step, Rows, dict[str | None, JobId]]:
+        """Which jobs have the refs of these that did not come in, in a snapshot of its own."""
+        refs = {job.ref: job for job in jobs if job.ref is not None}
+        if not refs:
+            return {}
+        found = yield self._step("by_refs", refs=text_array(list(refs)))
+        for ref, _, kind in found:
+            refuse_other_ref(refs[ref], kind)
+        return {ref: JobId(job_id) for ref, job_id, _ in found}
 
     def _repeat(self, number: int, first: Receipt) -> Generator[Step, Rows, None]:
         """A job whose id or key came earlier in the same batch."""
@@ -247,6 +270,8 @@ class _FullPlan:
         if not rows:
             return Receipt(job.id, Intake.NEW), None
         [[_, known, _, holder]] = rows
+        if job.ref in (by_ref := (yield from self._known_refs((job,)))):
+            return Receipt(by_ref[job.ref], Intake.EXISTING), None
         return (Receipt(job.id, Intake.EXISTING), None) if known == "true" else (None, holder)
 
     def _insertion(self, jobs: Sequence[NewJob], pause: float = 0.0) -> Step:
@@ -256,7 +281,9 @@ class _FullPlan:
     def _rewrite(self, holder: str, job: NewJob) -> Step:
         when = {"run_at": moment_text(job.run_at), "delay": seconds_text(job.delay)}
         priority, fair_key = str(job.priority), job.fair_key
-        return self._step("replace", id=holder, args=job.args, priority=priority, fair_key=fair_key, **when)
+        most = None if job.max_attempts is None else str(job.max_attempts)
+        limits = {"settings": job.settings, "max_attempts": most, "crash_limit": str(job.crash_limit)}
+        return self._step("replace", id=holder, args=job.args, priority=priority, fair_key=fair_key, **when, **limits)
 
     def _step(self, name: str, **params: str | None) -> Step:
         return Step(self._statements[name], {"now": moment_text(self._now), **params})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
 from perdure.domain.states import JobState, Reason
+from perdure.engines.own_ids import refuse_other_ref
 from perdure.engines.sqlite.fairness import Entrant, fair_turns
 from perdure.engines.sqlite.plan import Ask, Do, Part, Statements, Turns
 from perdure.engines.sqlite.rows import states_set
@@ -20,8 +21,8 @@ def meet_holder(
     held = yield Ask(sql["key_holder"], {"key": unique.key, "now": now})
     if not held:
         return None
-    if (yield Ask(sql["stored"], {"job_id": job.id})):
-        return Receipt(job.id, Intake.EXISTING)
+    if (known := (yield from _itself(sql, job))) is not None:
+        return known
     ((holder,),) = held
     if unique.on_conflict is OnConflict.REJECT:
         raise DuplicateJobError(unique.key, holder)
@@ -36,8 +37,27 @@ def meet_holder(
     return None
 
 
+def _itself(sql: Statements, job: NewJob) -> Part[Receipt | None]:
+    """The job itself, if it was stored before under its id or its ref."""
+    if (yield Ask(sql["stored"], {"job_id": job.id})):
+        return Receipt(job.id, Intake.EXISTING)
+    return None if job.ref is None else (yield from meet_ref(sql, job))
+
+
+def meet_ref(sql: Statements, job: NewJob) -> Part[Receipt | None]:
+    """The job that has this one's ref already, if there is one; that of another kind is refused."""
+    found = yield Ask(sql["by_ref"], {"ref": job.ref})
+    if not found:
+        return None
+    ((job_id, kind),) = found
+    refuse_other_ref(job, kind)
+    return Receipt(job_id, Intake.EXISTING)
+
+
 def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: int, turns: Turns) -> Part[bool]:
-    """Give the holder the newcomer's arguments and priority, and its time if it names one. False: it waits no more.
+    """Give the holder the newcomer's arguments, priority and settings, and its time if it names one.
+
+    False: it waits no more.
 
     Without a time the holder stays where it is, and with the same priority and fair key it keeps its place in line.
     """
@@ -55,7 +75,8 @@ def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: 
         yield Do(sql[f"leave_{place}"], {"job_id": holder})
     turn = (yield from turn_of(sql, job, holder, queue, turns)) if target is JobState.READY else None
     changed = {"job_id": holder, "args": job.args, "priority": job.priority, "run_at": due, "turn": turn}
-    yield Do(sql["replace_job"], changed | {"fair_key": job.fair_key})
+    limits = {"settings": job.settings, "max_attempts": job.max_attempts, "crash_limit": job.crash_limit}
+    yield Do(sql["replace_job"], changed | limits | {"fair_key": job.fair_key})
     yield Do(sql["forget_steps"], {"job_id": holder})
     if turn is not None:
         history = (failures, crashes, min(since, now))

@@ -14,7 +14,7 @@ from perdure.domain.job import Intake, NewJob, Receipt
 from perdure.domain.states import JobState, Reason
 from perdure.engines.instants import after, span, to_micros
 from perdure.engines.own_ids import met_by_id, refuse_other_kinds
-from perdure.engines.sqlite.conflict import line_up, meet_holder, park, turn_of
+from perdure.engines.sqlite.conflict import line_up, meet_holder, meet_ref, park, turn_of
 from perdure.engines.sqlite.fairness import Entrant, fair_turns
 from perdure.engines.sqlite.plan import Ask, Do, Part, Plan, Statements, Turns
 from perdure.engines.sqlite.rows import states_text, to_document
@@ -46,7 +46,7 @@ def plan_insert(
 
 def is_plain(job: NewJob) -> bool:
     """Whether a job is ready at once, has no key of any kind, no plan, and an id that nobody else can have."""
-    has_key = job.unique is not None or job.fair_key is not None or job.has_own_id
+    has_key = job.unique is not None or job.fair_key is not None or job.has_own_id or job.ref is not None
     return not has_key and job.delay is None and job.run_at is None and not job.plan
 
 
@@ -74,11 +74,11 @@ def _insert_all(sql: Statements, jobs: Sequence[NewJob], now: int, turns: Turns,
 
 
 def _goes_alone(job: NewJob) -> bool:
-    return job.unique is not None or bool(job.plan)
+    return job.unique is not None or job.ref is not None or bool(job.plan)
 
 
 def _insert_keyless(sql: Statements, jobs: list[NewJob], now: int, turns: Turns) -> Plan:
-    """Insert jobs without unique keys as one document."""
+    """Insert jobs without unique keys and refs as one document."""
     first = {job.id: job for job in reversed(jobs)}
     distinct = jobs if len(first) == len(jobs) else list(reversed(first.values()))
     shape = _shape(distinct[0])
@@ -110,6 +110,7 @@ def _insert_alike(sql: Statements, jobs: list[NewJob], now: int, turn: int) -> P
         "crash_limit": one.crash_limit,
         "tags": to_document(one.tags) if one.tags else None,
         "meta": one.meta,
+        "settings": one.settings,
     }
     check_texts(one)
     added = yield Do(sql["add_alike_jobs"], params)
@@ -165,7 +166,7 @@ def _shape(job: NewJob) -> tuple[Any, ...] | None:
     """All of a job but its id and arguments; None if it has a time or a fair key of its own."""
     if job.delay is not None or job.run_at is not None or job.fair_key is not None:
         return None
-    return (job.kind, job.queue, job.priority, job.max_attempts, job.crash_limit, job.tags, job.meta)
+    return (job.kind, job.queue, job.priority, job.max_attempts, job.crash_limit, job.tags, job.meta, job.settings)
 
 
 def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_holder: bool) -> Part[Receipt]:
@@ -184,7 +185,8 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
     if not added:
         if unique is not None and holds:
             yield Do(sql["drop_key"], {"key": unique.key, "job_id": job.id})
-        return Receipt(job.id, Intake.EXISTING)
+        known = (yield from meet_ref(sql, job)) if job.ref is not None else None
+        return known or Receipt(job.id, Intake.EXISTING)
     if job.plan:
         yield Do(sql["add_plan"], {"job_id": job.id, "documents": to_document(job.plan)})
     if due is not None and parks:
@@ -197,11 +199,12 @@ def _insert_one(sql: Statements, job: NewJob, now: int, turns: Turns, beside_hol
 def check_texts(job: NewJob) -> None:
     """Refuse, by the name of its field, text that no engine can keep: a NUL, or half a character."""
     unique = None if job.unique is None else job.unique.key
-    together = f"{job.kind}{job.queue}{job.args}{job.meta}{unique}{job.fair_key}"
+    together = f"{job.kind}{job.queue}{job.args}{job.meta}{unique}{job.fair_key}{job.ref}"
     if not job.tags and together.isascii() and "\0" not in together:
         return
     fields = (("kind", job.kind), ("queue", job.queue), ("args", job.args), ("meta", job.meta), ("unique", unique))
-    for field, text in (*fields, ("fair_key", job.fair_key), *(("tags", tag) for tag in job.tags)):
+    keys = (("fair_key", job.fair_key), ("ref", job.ref))
+    for field, text in (*fields, *keys, *(("tags", tag) for tag in job.tags)):
         if text is not None:
             check_text(field, text)
 
@@ -244,7 +247,7 @@ def _row(job: NewJob, now: int) -> tuple[Any, ...]:
     tags = to_document(job.tags) if job.tags else None
     return (
         *(job.id, job.kind, job.queue, job.priority, job.args, due, job.max_attempts, job.crash_limit),
-        *(tags, job.meta),
+        *(tags, job.meta, job.settings),
     )
 
 
@@ -256,5 +259,5 @@ def _values(job: NewJob, due: int | None, now: int, turn: int) -> tuple[Any, ...
         dead_for = None if job.unique.dead_for is None else span(job.unique.dead_for)
     return (
         *(job.id, job.kind, job.queue, job.priority, job.args, now, due, job.max_attempts, job.crash_limit),
-        *(key, states, dead_for, tags, job.meta, turn, job.fair_key),
+        *(key, states, dead_for, tags, job.meta, turn, job.fair_key, job.settings, job.ref),
     )

@@ -23,7 +23,7 @@ _VIEW: Final = (
     *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
     *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
     *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits", "fair_key", "also_awaits"),
-    *("mark", "cancelled_by"),
+    *("mark", "cancelled_by", "settings", "ref"),
 )
 _MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
 
@@ -80,7 +80,7 @@ def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey 
 def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
     """A claim from its columns, job_id first and gates_passed last."""
     job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, *rest = row
-    unknown, cursor, parent, is_parent, is_fresh, gates_passed = rest
+    unknown, cursor, parent, is_parent, settings, ref, is_fresh, gates_passed = rest
     return Claim(
         job_id,
         token,
@@ -101,6 +101,8 @@ def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Cl
         is_parent == 1,
         is_fresh == 1,
         gates_passed,
+        settings,
+        ref,
     )
 
 

@@ -38,8 +38,8 @@ def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool
     out.print(_headline(detail.job))
     out.print(facts([*_fact_list(detail.job, now), *_progress(detail.progress, now), *_costs(detail.costs)]))
     job = detail.job
-    documents = (("Arguments", job.args), ("Meta", job.meta), ("Checkpoint", job.cursor), ("Result", job.result))
-    for title, text in documents:
+    documents = (("Arguments", job.args), ("Meta", job.meta), ("Settings of its own", job.settings))
+    for title, text in (*documents, ("Checkpoint", job.cursor), ("Result", job.result)):
         if text is not None:
             out.print(section(title, document(text)))
     if detail.job.warnings:

@@ -52,7 +52,7 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
 def job_document(job: JobView) -> dict[str, Any]:
     """A job as JSON: what it stores as JSON text is unpacked."""
     document: dict[str, Any] = plain(job)
-    for field in ("args", "meta", "result", "cursor"):
+    for field in ("args", "meta", "result", "cursor", "settings"):
         document[field] = unpacked(document[field])
     return document
 

@@ -19,6 +19,7 @@ from perdure.domain.states import ACTIVE, JobState
 from perdure.errors import ArgumentError, NotFoundError
 from perdure.operate.desk import Desk
 from perdure.operate.records import JobDetail
+from perdure.policy.own_settings import read_settings
 from perdure.policy.preview import PlannedAt, preview, preview_by_error
 from perdure.policy.retry import Retry, read_policy
 from perdure.surfaces.cli import options
@@ -36,7 +37,12 @@ _DEFAULT_SHOWN: Final = 20
 What = Annotated[str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id of a job.", show_default=False)]
 AppName = Annotated[
     str | None,
-    typer.Option("--app", metavar="APP", envvar="PERDURE_APP", help="module:app: policies are code."),
+    typer.Option(
+        "--app",
+        metavar="APP",
+        envvar="PERDURE_APP",
+        help="module:app: policies are code; a job that has its own needs none.",
+    ),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many attempts.")]
 
@@ -67,14 +73,13 @@ def show_preview(
     """
     job_id = _as_id(what)
     app = app or project().app
-    if app is None:
-        whose = "of the job's kind" if job_id else "of a kind"
-        raise ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")
-    loaded = load_app(app)
-    if job_id is None:
+    loaded = None if app is None else load_app(app)
+    if job_id is not None:
+        _show_job(loaded, job_id, url, limit, as_json=as_json)
+    elif loaded is not None:
         _show_kind(loaded, what, limit, as_json=as_json)
     else:
-        _show_job(loaded, job_id, url, limit, as_json=as_json)
+        raise _needs_app("of a kind")
 
 
 def _show_kind(app: App, kind: str, limit: int, *, as_json: bool) -> None:
@@ -87,13 +92,13 @@ def _show_kind(app: App, kind: str, limit: int, *, as_json: bool) -> None:
     _show_plans(f"{one_line(kind)}, enqueued now, if every attempt fails at once", plans, now)
 
 
-def _show_job(app: App, job_id: JobId, url: str | None, limit: int, *, as_json: bool) -> None:
+def _show_job(app: App | None, job_id: JobId, url: str | None, limit: int, *, as_json: bool) -> None:
     async def look(desk: Desk) -> tuple[JobDetail, datetime]:
         return await desk.job(job_id), await desk.now()
 
-    detail, now = with_desk(url or app.url, look)
+    detail, now = with_desk(url or (app and app.url), look)
     job = detail.job
-    policy = _policy(app, job.kind)
+    policy = read_settings(job.settings).retry or _policy(app, job.kind)
     plans = _plans(policy, job, now, limit) if job.state in ACTIVE else _Plans([], {})
     if as_json:
         head = {"id": job.id, "state": job.state, "reason": job.reason}
@@ -122,7 +127,13 @@ def _numbered(plan: Sequence[PlannedAt], job: JobView) -> list[PlannedAt]:
     return [PlannedAt(step.attempt + job.crashes, step.earliest, step.latest, step.then) for step in plan]
 
 
-def _policy(app: App, name: str) -> Retry:
+def _needs_app(whose: str) -> ArgumentError:
+    return ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")
+
+
+def _policy(app: App | None, name: str) -> Retry:
+    if app is None:
+        raise _needs_app("of the job's kind")
     if name not in app.kinds:
         known = ", ".join(sorted(app.kinds)) or "none"
         raise NotFoundError(f"the app declares no kind {name!r}; declared are: {known}")

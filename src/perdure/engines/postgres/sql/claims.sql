@@ -29,7 +29,7 @@ WITH me AS MATERIALIZED (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, p.priority, p.seq, nullif(
+       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
            CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
            + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
            + CASE WHEN EXISTS (
@@ -39,7 +39,7 @@ SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, 
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed
+           parent_id, is_parent, gates_passed, settings, ref
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;
 
@@ -75,7 +75,7 @@ WITH me AS MATERIALIZED (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, p.priority, p.seq, nullif(
+       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
            CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
            + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
            + CASE WHEN EXISTS (
@@ -85,7 +85,7 @@ SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, 
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed
+           parent_id, is_parent, gates_passed, settings, ref
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;
 
@@ -133,7 +133,7 @@ WITH me AS MATERIALIZED (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, p.priority, p.seq, nullif(
+       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
            CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
            + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
            + CASE WHEN EXISTS (
@@ -143,7 +143,7 @@ SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, 
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (
     SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed
+           parent_id, is_parent, gates_passed, settings, ref
     FROM {job} WHERE id = p.job_id OFFSET 0
 ) j;
 
@@ -201,7 +201,7 @@ AND has_sequence_privilege('{claim_token}', 'UPDATE');
 -- What was claimed for a worker by a statement whose answer never came.
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, j.gates_passed
+       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
 ORDER BY l.priority, l.since, l.job_id;
@@ -212,7 +212,7 @@ SELECT job_id::text, token FROM {lease} WHERE worker_id = %(worker)s::bigint;
 -- name: claims_held
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, j.gates_passed
+       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.job_id = ANY (%(ids)s::uuid[]) AND l.worker_id = %(worker)s::bigint
 ORDER BY l.job_id;

@@ -25,7 +25,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce
        nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
-       NULL::text[] AS also_awaits, j.mark, NULL::text AS cancelled_by
+       NULL::text[] AS also_awaits, j.mark, NULL::text AS cancelled_by,
+       j.settings, j.ref
 FROM {ready} p
 
 -- name: view_lease
@@ -36,7 +37,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        coalesce((SELECT w.name FROM {worker} w WHERE w.id = p.worker_id), 'worker ' || p.worker_id) AS worker,
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
-       NULL::text[] AS also_awaits, j.mark, p.cancel_by AS cancelled_by
+       NULL::text[] AS also_awaits, j.mark, p.cancel_by AS cancelled_by,
+       j.settings, j.ref
 FROM {lease} p
 
 -- name: view_parked
@@ -46,7 +48,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, NULL::text AS worker,
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits, j.mark,
-       NULL::text AS cancelled_by
+       NULL::text AS cancelled_by,
+       j.settings, j.ref
 FROM {parked} p
 
 -- name: view_finished
@@ -56,7 +59,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, p.worker,
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
-       NULL::text[] AS also_awaits, j.mark, p.cancelled_by
+       NULL::text[] AS also_awaits, j.mark, p.cancelled_by,
+       j.settings, j.ref
 FROM {finished} p
 
 -- name: with_record

@@ -1,10 +1,11 @@
 -- name: insert_one
 -- One job without key or time, the most common case: answers a row if it is new.
 WITH new AS (
-    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id)
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id,
+                       settings)
     VALUES (%(id)s::text::uuid, %(kind)s::text, %(queue)s::text, %(priority)s::text::int, %(args)s::text,
             coalesce(%(now)s::text::timestamptz, now()), %(max_attempts)s::text::int, %(crash_limit)s::text::int,
-            %(tags)s::text::text[], %(meta)s::text, %(parent)s::text::uuid)
+            %(tags)s::text::text[], %(meta)s::text, %(parent)s::text::uuid, %(settings)s::text)
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, priority, created_at
 )
@@ -15,17 +16,18 @@ RETURNING 'new';
 -- Jobs without a key that are ready at once. What is the same for all of them is sent once, not in an array. All
 -- parameters are text, whatever the driver, and so are the answers.
 WITH new AS (
-    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id)
+    INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id,
+                       settings)
     SELECT i.id, coalesce(i.kind, %(kind)s::text), coalesce(i.queue, %(queue)s::text),
            coalesce(i.priority, %(priority)s::text::int), i.args,
            coalesce(%(now)s::text::timestamptz, now()), coalesce(i.max_attempts, %(max_attempts)s::text::int),
            coalesce(i.crash_limit, %(crash_limit)s::text::int), coalesce(i.tags, %(tags)s::text)::text[],
-           coalesce(i.meta, %(meta)s::text), %(parent)s::text::uuid
+           coalesce(i.meta, %(meta)s::text), %(parent)s::text::uuid, coalesce(i.settings, %(settings)s::text)
     FROM unnest(
         %(ids)s::text::uuid[], %(args)s::text::text[], %(kinds)s::text::text[], %(queues)s::text::text[],
         %(priorities)s::text::int[], %(max_attempts_list)s::text::int[], %(crash_limits)s::text::int[],
-        %(tags_list)s::text::text[], %(metas)s::text::text[]
-    ) AS i (id, args, kind, queue, priority, max_attempts, crash_limit, tags, meta)
+        %(tags_list)s::text::text[], %(metas)s::text::text[], %(settings_list)s::text::text[]
+    ) AS i (id, args, kind, queue, priority, max_attempts, crash_limit, tags, meta, settings)
     ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, priority, created_at
 ), entered AS (
@@ -36,8 +38,8 @@ SELECT (SELECT count(*) FROM new)::text,
             THEN (SELECT coalesce(string_agg(id::text, ','), '') FROM new) END;
 
 -- name: insert_full
--- Jobs of which some have a key or a time. Answers one row for each job that did not become a new one: its
--- number, whether its id is known, whether it took the key all the same, and who holds the key as far as can be seen.
+-- Jobs of which some have a key, a ref or a time. Answers one row for each job that did not become a new one: its
+-- number, whether its id or ref is known, whether it took the key all the same, and who holds the key as far as can be seen.
 -- `beside_holder`: one that need not hold its key yet comes in although another one does.
 WITH input AS MATERIALIZED (
     SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
@@ -49,15 +51,18 @@ WITH input AS MATERIALIZED (
         %(priorities)s::text::int[], %(max_attempts_list)s::text::int[], %(crash_limits)s::text::int[],
         %(tags_list)s::text::text[], %(metas)s::text::text[], %(run_ats)s::text::timestamptz[],
         %(delays)s::text::float8[], %(unique_keys)s::text::text[], %(unique_states)s::text::text[],
-        %(unique_dead_fors)s::text::float8[], %(fair_keys)s::text::text[]
+        %(unique_dead_fors)s::text::float8[], %(fair_keys)s::text::text[], %(settings_list)s::text::text[],
+        %(refs)s::text::text[]
     ) WITH ORDINALITY AS i (id, args, kind, queue, priority, max_attempts, crash_limit, tags, meta, run_at, delay,
-                            unique_key, unique_states, unique_dead_for, fair_key, number)
+                            unique_key, unique_states, unique_dead_for, fair_key, settings, ref, number)
     CROSS JOIN LATERAL (
         SELECT coalesce(i.run_at, coalesce(%(now)s::text::timestamptz, now()) + make_interval(secs => i.delay))
             AS due_at
     ) t
 ), known AS MATERIALIZED (
     SELECT i.id FROM input i CROSS JOIN LATERAL (SELECT FROM {job} j WHERE j.id = i.id OFFSET 0) j
+    UNION
+    SELECT i.id FROM input i CROSS JOIN LATERAL (SELECT FROM {job} j WHERE j.ref = i.ref OFFSET 0) j
 ), seen AS MATERIALIZED (
     SELECT h.key, h.job_id FROM input i CROSS JOIN LATERAL (
         SELECT key, job_id FROM {unique_hold} h
@@ -74,18 +79,19 @@ WITH input AS MATERIALIZED (
     RETURNING key
 ), new AS (
     INSERT INTO {job} (id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
-                       unique_key, unique_states, unique_dead_for, tags, meta, parent_id, fair_key)
+                       unique_key, unique_states, unique_dead_for, tags, meta, parent_id, fair_key, settings, ref)
     SELECT id, coalesce(kind, %(kind)s::text), coalesce(queue, %(queue)s::text),
            coalesce(priority, %(priority)s::text::int), args, coalesce(%(now)s::text::timestamptz, now()), due_at,
            coalesce(max_attempts, %(max_attempts)s::text::int), coalesce(crash_limit, %(crash_limit)s::text::int),
            unique_key, unique_states, make_interval(secs => unique_dead_for),
-           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text), %(parent)s::text::uuid, fair_key
+           coalesce(tags, %(tags)s::text)::text[], coalesce(meta, %(meta)s::text), %(parent)s::text::uuid, fair_key,
+           coalesce(settings, %(settings)s::text), ref
     FROM input
     WHERE id NOT IN (SELECT id FROM known)
       AND (hold IS NULL OR CASE WHEN must_hold THEN hold IN (SELECT key FROM held)
                                 ELSE %(beside_holder)s::text::bool OR hold NOT IN (SELECT key FROM seen) END)
     ORDER BY number
-    ON CONFLICT (id) DO NOTHING
+    ON CONFLICT DO NOTHING
     RETURNING id, queue, priority, created_at, run_at, fair_key
 ), entering AS MATERIALIZED (
     SELECT queue, priority, id AS job_id, 0 AS failures, 0 AS crashes, created_at AS since, NULL AS reason, fair_key,
@@ -111,6 +117,10 @@ FROM unnest(%(documents)s::text::text[]) WITH ORDINALITY AS i (document, number)
 -- name: kinds
 -- What the jobs with these ids are.
 SELECT id::text, kind FROM {job} WHERE id = ANY (%(ids)s::text::uuid[]);
+
+-- name: by_refs
+-- The jobs that have these refs.
+SELECT ref, id::text, kind FROM {job} WHERE ref = ANY (%(refs)s::text::text[]);
 
 -- name: holder
 -- Who holds a key now, in a snapshot of its own.
@@ -179,8 +189,9 @@ WITH newcomer AS MATERIALIZED (
     DELETE FROM {step} s USING found f WHERE s.job_id = f.job_id
 )
 UPDATE {job} j
-SET args = %(args)s::text, cursor = NULL, gates_passed = NULL, priority = %(priority)s::text::int, fair_key = %(fair_key)s::text,
-    run_at = coalesce(n.due_at, j.run_at)
+SET args = %(args)s::text, cursor = NULL, gates_passed = NULL, priority = %(priority)s::text::int,
+    fair_key = %(fair_key)s::text, run_at = coalesce(n.due_at, j.run_at), settings = %(settings)s::text,
+    max_attempts = %(max_attempts)s::text::int, crash_limit = %(crash_limit)s::text::int
 FROM newcomer n
 WHERE j.id IN (SELECT job_id FROM found)
 RETURNING j.id::text;

@@ -7,7 +7,7 @@ SELECT CAST(json_group_array(json_array(
         SELECT attempt_limit FROM {attempt} WHERE job_id = id ORDER BY token DESC LIMIT 1
     ), max_attempts), 0) ELSE max_attempts END,
     worker, cancel_at, result, warnings, unique_key, last_error, cursor,
-    parent_id, awaits, fair_key, also_awaits, mark, cancelled_by
+    parent_id, awaits, fair_key, also_awaits, mark, cancelled_by, settings, ref
 )) AS BLOB)
 FROM
 
@@ -21,7 +21,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark, NULL AS cancelled_by
+    job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark, NULL AS cancelled_by, job.settings, job.ref
 
 -- name: lease
 SELECT
@@ -34,7 +34,7 @@ SELECT
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
     job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
-    place.cancel_by AS cancelled_by
+    place.cancel_by AS cancelled_by, job.settings, job.ref
 
 -- name: parked
 SELECT
@@ -46,7 +46,7 @@ SELECT
         SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
-    job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits, job.mark, NULL AS cancelled_by
+    job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits, job.mark, NULL AS cancelled_by, job.settings, job.ref
 
 -- name: finished
 -- A job may die without a failure of its own: nobody had a handler for it. Its error is told all the same.
@@ -60,7 +60,7 @@ SELECT
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
     job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
-    place.cancelled_by
+    place.cancelled_by, job.settings, job.ref
 
 -- name: attempts
 SELECT CAST(json_group_array(json_array(

@@ -1,10 +1,10 @@
 -- name: add_job
--- An id that is stored already changes nothing.
+-- An id or a ref that is stored already changes nothing.
 INSERT INTO {job} (
     id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit,
-    unique_key, unique_states, unique_dead_for, tags, meta, turn, fair_key
+    unique_key, unique_states, unique_dead_for, tags, meta, turn, fair_key, settings, ref
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: add_plan
@@ -22,10 +22,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: add_alike_jobs
 -- A whole batch in one step: every step gives up the interpreter's lock and must win it back. What the jobs share is
 -- bound once, and only ids and arguments come in the document.
-INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, turn)
+INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, settings, turn)
 SELECT
     row.value ->> 0, :kind, :queue, :priority, row.value ->> 1, :now, :max_attempts, :crash_limit, :tags, :meta,
-    :turn + row.key
+    :settings, :turn + row.key
 FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT DO NOTHING;
@@ -39,12 +39,12 @@ WHERE row.value IS NOT NULL;
 -- name: add_jobs
 -- As above, for jobs that share little.
 INSERT INTO {job} (
-    id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit, tags, meta, turn, fair_key
+    id, kind, queue, priority, args, created_at, run_at, max_attempts, crash_limit, tags, meta, settings, turn, fair_key
 )
 SELECT
     row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, row.value ->> 4, :now, row.value ->> 5,
-    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, COALESCE(row.value ->> 10, :turn + row.key),
-    row.value ->> 11
+    row.value ->> 6, row.value ->> 7, row.value ->> 8, row.value ->> 9, row.value ->> 10,
+    COALESCE(row.value ->> 11, :turn + row.key), row.value ->> 12
 FROM json_each(:rows) AS row
 WHERE true
 ON CONFLICT DO NOTHING;
@@ -52,6 +52,9 @@ ON CONFLICT DO NOTHING;
 -- name: kinds
 -- What the jobs with these ids are.
 SELECT job.id, job.kind FROM json_each(:ids) AS asked CROSS JOIN {job} AS job WHERE job.id = asked.value;
+
+-- name: by_ref
+SELECT id, kind FROM {job} WHERE ref = :ref;
 
 -- name: placeless
 -- Every job stored before has its place; those just added have none yet.
@@ -72,8 +75,8 @@ WHERE
 -- name: add_all_ready
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
 SELECT
-    row.value ->> 2, row.value ->> 3, COALESCE(row.value ->> 10, :turn + row.key), row.value ->> 0, 0, 0, :now,
-    'enqueued', row.value ->> 11
+    row.value ->> 2, row.value ->> 3, COALESCE(row.value ->> 11, :turn + row.key), row.value ->> 0, 0, 0, :now,
+    'enqueued', row.value ->> 12
 FROM json_each(:rows) AS row
 WHERE row.type = 'array' AND (row.value ->> 5 IS NULL OR row.value ->> 5 <= :now);
 
@@ -139,8 +142,9 @@ WHERE (queue, priority, turn, job_id) = (SELECT queue, priority, turn, id FROM {
 -- name: replace_job
 -- How far the job has come with its old arguments says nothing of the new ones.
 UPDATE {job} SET
-    args = :args, cursor = NULL, gates_passed = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at), turn = COALESCE(:turn, turn),
-    fair_key = :fair_key
+    args = :args, cursor = NULL, gates_passed = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at),
+    turn = COALESCE(:turn, turn), fair_key = :fair_key, settings = :settings, max_attempts = :max_attempts,
+    crash_limit = :crash_limit
 WHERE id = :job_id;
 
 -- name: forget_steps
