@@ -66,8 +66,25 @@ async def test_a_job_that_is_not_there_is_named(desk: Desk) -> None:
     missing = new_job_id()
     with pytest.raises(NotFoundError, match=missing):
         await desk.job(missing)
-    with pytest.raises(ArgumentError, match="id must be a UUID"):
+    with pytest.raises(NotFoundError, match="there is no job with the ref 'seven'"):
         await desk.job("seven")
+    with pytest.raises(ArgumentError, match=r"^ref must be 1 to 200 printable characters"):
+        await desk.job("a\0b")
+
+
+async def test_f4_a_job_is_named_by_its_ref_wherever_by_its_id(store: Store, desk: Desk) -> None:
+    job_id = await enqueue(store, ref="JB_abc123", delay=HOUR)
+    other = await enqueue(store, delay=HOUR)
+    assert (await desk.job_by_ref("JB_abc123")).id == job_id
+    assert (await desk.job("JB_abc123")).job.ref == "JB_abc123"
+    assert (await desk.why("JB_abc123")).job.id == job_id
+    assert [job.id for job in (await desk.jobs(JobFilter(ref="JB_abc123"))).jobs] == [job_id]
+    ran = await desk.run_now(["JB_abc123", job_id, other, "JB_nobody"])
+    assert sorted(ran.ids) == [job_id, other]
+    assert ran.not_found == ("JB_nobody",)
+    assert (await desk.cancel("JB_abc123")).ids == (job_id,)
+    with pytest.raises(NotFoundError, match="there is no job JB_nobody"):
+        await desk.cancel("JB_nobody")
 
 
 async def test_pages_follow_each_other_without_gap(store: Store, desk: Desk) -> None:

@@ -32,7 +32,7 @@ from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import Claim
 from perdure.domain.states import GATED, JobState, Reason
 from perdure.domain.worker import Phase
-from perdure.errors import ArgumentError, NotFoundError
+from perdure.errors import NotFoundError
 from perdure.operate.checkup import LEASE
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
@@ -63,7 +63,7 @@ async def test_b14_a_job_that_is_not_there_is_named(desk: Desk) -> None:
     missing = new_job_id()
     with pytest.raises(NotFoundError, match=missing):
         await desk.why(missing)
-    with pytest.raises(ArgumentError, match="id must be a UUID"):
+    with pytest.raises(NotFoundError, match="there is no job with the ref 'seven'"):
         await desk.why("seven")
 
 

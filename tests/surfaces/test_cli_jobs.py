@@ -335,10 +335,8 @@ def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]
         (("jobs", "mark", NOBODY), "--as"),
         (("jobs", "mark", NOBODY, "--as", "x" * 51), "--as"),
         (("jobs", "mark", NOBODY, "--as", "read", "--clear"), "--as"),
-        (("jobs", "show", "nine"), "ID"),
         (("jobs", "show"), "job_id"),
         (("jobs", "cancel"), "ID"),
-        (("jobs", "cancel", "nine"), "ID"),
         (("jobs", "cancel", NOBODY, "--kind", "greet"), "ID"),
         (("jobs", "requeue", "--state", "running", "--yes"), "--state"),
         (("dead", "purge"), "ID"),
@@ -372,8 +370,23 @@ def test_what_cannot_be_read_is_said_in_our_words(words: tuple[str, ...], said: 
 
 
 @pytest.mark.parametrize("words", [("jobs", "show", "nine"), ("jobs", "cancel", "nine"), ("jobs", "why", "nine")])
-def test_an_id_that_is_none_is_refused_without_a_word_about_code(cli: Cli, dead: JobId, words: tuple[str, ...]) -> None:
-    assert cli(*words).err.endswith(", got 'nine'\n")
+def test_a_name_that_no_job_has_is_told(cli: Cli, dead: JobId, words: tuple[str, ...]) -> None:
+    answer = cli(*words)
+    assert answer.code == Exit.NOT_FOUND
+    assert "nine" in answer.err
+
+
+def test_f4_a_ref_does_wherever_an_id_does(cli: Cli, arrange: Arrange[Any]) -> None:
+    job_id = arrange(lambda store: job_in(JobState.DEAD, store, ref="JB_abc123"))
+    assert cli("jobs", "show", "JB_abc123", "--json").json["job"]["id"] == job_id
+    assert "JB_abc123" in cli("jobs", "show", job_id).out
+    assert cli("dead", "show", "JB_abc123", "--json").json["job"]["ref"] == "JB_abc123"
+    assert cli("jobs", "why", "JB_abc123", "--json").json["job"]["ref"] == "JB_abc123"
+    for words in (("jobs", "list"), ("dead", "list")):
+        assert "JB_abc123" in cli(*words).out
+        assert cli(*words, "--json").json["jobs"][0]["ref"] == "JB_abc123"
+    assert cli("dead", "requeue", "JB_abc123", "--json").json["ids"] == [job_id]
+    assert cli("jobs", "cancel", "JB_abc123", "JB_nobody", "--json").json["not_found"] == ["JB_nobody"]
 
 
 def test_a_poisoned_row_is_shown_as_it_is(cli: Cli, arrange: Arrange[Any]) -> None:

@@ -56,7 +56,7 @@ def test_b14_why_of_a_job_that_is_not_there(cli: Cli, arrange: Arrange[None]) ->
     answer = cli("jobs", "why", missing, "--json")
     assert answer.code == Exit.NOT_FOUND
     assert missing in answer.error["error"]
-    assert cli("jobs", "why", "seven").code == Exit.USAGE
+    assert cli("jobs", "why", "seven").code == Exit.NOT_FOUND
 
 
 def test_b14_why_obeys_no_hostile_text(cli: Cli, arrange: Arrange[Any]) -> None:

@@ -77,6 +77,23 @@ async def test_an_id_of_another_kind_is_refused_and_leaves_the_transaction_usabl
     assert await setting.jobs() == 1
 
 
+async def test_f4_a_ref_is_one_job_and_leaves_the_transaction_usable(setting: Setting) -> None:
+    there = await setting.greet_once.using(ref="JB_1").enqueue("Ada")
+    async with setting.open() as caller:
+        await setting.note(caller, "before")
+        with pytest.raises(ArgumentError, match="ref 'JB_1' is that of a job of kind greet_once"):
+            await setting.enqueue(caller, "Ada", ref="JB_1")
+        first = await setting.enqueue(caller, "Ada", ref="JB_2", timeout="1m")
+        again = await setting.enqueue(caller, "Ada", ref="JB_2")
+        await caller.commit()
+    assert (first.intake, again.intake, again.id) == (Intake.NEW, Intake.EXISTING, first.id)
+    view = await setting.job(first)
+    assert view is not None
+    assert (view.ref, view.settings) == ("JB_2", '{"timeout":"PT60S"}')
+    assert await setting.notes() == ["before"]
+    assert await setting.jobs() == 2, there
+
+
 async def test_a_unique_conflict_answers_with_the_job_that_is_there(setting: Setting) -> None:
     there = await setting.greet_once.enqueue("Ada")
     async with setting.open() as caller:

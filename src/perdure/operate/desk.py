@@ -1,9 +1,10 @@
 """The operator's desk: what every surface offers, whatever it looks like.
 
-A command is given one id, several ids, or a filter. Ids mean those jobs and no others: what could not be done to one of
-them is told by name, and if nothing at all could be done, that is an error. A filter means whatever matches when the
-command comes by: it goes through the list once, from the newest to the oldest, in batches that are each one
-transaction, so that a job that dies again behind its back is not requeued twice and a long list never holds a lock.
+A command is given one id or ref, several of them, or a filter. Ids mean those jobs and no others: what could not be
+done to one of them is told by name, and if nothing at all could be done, that is an error. A filter means whatever
+matches when the command comes by: it goes through the list once, from the newest to the oldest, in batches that are
+each one transaction, so that a job that dies again behind its back is not requeued twice and a long list never holds a
+lock.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 from perdure.domain.approval import Approval, approval_event, refuse_answer
 from perdure.domain.audit import AuditEntry
 from perdure.domain.flow import Emission
-from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.ids import JobId, as_job_id, is_job_id
 from perdure.domain.job import JobView
 from perdure.domain.line import LINES_KEPT
 from perdure.domain.states import FINAL, JobState
@@ -34,13 +35,13 @@ from perdure.operate.records import Asking, AuditPage, Changed, JobDetail, JobPa
 from perdure.operate.trail import add_entry, checked_actor, read_trail, trail_filter
 from perdure.operate.why import why
 from perdure.operate.wording import listed
-from perdure.options import checked_instant, checked_name
+from perdure.options import checked_instant, checked_name, checked_ref
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Tally
 
 Which = JobFilter | str | Iterable[str]
-"""Jobs as a command is given them: a filter, an id, or ids."""
+"""Jobs as a command is given them: a filter, an id or ref, or several of these."""
 
 LONGEST_PAGE: Final = 500
 MOST_AT_ONCE: Final = 10_000
@@ -74,13 +75,14 @@ class Desk:
         return await self._store.now()
 
     async def job(self, job_id: str, *, lines: int = LINES_KEPT) -> JobDetail:
-        """One job with its attempts, families, steps, progress, newest log lines and costs; raises NotFoundError."""
+        """One job with its attempts, families, steps, progress, newest log lines and costs; raises NotFoundError.
+
+        It is named by its id or by its ref.
+        """
         if not 0 <= lines <= MOST_LINES:
             raise ArgumentError("lines", f"must be from 0 to {MOST_LINES:,}, got {lines}")
-        known = as_job_id(job_id)
-        job = await self._store.job(known)
-        if job is None:
-            raise NotFoundError(f"there is no job {known}")
+        job = await self._found(job_id)
+        known = job.id
         attempts, families = await self._store.attempts(known), await self._store.families(known)
         steps = (await self._store.steps([known])).get(known, [])
         progress = await self._store.progress(known)
@@ -88,9 +90,16 @@ class Desk:
         costs = await self._store.costs(known)
         return JobDetail(job, tuple(attempts), tuple(families), tuple(steps), progress, tuple(logged), tuple(costs))
 
+    async def job_by_ref(self, ref: str) -> JobView:
+        """The job that people outside know by this name; raises NotFoundError."""
+        [*found] = await self._store.jobs(JobFilter(ref=checked_ref(ref)), Page(1))
+        if not found:
+            raise NotFoundError(f"there is no job with the ref {ref!r}")
+        return found[0]
+
     async def why(self, job_id: str) -> Why:
         """Why a job is not running, and what to do about it; raises NotFoundError."""
-        return await why(self._store, (await self.job(job_id, lines=0)).job)
+        return await why(self._store, await self._found(job_id))
 
     async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The jobs that match, newest first."""
@@ -183,10 +192,8 @@ class Desk:
             raise ArgumentError("approved", f"must be True or False, got {approved!r}")
         if note is not None and not isinstance(note, str):
             raise ArgumentError("note", f"must be text or None, got {note!r}")
-        known = as_job_id(job_id)
-        job = await self._store.job(known)
-        if job is None:
-            raise NotFoundError(f"there is no job {known}")
+        job = await self._found(job_id)
+        known = job.id
         if job.state in FINAL:
             raise ConflictError(f"job {known} is {job.state}: it asks nothing any more")
         given = Approval(approved, self.actor, note)
@@ -204,7 +211,8 @@ class Desk:
 
     async def asks(self, job_id: str) -> list[str]:
         """The names of what a job has asked and nobody has answered, in the order of asking."""
-        return await asked_by(self._store, as_job_id(job_id))
+        known = as_job_id(job_id) if is_job_id(job_id) else (await self.job_by_ref(job_id)).id
+        return await asked_by(self._store, known)
 
     async def emit(self, event: str, payload: str | None = None) -> Emission:
         """Make an event known, with a payload that is JSON, and wake the jobs that wait for it; the first one wins.
@@ -288,9 +296,25 @@ class Desk:
     def _batches(self, action: Action, which: Which, limit: int, tally: _Tally) -> AsyncIterator[list[JobView]]:
         if isinstance(which, JobFilter):
             return self._matching(action.aim(which), limit, tally)
-        return self._named(_ids(which), tally)
+        return self._named(_names(which), tally)
 
-    async def _named(self, ids: Sequence[JobId], tally: _Tally) -> AsyncIterator[list[JobView]]:
+    async def _found(self, name: str) -> JobView:
+        """The job of this id or ref."""
+        if not is_job_id(name):
+            return await self.job_by_ref(name)
+        job = await self._store.job(as_job_id(name))
+        if job is None:
+            raise NotFoundError(f"there is no job {as_job_id(name)}")
+        return job
+
+    async def _named(self, names: Sequence[str], tally: _Tally) -> AsyncIterator[list[JobView]]:
+        ids = list(dict.fromkeys([as_job_id(name) for name in names if is_job_id(name)]))
+        for ref in [name for name in names if not is_job_id(name)]:
+            try:
+                ids.append((await self.job_by_ref(ref)).id)
+            except NotFoundError:
+                tally.missing.append(ref)
+        ids = list(dict.fromkeys(ids))
         for start in range(0, len(ids), _BATCH):
             found, missing = await self._look_up(ids[start : start + _BATCH])
             tally.missing.extend(missing)
@@ -327,7 +351,7 @@ class _Tally(Struct):
 
     ids: list[JobId] = []
     asked: list[JobId] = []
-    missing: list[JobId] = []
+    missing: list[str] = []
     left: list[Unchanged] = []
     more: bool = False
 
@@ -352,14 +376,13 @@ def _checked(which: object) -> JobFilter:
     return which
 
 
-def _ids(which: str | Iterable[str]) -> list[JobId]:
-    given = [which] if isinstance(which, str) else list(which)
-    ids = list(dict.fromkeys(as_job_id(value) for value in given))
-    if not ids:
+def _names(which: str | Iterable[str]) -> list[str]:
+    names = list(dict.fromkeys([which] if isinstance(which, str) else which))
+    if not names:
         raise ArgumentError("id", "must name at least one job")
-    if len(ids) > MOST_AT_ONCE:
-        raise ArgumentError("id", f"may name at most {MOST_AT_ONCE} jobs, got {len(ids)}: use a filter")
-    return ids
+    if len(names) > MOST_AT_ONCE:
+        raise ArgumentError("id", f"may name at most {MOST_AT_ONCE} jobs, got {len(names)}: use a filter")
+    return names
 
 
 def _is_called(worker: WorkerView, name: str) -> bool:

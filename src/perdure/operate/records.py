@@ -98,6 +98,6 @@ class Changed(Struct, frozen=True):
 
     ids: tuple[JobId, ...] = ()
     asked: tuple[JobId, ...] = ()
-    not_found: tuple[JobId, ...] = ()
+    not_found: tuple[str, ...] = ()
     unchanged: tuple[Unchanged, ...] = ()
     more: bool = False

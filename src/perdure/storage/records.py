@@ -136,6 +136,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     finished_after: datetime | None = None
     mark: str | None = None
     marked: bool | None = None
+    ref: str | None = None  # the whole of it
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
@@ -154,6 +155,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
             finished_after: datetime | None = ...,
             mark: str | None = ...,
             marked: bool | None = ...,
+            ref: str | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:

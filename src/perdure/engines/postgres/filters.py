@@ -89,6 +89,7 @@ def _conditions(which: JobFilter, params: dict[str, object]) -> list[str]:
         ("kind", which.kind, "j.kind = %(kind)s::text"),
         ("queue", which.queue, "p.queue = %(queue)s::text"),
         ("tag", which.tag, "%(tag)s::text = ANY (j.tags)"),
+        ("ref", which.ref, ""),  # found from the records' side: see `jobs_query`
         ("created_before", which.created_before, "j.created_at < %(created_before)s::timestamptz"),
         ("created_after", which.created_after, "j.created_at > %(created_after)s::timestamptz"),
         ("finished_before", which.finished_before, ""),

@@ -110,7 +110,8 @@ def jobs_query(statements: Mapping[str, str], selection: Selection, order: str, 
     parts = []
     for table, conditions in selection.conditions.items():
         died = statements["or_died"] if table == "finished" else ""
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        met = [statements["of_ref"], *conditions] if "ref" in selection.params else conditions
+        where = f"WHERE {' AND '.join(met)}" if met else ""
         select_ = f"{statements[f'view_{table}']} {statements['with_record']} {died} {where}"
         parts.append(f"({select_} ORDER BY p.job_id {order} LIMIT %(limit)s::bigint)")
     page = statements["page_behind" if skips else "page"]

@@ -77,7 +77,7 @@ class Selector:
         self, place: str, names: tuple[str, ...], params: dict[str, Any], *, by_job: bool = False
     ) -> Selection:
         """The jobs of one place under the conditions named; looked for from the jobs' side if that is shorter."""
-        by_job = by_job or "ids" in params
+        by_job = by_job or "ids" in params or "ref" in params
         sql = self._by_job if by_job else self._by_place
         conditions = [sql[name] for name in (*names, *(name for name in params if name != "states"))]
         if "error" in params:
@@ -94,7 +94,7 @@ def _conditions(which: JobFilter) -> dict[str, Any]:
     params: dict[str, Any] = {}
     if which.ids is not None:
         params["ids"] = to_document(which.ids)
-    for name in ("kind", "queue", "tag", "mark"):
+    for name in ("kind", "queue", "tag", "ref", "mark"):
         if (value := getattr(which, name)) is not None:
             params[name] = value
     for name in ("created_before", "created_after", "finished_before", "finished_after"):

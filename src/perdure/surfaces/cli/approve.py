@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from perdure.domain.approval import Approval, approval_event
-from perdure.domain.ids import as_job_id
+from perdure.domain.ids import JobId
 from perdure.domain.states import FINAL
 from perdure.errors import ConflictError
 from perdure.operate.desk import Desk
@@ -44,18 +44,18 @@ def approve(
 
     The first answer holds.
     """
-    known = as_job_id(job_id)
 
-    async def act(desk: Desk) -> Approval:
-        job = (await desk.job(known, lines=0)).job
+    async def act(desk: Desk) -> tuple[JobId, Approval]:
+        job = (await desk.job(job_id, lines=0)).job
+        known = job.id
         asked = await desk.asks(known)
         is_asked = name in asked or f"event:{approval_event(known, name)}" == job.awaits
         if not (ahead or is_asked or job.state in FINAL):  # of one that has ended, the desk tells so
             open_ = f"it asks {listed(repr(one) for one in asked)}" if asked else "it asks nothing now"
             raise ConflictError(f"job {known} does not ask {name!r}: {open_}; --ahead answers what it may ask later")
-        return await desk.answer(known, name, approved=not deny, note=note)
+        return known, await desk.answer(known, name, approved=not deny, note=note)
 
-    given = with_desk(url, act)
+    known, given = with_desk(url, act)
     if as_json:
         print_json({"job": known, "name": name, **plain(given)})
     else:

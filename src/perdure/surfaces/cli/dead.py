@@ -66,10 +66,9 @@ def show(
     job_id: options.JobId, url: options.Url = None, traceback: options.Traceback = False, as_json: options.Json = False
 ) -> None:
     """Show all about one dead letter, with its attempts."""
-    known = as_job_id(job_id)
 
     async def look(desk: Desk) -> tuple[JobDetail, datetime]:
-        detail = await desk.job(known, lines=20)
+        detail = await desk.job(job_id, lines=20)
         if detail.job.state is not JobState.DEAD:
             raise NotFoundError(
                 f"job {detail.job.id} is no dead letter, it is {detail.job.state}: see `perdure jobs show`"

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from perdure.domain.duration import parse_duration
-from perdure.domain.ids import as_job_id
 from perdure.domain.states import JobState
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Which
@@ -69,10 +68,10 @@ def age(text: str | None) -> timedelta | None:
 
 
 def check_chosen(chosen: Chosen) -> None:
-    """Refuse a command that names no jobs, names them in two ways, or by what is no id."""
-    for text in chosen.ids:
-        as_job_id(text)
+    """Refuse a command that names no jobs, or names them in two ways."""
     if chosen.ids and (chosen.has_conditions or chosen.everything):
         raise ArgumentError("ID", "and options that choose jobs are both given: use one or the other")
     if not (chosen.ids or chosen.has_conditions or chosen.everything):
-        raise ArgumentError("ID", "is missing: name jobs by id, choose them by options such as --kind, or give --all")
+        raise ArgumentError(
+            "ID", "is missing: name jobs by id or ref, choose them by options such as --kind, or give --all"
+        )

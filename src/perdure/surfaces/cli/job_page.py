@@ -105,6 +105,8 @@ def _headline(job: JobView) -> Text:
 
 def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
     yield "id", Text(job.id)
+    if job.ref is not None:
+        yield "ref", Text(one_line(job.ref))
     if job.parent is not None:
         yield "parent", Text(job.parent)
     yield "queue", Text(f"{one_line(job.queue)}, priority {job.priority}")

@@ -90,14 +90,26 @@ def when_of(job: JobView, now: datetime) -> str:
 
 
 def _job_table(jobs: Sequence[JobView], now: datetime, *, wide: bool) -> Table:
-    table = columns(
-        *("ID", "State", "Kind", "Queue", "When"), *(("Tries", _REMARK) if wide else ()), giving_way=_GIVES_WAY
-    )
+    names = _Names(jobs)
+    more_titles = ("Tries", _REMARK) if wide else ()
+    table = columns(*names.titles, "State", "Kind", "Queue", "When", *more_titles, giving_way=_GIVES_WAY)
     for job in jobs:
         more = [Text(attempts_of(job)), _remark(job)] if wide else []
         kind, queue = cell(job.kind), cell(job.queue, "dim")
-        table.add_row(Text(job.id), state_of(job), kind, queue, Text(when_of(job, now)), *more)
+        table.add_row(*names.of(job), state_of(job), kind, queue, Text(when_of(job, now)), *more)
     return table
+
+
+class _Names:
+    """The columns that name jobs: the id, and the ref if one of them has one."""
+
+    def __init__(self, jobs: Sequence[JobView]) -> None:
+        self._has_refs = any(job.ref is not None for job in jobs)
+        self.titles = ("ID", "Ref") if self._has_refs else ("ID",)
+
+    def of(self, job: JobView) -> list[Text]:
+        """The cells of one job."""
+        return [Text(job.id), cell(job.ref or "")] if self._has_refs else [Text(job.id)]
 
 
 def _remark(job: JobView) -> Text:
@@ -108,11 +120,12 @@ def _remark(job: JobView) -> Text:
 
 
 def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:
-    table = columns("ID", "Kind", "Queue", "Died", "Reason", "Last error", giving_way=_GIVES_WAY)
+    names = _Names(jobs)
+    table = columns(*names.titles, "Kind", "Queue", "Died", "Reason", "Last error", giving_way=_GIVES_WAY)
     for job in jobs:
         kind, queue = cell(job.kind), cell(job.queue, "dim")
         reason, error = cell(job.reason, "dim"), cell(job.last_error or "", "red")
-        table.add_row(Text(job.id), kind, queue, Text(when_of(job, now)), reason, error)
+        table.add_row(*names.of(job), kind, queue, Text(when_of(job, now)), reason, error)
     return table
 
 
@@ -120,7 +133,8 @@ def _print_dead(out: Console, jobs: Sequence[JobView], now: datetime) -> None:
     """On a narrow terminal the error gets a line of its own: it is what one looks for."""
     for job in jobs:
         where = Text(f" in {one_line(job.queue)}", style="dim")
-        head = Text.assemble(job.id, "  ", (one_line(job.kind), "bold"), where, f"  {when_of(job, now)}")
+        ref = f"{one_line(job.ref)}  " if job.ref is not None else ""
+        head = Text.assemble(job.id, "  ", ref, (one_line(job.kind), "bold"), where, f"  {when_of(job, now)}")
         error = Text(f"  {one_line(job.last_error or job.reason)}", style="red")
         for line in (head, error):
             line.truncate(out.width, overflow="ellipsis")

@@ -90,10 +90,9 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Show all about one job, with its attempts and the end of its log."""
-    known = as_job_id(job_id)
 
     async def look(desk: Desk) -> tuple[JobDetail, datetime]:
-        return await desk.job(known, lines=lines), await desk.now()
+        return await desk.job(job_id, lines=lines), await desk.now()
 
     show_job(*with_desk(url, look), as_json=as_json, traceback=traceback)
 

@@ -23,10 +23,10 @@ Url = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output; errors as JSON too.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job.", show_default=False)]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job, or its ref.", show_default=False)]
 JobIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID", help="Ids of jobs; or say which by options.", show_default=False),
+    typer.Argument(metavar="ID", help="Ids or refs of jobs; or say which by options.", show_default=False),
 ]
 States = Annotated[
     list[JobState] | None,

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from perdure.app import App
 from perdure.clock import SystemClock
-from perdure.domain.ids import JobId, as_job_id
+from perdure.domain.ids import JobId, as_job_id, is_job_id
 from perdure.domain.job import JobView
 from perdure.domain.states import ACTIVE, JobState
-from perdure.errors import ArgumentError, NotFoundError
+from perdure.errors import ArgumentError, NotFoundError, StoreError
 from perdure.operate.desk import Desk
 from perdure.operate.records import JobDetail
 from perdure.policy.own_settings import read_settings
@@ -34,7 +34,9 @@ from perdure.surfaces.cli.times import absolute, relative
 
 _DEFAULT_SHOWN: Final = 20
 
-What = Annotated[str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id of a job.", show_default=False)]
+What = Annotated[
+    str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id or ref of a job.", show_default=False)
+]
 AppName = Annotated[
     str | None,
     typer.Option(
@@ -71,11 +73,13 @@ def show_preview(
 
     Of a kind: from now on. Of a job: from its next attempt on, after those that were made.
     """
-    job_id = _as_id(what)
     app = app or project().app
     loaded = None if app is None else load_app(app)
+    is_kind = loaded is not None and what in loaded.kinds
+    home = url or (None if loaded is None else loaded.url)
+    job_id = None if is_kind else _named(what, home)
     if job_id is not None:
-        _show_job(loaded, job_id, url, limit, as_json=as_json)
+        _show_job(loaded, job_id, home, limit, as_json=as_json)
     elif loaded is not None:
         _show_kind(loaded, what, limit, as_json=as_json)
     else:
@@ -96,7 +100,7 @@ def _show_job(app: App | None, job_id: JobId, url: str | None, limit: int, *, as
     async def look(desk: Desk) -> tuple[JobDetail, datetime]:
         return await desk.job(job_id), await desk.now()
 
-    detail, now = with_desk(url or (app and app.url), look)
+    detail, now = with_desk(url, look)
     job = detail.job
     policy = read_settings(job.settings).retry or _policy(app, job.kind)
     plans = _plans(policy, job, now, limit) if job.state in ACTIVE else _Plans([], {})
@@ -181,8 +185,11 @@ def _when(step: PlannedAt, now: datetime) -> str:
     return earliest if earliest == latest else f"{earliest} to {latest.removeprefix('in ')}"
 
 
-def _as_id(text: str) -> JobId | None:
-    try:
+def _named(text: str, url: str | None) -> JobId | None:
+    """The job that is meant, by its id or its ref; None: it must be a kind."""
+    if is_job_id(text):
         return as_job_id(text)
-    except ArgumentError:
+    try:
+        return with_desk(url, lambda desk: desk.job_by_ref(text)).id
+    except (ArgumentError, NotFoundError, StoreError):  # a kind needs no database
         return None

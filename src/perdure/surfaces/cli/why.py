@@ -6,7 +6,6 @@ from datetime import datetime
 
 from rich.text import Text
 
-from perdure.domain.ids import as_job_id
 from perdure.operate.desk import Desk
 from perdure.operate.records import Why
 from perdure.surfaces.cli import options
@@ -19,10 +18,9 @@ from perdure.surfaces.cli.times import both
 
 def why(job_id: options.JobId, url: options.Url = None, as_json: options.Json = False) -> None:
     """Say why a job is not running, until when, and what to do about it."""
-    known = as_job_id(job_id)
 
     async def look(desk: Desk) -> tuple[Why, datetime]:
-        return await desk.why(known), await desk.now()
+        return await desk.why(job_id), await desk.now()
 
     found, now = with_desk(url, look)
     if as_json:

@@ -82,6 +82,9 @@ LIMIT %(limit)s::bigint - %(skipped)s::bigint OFFSET %(skipped)s::bigint
 -- A dead job has an error of this life, although it may never have run.
 OR p.state = 'dead'
 
+-- name: of_ref
+p.job_id = (SELECT r.id FROM {job} r WHERE r.ref = %(ref)s::text);
+
 -- name: counts
 -- Along the indexes from one queue and state to the next, and at most so many entries of each.
 WITH RECURSIVE ready_spot (queue) AS (

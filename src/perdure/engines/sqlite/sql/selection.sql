@@ -51,6 +51,9 @@ job.queue = :queue
 -- name: tag
 EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.value = :tag)
 
+-- name: ref
+job.ref = :ref
+
 -- name: created_before
 job.created_at < :created_before
 
