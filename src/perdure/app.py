@@ -243,6 +243,7 @@ class App(Declarations):
             schedules=tuple(self.schedules.values()),
             periodic=tuple(self.periodic.values()),
             hooks=self.hooks,
+            records=tuple(self.kind_records.values()),
         )
 
     def serving(self, settings: WorkerSettings) -> WorkerSettings:
@@ -301,7 +302,9 @@ class App(Declarations):
         self._portal.close()
 
     async def __aenter__(self) -> Self:
-        await self._stores.here()
+        store = (await self._stores.here()).store
+        if not all(record.says_nothing for record in self.kind_records.values()):
+            await store.declare_kinds(tuple(self.kind_records.values()))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
@@ -24,7 +24,10 @@ from perdure.policy.gates import Breaker, Gate
 from perdure.policy.retry import RetrySource, checked_retry
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
+from perdure.recording import declared_record
 from perdure.scheduling import checked_schedule
+from perdure.storage.kinds import KindRecord
+from perdure.storage.records import Keep
 from perdure.worker.context import Context
 from perdure.worker.periodic import Per, Periodic, periodic
 from perdure.worker.sync_context import SyncContext
@@ -46,6 +49,7 @@ class Declarations:
     def __init__(self, queues: Iterable[str] | None, retry: RetrySource) -> None:
         self.queues = None if queues is None else checked_names("queues", queues)
         self.kinds: Registry = {}
+        self.kind_records: dict[str, KindRecord] = {}
         self.schedules: dict[str, Schedule] = {}
         self.periodic: dict[str, Periodic] = {}
         self.hooks = Hooks()
@@ -77,6 +81,8 @@ class Declarations:
         breaker: Breaker | None = None,
         fair: FairBy | None = None,
         bounds: Bounds | None = None,
+        keep: Keep | Duration | None = None,
+        state_words: Mapping[str, str] | None = None,
     ) -> JobDecorator: ...
     def job(self, *handler: Any, **options: Any) -> Any:
         """Declare a job.
@@ -87,6 +93,8 @@ class Declarations:
         job must pass before it runs, `breaker` the outside system that it calls: while they hold it, it waits at no
         cost. `fair` names the arguments, or is a function of them, whose values share the queue evenly: one tenant's
         100,000 jobs do not delay another's 10. `bounds` is what may be set for a job, here and with `using`.
+        `keep` is how long finished jobs of this kind are kept, whoever prunes: a Keep, or one time for all of them.
+        `state_words` are the app's own words for states, such as {"succeeded": "sent"}, which all surfaces show.
         """
 
         def declare(function: Any) -> Job[Any, Any]:
@@ -113,6 +121,8 @@ class Declarations:
         breaker: Breaker | None = None,
         fair: FairBy | None = None,
         bounds: Bounds | None = None,
+        keep: Keep | Duration | None = None,
+        state_words: Mapping[str, str] | None = None,
     ) -> Job[Any, Any]:
         kind = declared_kind(
             handler,
@@ -137,7 +147,9 @@ class Declarations:
         if kind.name in self.kinds:
             raise SettingsError(f"job {kind.name}", "is declared twice: give one of them another name")
         self.check_queue(kind.queue)
+        record = declared_record(kind.name, keep, state_words)
         self.kinds[kind.name] = kind
+        self.kind_records[kind.name] = record
         note_declared(kind)
         return Job(cast("Gateway", self), kind)
 

@@ -51,7 +51,8 @@ def test_a_misspelt_option_of_a_job_is_told_by_name() -> None:
     with pytest.raises(SettingsError, match=r"option retries of job send is not known: did you mean retry\?"):
         declare(app, retries=3)(send)
     with pytest.raises(
-        SettingsError, match=r"option colour of job mail is not known: there are name, queue, .*breaker, fair, bounds$"
+        SettingsError,
+        match=r"option colour of job mail is not known: there are name, queue, .*breaker, fair, .*state_words$",
     ):
         declare(app, colour="red", name="mail")(send)
     with pytest.raises(SettingsError, match="job must be declared on a function, got 'send'"):

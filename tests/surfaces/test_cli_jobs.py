@@ -14,6 +14,7 @@ from tests.surfaces.conftest import Arrange, Cli, run_cli
 from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.line import NewLine
 from perdure.domain.states import JobState
+from perdure.storage.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 
@@ -356,7 +357,6 @@ def test_bad_input_names_the_field(cli: Cli, dead: JobId, words: tuple[str, ...]
     ("words", "said"),
     [
         (("jobs", "list", "--limit", "many"), "--limit must be a whole number, got 'many'"),
-        (("jobs", "list", "--state", "odd"), "--state 'odd' is not one of 'scheduled', 'ready', "),
         (("worker", "jobs:app", "--processes", "0"), "--processes must be at least 1, got 0"),
         (("jobs", "list", "--limit"), "Option '--limit' requires an argument."),
         (("jobs", "list", "--limt", "3"), "No such option: --limt"),
@@ -443,3 +443,50 @@ def test_a11_a_dead_letter_is_marked_as_read(cli: Cli, dead: JobId, parked: JobI
     assert cli("jobs", "mark", "--mark", "read", "--clear", "--yes", "--json").json["ids"] == [dead]
     assert cli("dead", "list", "--unmarked", "--json").json["jobs"][0]["mark"] is None
     assert cli("jobs", "mark", NOBODY, "--as", "read").code == Exit.NOT_FOUND
+
+
+SENT = KindRecord(name="greet", words={"succeeded": "sent", "scheduled": "pending", "ready": "pending"})
+
+
+async def with_words(store: Store) -> tuple[JobId, JobId, JobId]:
+    """A job that was sent, one that is pending, and one of a kind that has no words."""
+    await store.declare_kinds([SENT])
+    sent = await job_in(JobState.SUCCEEDED, store)
+    pending = await job_in(JobState.SCHEDULED, store)
+    return sent, pending, await job_in(JobState.SUCCEEDED, store, kind="other", queue="another")
+
+
+def test_f4_the_words_of_an_app_are_shown_and_understood(cli: Cli, arrange: Arrange[Any]) -> None:
+    """The tool has none of the app's code: they were declared by a worker."""
+    sent, pending, other = arrange(with_words)
+    shown = cli("jobs", "show", sent)
+    assert "SUCCEEDED (sent)" in shown.out
+    assert cli("jobs", "show", sent, "--json").json["job"]["word"] == "sent"
+    assert cli("jobs", "show", other, "--json").json["job"]["word"] is None
+    assert "succeeded (sent)" in cli("jobs", "list").out
+    assert "scheduled (pending)" in cli("jobs", "list").out
+    assert "SUCCEEDED (sent)" in cli("jobs", "why", sent).out
+    assert "It is finished: succeeded (sent)" in cli("jobs", "why", sent).out
+
+    def listed(*words: str) -> list[str]:
+        return [job["id"] for job in cli("jobs", "list", *words, "--json").json["jobs"]]
+
+    assert listed("--state", "sent") == [sent]
+    assert listed("--state", "pending", "--state", "sent") == [pending, sent]
+    assert listed("--state", "succeeded") == [other, sent]
+    assert cli("jobs", "cancel", "--state", "pending", "--yes", "--json").json["ids"] == [pending]
+
+
+def test_f4_a_word_that_is_not_clear_is_refused(cli: Cli, arrange: Arrange[Any]) -> None:
+    sent, *_ = arrange(with_words)
+    arrange(lambda store: store.declare_kinds([KindRecord(name="mail", words={"dead": "sent"})]))
+    answer = cli("jobs", "list", "--state", "sent", "--json")
+    assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--state")
+    assert "is a word of several kinds, greet, mail" in answer.error["error"]
+    chosen = cli("jobs", "list", "--state", "sent", "--kind", "greet", "--json").json["jobs"]
+    assert [job["id"] for job in chosen] == [sent]
+    odd = cli("jobs", "list", "--state", "shipped", "--json").error["error"]
+    assert "there are scheduled, ready" in odd
+    assert "words of apps are pending, sent" in odd
+    mixed = cli("jobs", "list", "--state", "dead", "--state", "pending", "--json")
+    assert "give the kind too" in mixed.error["error"]

@@ -189,3 +189,4 @@ class JobView(Struct, frozen=True, kw_only=True):
     cancelled_by: str | None = None  # who called it off, or asked a running one to stop
     settings: str | None = None  # JSON: the retry policy and the time limit that were set for this job alone
     ref: str | None = None  # the name that people outside know it by
+    word: str | None = None  # what the app calls its state

@@ -35,6 +35,7 @@ from perdure.operate.records import Asking, AuditPage, Changed, JobDetail, JobPa
 from perdure.operate.trail import add_entry, checked_actor, read_trail, trail_filter
 from perdure.operate.why import why
 from perdure.operate.wording import listed
+from perdure.operate.words import states_meant
 from perdure.options import checked_instant, checked_name, checked_ref
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.port import Store
@@ -100,6 +101,13 @@ class Desk:
     async def why(self, job_id: str) -> Why:
         """Why a job is not running, and what to do about it; raises NotFoundError."""
         return await why(self._store, await self._found(job_id))
+
+    async def meaning(self, words: Iterable[str], kind: str | None = None) -> JobFilter:
+        """The filter for states that are told in our words or in those of an app; raises ArgumentError.
+
+        An app's word means the states of the kind that uses it; where several kinds do, `kind` must say which.
+        """
+        return await states_meant(self._store, words, kind)
 
     async def jobs(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The jobs that match, newest first."""

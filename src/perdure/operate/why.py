@@ -152,7 +152,8 @@ async def _finished(store: Store, job: JobView) -> Why:
     when = f" at {told(job.finished_at)}" if job.finished_at else ""
     facts = [] if job.last_error is None else [f"The last error was {job.last_error}"]
     facts += [f"Warning: {warning}" for warning in job.warnings]
-    answer = f"It is finished: {job.state}{when}, {job.reason}."
+    word = f" ({job.word})" if job.word not in {None, job.state} else ""
+    answer = f"It is finished: {job.state}{word}{when}, {job.reason}."
     advice = None if job.state is JobState.SUCCEEDED else f"perdure jobs requeue {job.id} gives it a new life"
     if job.state is JobState.DEAD and (failed := await failed_children(store, job.id)):
         facts.append(f"Of its children, these have failed: {listed(failed)}.")

@@ -17,6 +17,7 @@ from perdure.storage.audit import AuditStore
 from perdure.storage.diagnosis import DiagnosisStore
 from perdure.storage.flows import FlowStore
 from perdure.storage.gates import GateStore
+from perdure.storage.kinds import KindStore
 from perdure.storage.records import (
     ALONE,
     Acknowledged,
@@ -229,6 +230,7 @@ class UpkeepStore(Protocol):
     async def prune(self, keep: Keep, limit: int) -> int:
         """Delete at most `limit` finished jobs, with attempts and all, kept long enough.
 
+        Jobs of a kind that has declared a time of its own go by that, whoever prunes (see KindStore).
         Workers dead for a day are forgotten too, and records of nominal times that are older than 90 days. Jobs that
         are not final are never touched. Old entries of the audit trail go if `keep.audit_trail` says so, at most ten
         times `limit`.
@@ -363,6 +365,7 @@ class Store(
     FlowStore,
     GateStore,
     ThrottleStore,
+    KindStore,
     Protocol,
 ):
     """An engine: everything above on one object, bound to the event loop that opened it."""

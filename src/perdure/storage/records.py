@@ -113,6 +113,16 @@ class Keep(Struct, frozen=True):
             audit_trail: Duration | None = ...,
         ) -> None: ...
 
+    @property
+    def by_state(self) -> list[tuple[JobState, timedelta]]:
+        """How long, by final state, without those that are kept for ever."""
+        spans = (
+            (JobState.SUCCEEDED, self.succeeded),
+            (JobState.CANCELLED, self.cancelled),
+            (JobState.DEAD, self.dead),
+        )
+        return [(state, span) for state, span in spans if span is not None]
+
     def __post_init__(self) -> None:
         read_spans("keep", self, [field for field in self.__struct_fields__ if getattr(self, field) is not None])
 

@@ -38,6 +38,7 @@ from perdure.lifecycle.loops import Loops
 from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.stacks import Snapshot
 from perdure.lifecycle.watchdog import Watchdog
+from perdure.storage.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest
 from perdure.upkeep.gate_sweeper import GateSweeper
@@ -93,10 +94,12 @@ class Worker:
         schedules: Sequence[Schedule] = (),
         periodic: Sequence[Periodic] = (),
         hooks: Hooks = NO_HOOKS,
+        records: Sequence[KindRecord] = (),
     ) -> None:
         settings = serving(settings, kinds)
         self._store = store
         self._kinds = kinds
+        self._records = records
         self._settings = settings
         self._lifespans = hooks.lifespans
         self._emitter = emitter
@@ -301,6 +304,8 @@ class Worker:
         await self._enter()
         await tell_of_namesakes(self._self, self._store, self._emitter)
         await self._timekeeping.declare()
+        if self._records:
+            await self._store.declare_kinds(self._records)
         self._slow_start.begin()
         self._loops.start()
         self._background(Ears(self._store, self._emitter, self._fetcher.wake, self._settings.outage).run())

@@ -27,6 +27,7 @@ from perdure.engines.postgres.arrays import number_array, storable, storable_arr
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.events import PostgresEvents
+from perdure.engines.postgres.kinds import PostgresKinds
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.settling import PostgresSettling
@@ -49,7 +50,9 @@ class PostgresAcknowledgements:
         settling: PostgresSettling,
         events: PostgresEvents,
         returns: Returns,
+        kinds: PostgresKinds,
     ) -> None:
+        self._kinds = kinds
         self._statements = naming.statements("acknowledgements.sql")
         self._pool = pool
         self._clock = clock
@@ -120,7 +123,8 @@ class PostgresAcknowledgements:
         await wire.fetch(self._statements["wait_for_more"], params)
 
     async def _write_done(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
-        if all([move.result is None and not move.warnings for move in moves]):  # noqa: C419 - a list is faster here
+        is_plain = all([move.result is None and not move.warnings for move in moves])  # noqa: C419 - a list is faster
+        if is_plain and self._kept_as(moves) is None:
             return await self._write_plain(moves, wire)
         moves = _in_order(moves)
         params: Params = {
@@ -128,10 +132,18 @@ class PostgresAcknowledgements:
             "tokens": number_array([move.claim.token for move in moves]),
             "results": storable_array([move.result for move in moves]),
             "warnings": storable_array([_texts(move.warnings) for move in moves]),
+            "kept": self._kept_as(moves),
             "count": len(moves),
             "now": self._clock.now() if self._clock else None,
         }
         return _read(moves, await wire.fetch(self._statements["acknowledge_done"], params))
+
+    def _kept_as(self, moves: Sequence[Transition]) -> str | None:
+        """The kinds of those jobs that their kind keeps for a time of its own; None: there are none."""
+        kept = self._kinds.kept
+        if not kept or not any(move.claim.kind in kept for move in moves):
+            return None
+        return text_array([move.claim.kind if move.claim.kind in kept else None for move in moves])
 
     async def _write_plain(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
         """Jobs of one claim that lie side by side go together; all in the order of ids, as ever."""
@@ -183,6 +195,7 @@ class PostgresAcknowledgements:
             "actions": storable_array([_action(move, audit) for move in moves]) if audit else None,
             "cancel_action": Audited.CANCEL.action if Audited.CANCEL in audit else None,
             "faults": _FAULTS,
+            "kept": self._kept_as(moves),
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
             "count": len(moves),

@@ -41,6 +41,7 @@ from perdure.engines.postgres.gate_upkeep import PostgresGateUpkeep
 from perdure.engines.postgres.gates import PostgresGates
 from perdure.engines.postgres.insight import PostgresInsight
 from perdure.engines.postgres.intake import PostgresIntake
+from perdure.engines.postgres.kinds import PostgresKinds
 from perdure.engines.postgres.leaders import PostgresLeaders
 from perdure.engines.postgres.lines import PostgresLines
 from perdure.engines.postgres.linking import PostgresLinking
@@ -114,19 +115,22 @@ class PostgresStore:
         self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
         settling = PostgresSettling(self.naming, clock, PostgresLinking(self.naming, self._families))
         self._returns = returns = Returns()
+        self._kinds = PostgresKinds(self.naming, desk, clock)
         self._events = PostgresEvents(self.naming, flows, clock, settling)
         self._steps = PostgresSteps(self.naming, flows, clock)
         self._progress = PostgresProgress(self.naming, flows)
         self._lines = PostgresLines(self.naming, flows)
         self._acknowledgements = PostgresAcknowledgements(
-            self.naming, acknowledgements, clock, settling, self._events, returns
+            *(self.naming, acknowledgements, clock, settling, self._events, returns, self._kinds)
         )
         self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
         self._borrowing = PostgresBorrowing(self.naming, clock)
         self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements, returns)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
-        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock, settling, returns)
+        self._upkeep = PostgresUpkeep(
+            self.naming, upkeep, clock, settling=settling, returns=returns, kinds=self._kinds
+        )
         self._insight = PostgresInsight(self.naming, desk, clock)
         self._counting = PostgresCounting(self.naming, desk)
         self._trail = PostgresTrail(self.naming, desk, clock)
@@ -138,6 +142,8 @@ class PostgresStore:
         pooler = PoolerDiagnosis(server, self._signals, ear if listen_url else None)
         self._diagnosis = PostgresDiagnosis(self.naming, desk, pooler, clock)
         self._schema = PostgresSchema(self.naming, desk)
+        self.declare_kinds = self._kinds.declare_kinds
+        self.kinds = self._kinds.kinds
         self._add_gates(gates, desk)
 
     def _add_gates(self, pool: Pool, desk: Pool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -10,27 +10,40 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Orphan
-from perdure.domain.states import JobState, Reason
+from perdure.domain.states import Reason
+from perdure.engines.passed_over import PassedOver
 from perdure.engines.postgres.arrays import text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
 from perdure.engines.postgres.filters import BEFORE_ALL
+from perdure.engines.postgres.kinds import PostgresKinds
 from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.returns import Returns
-from perdure.engines.postgres.rows import orphan_of
+from perdure.engines.postgres.rows import Row, orphan_of
 from perdure.engines.postgres.settling import PostgresSettling
-from perdure.engines.postgres.wire import Params, Wire
+from perdure.engines.postgres.wire import Asks, Params, Wire
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _ENTRIES_PER_JOB: Final = 10
+
+_LOOKS: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 
 
 class PostgresUpkeep:
     """Promotes, finds orphans, prunes."""
 
     def __init__(
-        self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling, returns: Returns
+        self,
+        naming: Naming,
+        pool: Pool,
+        clock: Clock | None,
+        *,
+        settling: PostgresSettling,
+        returns: Returns,
+        kinds: PostgresKinds,
     ) -> None:
+        self._kinds = kinds
+        self._passed_over = PassedOver()
         self._statements = naming.statements("upkeep.sql")
         self._audit = naming.statements("audit.sql")
         self._pool = pool
@@ -81,7 +94,10 @@ class PostgresUpkeep:
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id, beyond `after`."""
         params = {"limit": limit, "after": after or BEFORE_ALL, "now": self._now()}
-        return [orphan_of(row) for row in await self._pool.rows(self._statements["orphans"], params)]
+        rows = await self._pool.rows(self._statements["orphans"], params)
+        if rows:
+            await self._kinds.kinds()  # they may be of kinds that this process has never heard of
+        return [orphan_of(row) for row in rows]
 
     async def last_return(self, queue: str) -> datetime | None:
         """When the last of the queue's jobs comes back that a dead worker held; None: there are none."""
@@ -92,32 +108,72 @@ class PostgresUpkeep:
 
     async def prune(self, keep: Keep, limit: int) -> int:
         """Delete finished jobs kept long enough; forget workers dead for a day, old nominal times, and spent keys."""
-        kept = {
-            JobState.SUCCEEDED: keep.succeeded,
-            JobState.CANCELLED: keep.cancelled,
-            JobState.DEAD: keep.dead,
-        }
-        spans = {state: seconds_text(span) for state, span in kept.items() if span is not None}
-        params: Params = {
-            "states": text_array(list(spans)),
-            "seconds": text_array(list(spans.values())),
-            "limit": limit,
-            "now": self._now(),
-        }
+        pruned = await self._pool.transaction(partial(self._prune, keep, limit))
+        params: Params = {"limit": limit, "now": self._now()}
 
-        async def work(wire: Wire) -> int:
-            [[pruned]] = await wire.fetch(self._statements["prune"], params)
-            await wire.fetch(self._statements["forget_workers"], params)
-            await wire.fetch(self._statements["forget_revoked"], params)
-            await wire.fetch(self._statements["forget_holds"], params)
-            await wire.fetch(self._statements["forget_fires"], params)
+        async def forget(wire: Wire) -> None:
+            for statement in ("forget_workers", "forget_revoked", "forget_holds", "forget_fires", "forget_marks"):
+                await wire.fetch(self._statements[statement], params)
             if keep.audit_trail is not None:
                 old = {"kept": seconds_text(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit, "now": self._now()}
                 await wire.fetch(self._audit["forget"], old)
-            await wire.fetch(self._statements["forget_marks"], params)
-            return int(pruned)
 
-        return await self._pool.run(work)
+        await self._pool.run(forget)
+        return pruned
+
+    async def _prune(self, keep: Keep, limit: int, wire: Asks) -> int:
+        own = await self._kinds.own_times(wire)
+        if not own:
+            spans = keep.by_state
+            params: Params = {
+                "states": text_array([state for state, _ in spans]),
+                "seconds": text_array([seconds_text(kept) for _, kept in spans]),
+                "limit": limit,
+                "now": self._now(),
+            }
+            return await self._forget(wire, await wire.fetch(self._statements["old"], params))
+        self._passed_over.begin(frozenset(own))
+        pruned = 0
+        for kind, times in own.items():
+            for state, kept in times.by_state:
+                params = {"kind": kind, "state": state.value, "seconds": kept.total_seconds(), "now": self._now()}
+                found = await wire.fetch(self._statements["old_of_kind"], {**params, "limit": limit - pruned})
+                pruned += await self._forget(wire, found)
+        for state, kept in keep.by_state:
+            for (queue,) in await wire.fetch(self._statements["finished_queues"], {"state": state.value}):
+                params = {"state": state.value, "queue": queue, "seconds": kept.total_seconds(), "now": self._now()}
+                pruned += await self._forget_beside_kinds(wire, own, params, limit - pruned)
+        return pruned
+
+    async def _forget_beside_kinds(self, wire: Asks, own: Collection[str], params: Params, limit: int) -> int:
+        """Where some kinds have times of their own, their jobs are noted as theirs, and passed over."""
+        state, queue = str(params["state"]), str(params["queue"])
+        ids: list[Row] = []
+        theirs: list[tuple[str, str]] = []
+        for _ in range(_LOOKS):
+            at, after_id = self._passed_over.place(state, queue) or (None, BEFORE_ALL)
+            wanted = limit - len(ids)
+            place: Params = {**params, "after": at, "after_id": after_id, "limit": wanted}
+            rows = await wire.fetch(self._statements["old_with_kind"], place)
+            for job_id, finished_at, kind, kept_as in rows:
+                self._passed_over.passed(state, queue, (finished_at, job_id))
+                if kind not in own:
+                    ids.append((job_id,))
+                elif kept_as is None:
+                    theirs.append((job_id, kind))
+            if len(rows) < wanted or len(ids) >= limit:
+                break
+        if theirs:
+            noted = {"ids": text_array([one for one, _ in theirs]), "kinds": text_array([kind for _, kind in theirs])}
+            await wire.fetch(self._statements["note_kinds"], noted)
+        return await self._forget(wire, ids)
+
+    async def _forget(self, wire: Asks, found: Sequence[Row]) -> int:
+        if not found:
+            return 0
+        ids = text_array([job_id for (job_id,) in found])
+        [[forgotten]] = await wire.fetch(self._statements["forget_jobs"], {"ids": ids})
+        return int(forgotten)
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None

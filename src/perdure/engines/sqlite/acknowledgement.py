@@ -21,6 +21,7 @@ from perdure.engines.sqlite.events import EventPart
 from perdure.engines.sqlite.fairness import FairTurns
 from perdure.engines.sqlite.families import FamilyPart
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.kinds import KindPart
 from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.transaction import Transaction
@@ -32,8 +33,11 @@ _Rows = list[tuple[Any, ...]]
 class AcknowledgementPart:
     """Acknowledgement of the store."""
 
-    def __init__(self, database: Database, kinship: Kinship, events: EventPart, families: FamilyPart) -> None:
+    def __init__(
+        self, database: Database, kinship: Kinship, events: EventPart, families: FamilyPart, kinds: KindPart
+    ) -> None:
         self._database = database
+        self._kinds = kinds
         self._kinship = kinship
         self._events = events
         self._families = families
@@ -157,7 +161,7 @@ class AcknowledgementPart:
     def _write(self, transaction: Transaction, transitions: Sequence[Transition], denied: Collection[JobId]) -> int:
         """Write the new places and the attempts; return how many claims were still held."""
         now = transaction.now
-        moves = Moves(now)
+        moves = Moves(now, self._kinds.kept)
         for transition in transitions:
             if transition.to is JobState.SUCCEEDED:
                 moves.add_success(transition)
@@ -197,8 +201,9 @@ class AcknowledgementPart:
 class Moves:
     """The rows of a batch, by the statement that writes them."""
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, kept_kinds: frozenset[str] = frozenset()) -> None:
         self._now = now
+        self._kept_kinds = kept_kinds
         self.succeed_plainly: dict[JobId, int] = {}
         self.succeed: _Rows = []
         self.end: _Rows = []
@@ -211,10 +216,11 @@ class Moves:
     def add_success(self, transition: Transition) -> None:
         """Note a job that is done."""
         claim = transition.claim
-        if transition.result is None and not transition.warnings:
+        kept_as = claim.kind if claim.kind in self._kept_kinds else None
+        if transition.result is None and not transition.warnings and kept_as is None:
             self.succeed_plainly[claim.job_id] = claim.token
         else:
-            self.succeed.append((claim.job_id, claim.token, transition.result, warnings_text(transition)))
+            self.succeed.append((claim.job_id, claim.token, transition.result, warnings_text(transition), kept_as))
 
     def add(self, transition: Transition, move: Transition) -> None:
         """Note where a job goes by `move`; its counts and its failure are those of `transition`."""
@@ -230,7 +236,7 @@ class Moves:
             self.passes.append((claim.job_id, claim.token, start))
         next_at: int | None = None
         if move.to in FINAL:
-            self.end.append(row)
+            self.end.append((*row, claim.kind if claim.kind in self._kept_kinds else None))
         elif move.to is JobState.READY:
             next_at = self._now
             self.line_up.append(row)

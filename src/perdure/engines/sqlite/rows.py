@@ -23,7 +23,7 @@ _VIEW: Final = (
     *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
     *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
     *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits", "fair_key", "also_awaits"),
-    *("mark", "cancelled_by", "settings", "ref"),
+    *("mark", "cancelled_by", "settings", "ref", "word"),
 )
 _MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
 

@@ -21,6 +21,7 @@ from perdure.engines.sqlite.gate_upkeep import GateUpkeepPart
 from perdure.engines.sqlite.gates import GatePart
 from perdure.engines.sqlite.insight import InsightPart
 from perdure.engines.sqlite.intake import IntakePart
+from perdure.engines.sqlite.kinds import KindPart
 from perdure.engines.sqlite.kinship import Kinship
 from perdure.engines.sqlite.leaders import LeaderPart
 from perdure.engines.sqlite.lines import LinePart
@@ -48,11 +49,12 @@ class SqliteStore:
         self._settings = (path, check_driver(driver), prefix, clock)
         self._database = database = Database(path, driver, prefix, clock or SystemClock())
         intake = IntakePart(database)
-        upkeep = UpkeepPart(database)
+        kinds = KindPart(database)
+        upkeep = UpkeepPart(database, kinds)
         families = FamilyPart(database, intake)
         kinship = Kinship(database, upkeep, families)
         events = EventPart(database, upkeep)
-        acknowledgement = AcknowledgementPart(database, kinship, events, families)
+        acknowledgement = AcknowledgementPart(database, kinship, events, families, kinds)
         claims = ClaimPart(database, acknowledgement)
         commands = CommandPart(database, upkeep, kinship)
         diagnosis = DiagnosisPart(database)
@@ -82,7 +84,7 @@ class SqliteStore:
         self.last_return = upkeep.last_return
         self.prune = upkeep.prune
 
-        self._add_insight(database)
+        self._add_insight(database, kinds)
         self._add_commands(commands, workers)
 
         self.ring = signals.ring
@@ -101,8 +103,10 @@ class SqliteStore:
         self._add_flows(database, events, families, steps, lines)
         self._add_gates(database, upkeep)
 
-    def _add_insight(self, database: Database) -> None:
+    def _add_insight(self, database: Database, kinds: KindPart) -> None:
         insight, trail = InsightPart(database), TrailPart(database)
+        self.declare_kinds = kinds.declare_kinds
+        self.kinds = kinds.kinds
         self.now = insight.now
         self.job = insight.job
         self.jobs = insight.jobs

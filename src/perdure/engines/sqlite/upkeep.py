@@ -11,9 +11,11 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan, UniqueKey
 from perdure.domain.states import JobState, Reason
 from perdure.engines.instants import after, from_micros, maybe_moment, span
+from perdure.engines.passed_over import PassedOver
 from perdure.engines.sqlite.database import Database
 from perdure.engines.sqlite.fairness import FairTurns
 from perdure.engines.sqlite.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.kinds import KindPart
 from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import StoreError
@@ -23,6 +25,8 @@ _WORKERS_KEPT: Final = timedelta(days=1)
 _FIRES_KEPT: Final = timedelta(days=90)
 _FIRES_AT_ONCE: Final = 10_000
 _ENTRIES_PER_JOB: Final = 10
+_LOOKS: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
+_BEFORE_ALL: Final = -(2**62)
 _BELONGINGS: Final = (
     *("attempts", "steps", "progress", "lines", "waiters", "joined", "children", "families", "plans", "keys"),
     *("finished", "jobs"),
@@ -32,8 +36,10 @@ _BELONGINGS: Final = (
 class UpkeepPart:
     """Upkeep of the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kinds: KindPart) -> None:
         self._database = database
+        self._kinds = kinds
+        self._passed_over = PassedOver()
         self._sql = database.statements("upkeep.sql")
         self._audit = database.statements("audit.sql")
         self._keys = Keys(database)
@@ -74,7 +80,9 @@ class UpkeepPart:
 
         def look(transaction: Transaction) -> list[Orphan]:
             ((document,),) = transaction.run(self._sql["orphans"], params)
-            return [_orphan(row, transaction.now) for row in from_document(document)]
+            if rows := from_document(document):
+                self._kinds.read(transaction)  # they may be of kinds that this process has never heard of
+            return [_orphan(row, transaction.now) for row in rows]
 
         return await self._database.read(look)
 
@@ -162,21 +170,21 @@ class UpkeepPart:
         return _promoted(dict(Counter(row[1] for row in free)), self._next_due(transaction, aside), transaction.now)
 
     def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
+        own = self._kinds.own_times(transaction)
+        self._passed_over.begin(frozenset(own))
         pruned = 0
-        for state, kept in (
-            (JobState.SUCCEEDED, keep.succeeded),
-            (JobState.CANCELLED, keep.cancelled),
-            (JobState.DEAD, keep.dead),
-        ):
-            if kept is None:
-                continue
+        for kind, times in own.items():
+            for state, kept in times.by_state:
+                params = {"kind": kind, "state": state, "before": transaction.now - span(kept)}
+                pruned += self._forget_old(transaction, "old_of_kind", params, limit - pruned)
+        for state, kept in keep.by_state:
             before = transaction.now - span(kept)
             for (queue,) in transaction.run(self._sql["finished_queues"], {"state": state}):
-                params = {"state": state, "queue": queue, "before": before, "limit": limit - pruned}
-                ((document,),) = transaction.run(self._sql["old"], params)
-                if ids := from_document(document):
-                    self.forget(transaction, ids)
-                    pruned += len(ids)
+                params = {"state": state, "queue": queue, "before": before}
+                if own:
+                    pruned += self._forget_beside_kinds(transaction, own, params, limit - pruned)
+                else:
+                    pruned += self._forget_old(transaction, "old", params, limit - pruned)
         for statement in ("forget_revoked", "forget_workers"):
             transaction.change(self._sql[statement], {"before": transaction.now - span(_WORKERS_KEPT)})
         old = {"before": transaction.now - span(_FIRES_KEPT), "limit": _FIRES_AT_ONCE}
@@ -185,6 +193,38 @@ class UpkeepPart:
             old = {"before": transaction.now - span(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit}
             transaction.change(self._audit["forget"], old)
         return pruned
+
+    def _forget_old(self, transaction: Transaction, statement: str, params: dict[str, Any], limit: int) -> int:
+        ((document,),) = transaction.run(self._sql[statement], params | {"limit": limit})
+        if ids := from_document(document):
+            self.forget(transaction, ids)
+        return len(ids)
+
+    def _forget_beside_kinds(
+        self, transaction: Transaction, own: Collection[str], params: dict[str, Any], limit: int
+    ) -> int:
+        """The same where some kinds have times of their own: their jobs are noted as theirs, and passed over."""
+        state, queue = params["state"], params["queue"]
+        ids: list[JobId] = []
+        theirs: list[tuple[JobId, str]] = []
+        for _ in range(_LOOKS):
+            at, after_id = self._passed_over.place(state, queue) or (_BEFORE_ALL, "")
+            wanted = limit - len(ids)
+            place = {"after": at, "after_id": after_id, "limit": wanted}
+            rows = transaction.run(self._sql["old_with_kind"], params | place)
+            for job_id, finished_at, kind, kept_as in rows:
+                self._passed_over.passed(state, queue, (finished_at, job_id))
+                if kind not in own:
+                    ids.append(job_id)
+                elif kept_as is None:
+                    theirs.append((job_id, kind))
+            if len(rows) < wanted or len(ids) >= limit:
+                break
+        if theirs:
+            transaction.change(self._sql["note_kinds"], {"rows": to_document(theirs)})
+        if ids:
+            self.forget(transaction, ids)
+        return len(ids)
 
 
 def _key_of(key: str | None, states: str | None, dead_for: int | None) -> UniqueKey | None:

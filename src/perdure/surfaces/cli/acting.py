@@ -38,7 +38,7 @@ class Order(Struct, frozen=True, kw_only=True):
             check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
 
         async def at(desk: Desk) -> Changed:
-            which = chosen.which(await desk.now())
+            which = await chosen.which(desk)
             if self.dry_run:
                 return await desk.preview(self.action, which, limit=self.limit)
             if must_ask:

@@ -55,8 +55,7 @@ def list_dead(
     wanted = Page(limit, before, page)
 
     async def look(desk: Desk) -> tuple[JobPage, datetime]:
-        now = await desk.now()
-        return await desk.dead_letters(chosen.filter(now), wanted), now
+        return await desk.dead_letters(await chosen.filter(desk), wanted), await desk.now()
 
     show_page(*with_desk(url, look), as_json=as_json, dead=True)
 

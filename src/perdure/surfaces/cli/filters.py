@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from msgspec import Struct
 
 from perdure.domain.duration import parse_duration
-from perdure.domain.states import JobState
 from perdure.errors import ArgumentError
-from perdure.operate.desk import Which
+from perdure.operate.desk import Desk, Which
 from perdure.storage.records import JobFilter
 from perdure.surfaces.cli.times import read_time
 
@@ -18,7 +17,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
     """The jobs that a command line speaks of: ids, or conditions, or all."""
 
     ids: tuple[str, ...] = ()
-    states: tuple[JobState, ...] = ()
+    states: tuple[str, ...] = ()
     kind: str | None = None
     queue: str | None = None
     tag: str | None = None
@@ -37,16 +36,17 @@ class Chosen(Struct, frozen=True, kw_only=True):
         given = (self.kind, self.queue, self.tag, self.error, self.older_than, self.mark, self.finished_after)
         return bool(self.states or self.unmarked) or any(value is not None for value in (*given, self.finished_before))
 
-    def which(self, now: datetime) -> Which:
+    async def which(self, desk: Desk) -> Which:
         """The ids, or the filter."""
-        return self.ids or self.filter(now)
+        return self.ids or await self.filter(desk)
 
-    def filter(self, now: datetime) -> JobFilter:
-        """The conditions as a filter, ages counted back from `now`."""
-        edge = None if self.older_than is None else now - self.older_than
+    async def filter(self, desk: Desk) -> JobFilter:
+        """The conditions as a filter: ages counted back from the database's now, and states in whosever words."""
+        edge = None if self.older_than is None else await desk.now() - self.older_than
+        meant = await desk.meaning(self.states, self.kind)
         return JobFilter(
-            states=frozenset(self.states) or None,
-            kind=self.kind,
+            states=meant.states,
+            kind=meant.kind,
             queue=self.queue,
             tag=self.tag,
             error=self.error,

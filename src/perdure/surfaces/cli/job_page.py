@@ -16,7 +16,7 @@ from perdure.domain.line import LogLine
 from perdure.domain.states import JobState
 from perdure.operate.records import JobDetail
 from perdure.surfaces.cli.hostile import one_line
-from perdure.surfaces.cli.job_table import attempts_of, job_document, reason_of
+from perdure.surfaces.cli.job_table import attempts_of, job_document, reason_of, word_of
 from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, unpacked
 from perdure.surfaces.cli.pieces import block, document, facts, indented, section
 from perdure.surfaces.cli.times import absolute, both, relative, took
@@ -98,9 +98,8 @@ def _line(line: LogLine) -> Text:
 
 def _headline(job: JobView) -> Text:
     style = STATE_STYLE.get(job.state, "")
-    return Text.assemble(
-        (one_line(job.kind), "bold"), "  ", (job.state.upper(), style), f"  {one_line(reason_of(job))}"
-    )
+    state = f"{job.state.upper()}{word_of(job)}"
+    return Text.assemble((one_line(job.kind), "bold"), "  ", (state, style), f"  {one_line(reason_of(job))}")
 
 
 def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:

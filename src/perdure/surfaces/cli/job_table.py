@@ -78,9 +78,15 @@ def _awaited(job: JobView, thing: str) -> tuple[str, str]:
     return (_CHILDREN if sort == "family" else "event", name) if asked is None else (_ANSWER, asked)
 
 
+def word_of(job: JobView) -> str:
+    """What the app calls the job's state, to stand behind it; nothing if that is our word too."""
+    return f" ({one_line(job.word)})" if job.word is not None and job.word != job.state else ""
+
+
 def state_of(job: JobView) -> Text:
-    """The state of a job, marked if it is done with warnings."""
+    """The state of a job, with the app's own word for it, marked if it is done with warnings."""
     state = state_text(job.state)
+    state.append(word_of(job))
     return state.append(" (!)", "yellow") if job.warnings else state
 
 

@@ -75,8 +75,7 @@ def list_jobs(
     wanted = Page(limit, before, page)
 
     async def look(desk: Desk) -> tuple[JobPage, datetime]:
-        now = await desk.now()
-        return await desk.jobs(chosen.filter(now), wanted), now
+        return await desk.jobs(await chosen.filter(desk), wanted), await desk.now()
 
     show_page(*with_desk(url, look), as_json=as_json)
 

@@ -6,8 +6,6 @@ from typing import Annotated, Final
 
 import typer
 
-from perdure.domain.states import JobState
-
 _DATABASE: Final = "Database"
 _FILTER: Final = "Which jobs"
 _CARE: Final = "Care"
@@ -29,9 +27,12 @@ JobIds = Annotated[
     typer.Argument(metavar="ID", help="Ids or refs of jobs; or say which by options.", show_default=False),
 ]
 States = Annotated[
-    list[JobState] | None,
+    list[str] | None,
     typer.Option(
-        "--state", metavar="STATE", help="In this state; may be given several times.", rich_help_panel=_FILTER
+        "--state",
+        metavar="STATE",
+        help="In this state, or in what the app calls so; may be given several times.",
+        rich_help_panel=_FILTER,
     ),
 ]
 KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.", rich_help_panel=_FILTER)]

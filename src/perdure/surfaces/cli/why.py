@@ -10,7 +10,7 @@ from perdure.operate.desk import Desk
 from perdure.operate.records import Why
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.hostile import one_line
-from perdure.surfaces.cli.job_table import job_document
+from perdure.surfaces.cli.job_table import job_document, word_of
 from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.times import both
@@ -32,7 +32,8 @@ def why(job_id: options.JobId, url: options.Url = None, as_json: options.Json = 
 def _show(found: Why, now: datetime) -> None:
     job, out = found.job, console()
     state = (job.state.upper(), STATE_STYLE.get(job.state, ""))
-    head = Text.assemble((one_line(job.kind), "bold"), "  ", state, f"  {job.id}")
+    ref = f"  {one_line(job.ref)}" if job.ref is not None else ""
+    head = Text.assemble((one_line(job.kind), "bold"), "  ", state, word_of(job), f"  {job.id}{ref}")
     lines = [head, Text(one_line(found.answer), style="bold")]
     lines += [Text(f"  {one_line(fact)}") for fact in found.facts]
     if found.until is not None:

@@ -25,20 +25,21 @@ FROM (SELECT count(*) AS number FROM gone) c;
 -- The same with results or warnings.
 WITH gone AS (
     DELETE FROM {lease} l
-    USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[])
-          AS i (id, token, result, warnings)
+    USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[], %(kept)s::text[])
+          AS i (id, token, result, warnings, kept_as)
     WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at, i.result, i.warnings
+    RETURNING l.job_id, l.queue, l.worker_id, l.failures, l.crashes, l.since, l.claimed_at, i.result, i.warnings,
+              i.kept_as
 ), one AS MATERIALIZED (
     SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since,
-                            result, warnings)
+                            result, warnings, kept_as)
     SELECT g.job_id, g.queue, 'succeeded', CASE WHEN g.warnings IS NULL THEN 'done' ELSE 'done with warnings' END,
            g.claimed_at, coalesce(%(now)s::timestamptz, now()),
            CASE WHEN g.worker_id = one.id THEN one.name
                 ELSE coalesce((SELECT name FROM {worker} WHERE id = g.worker_id), 'worker ' || g.worker_id) END,
-           g.failures, g.crashes, g.since, g.result, g.warnings
+           g.failures, g.crashes, g.since, g.result, g.warnings, g.kept_as
     FROM gone g LEFT JOIN one ON true
 )
 SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(job_id::text) FROM gone) END, c.number
@@ -56,10 +57,11 @@ WITH input AS MATERIALIZED (
         %(crashes)s::int[], %(waits)s::float8[], %(numbers)s::int[], %(error_types)s::text[], %(messages)s::text[],
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
-        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[], %(limits)s::int[]
+        %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[], %(limits)s::int[],
+        %(kept)s::text[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
-                            awaits, stated_action, passes, attempt_limit, number)
+                            awaits, stated_action, passes, attempt_limit, kept_as, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
     RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by, l.seq,
@@ -85,7 +87,7 @@ WITH input AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits, g.passes,
            g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
-           g.attempt_limit,
+           g.attempt_limit, g.kept_as,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -121,9 +123,9 @@ WITH input AS MATERIALIZED (
     FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
-                            since, result, warnings, cancelled_by)
+                            since, result, warnings, cancelled_by, kept_as)
     SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings,
-           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, 'handler') END
+           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, 'handler') END, kept_as
     FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
 ), noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)

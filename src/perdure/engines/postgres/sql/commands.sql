@@ -47,10 +47,12 @@ WITH unready AS (
 ), stopped AS MATERIALIZED (
     SELECT * FROM unready UNION ALL SELECT * FROM unparked
 ), done AS (
-    INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by)
-    SELECT job_id, queue, 'cancelled', 'cancelled', nullif(%(why)s::text, ''), coalesce(%(now)s::timestamptz, now()),
-           failures, crashes, since, %(actor)s::text
-    FROM stopped
+    INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by,
+                            kept_as)
+    SELECT s.job_id, s.queue, 'cancelled', 'cancelled', nullif(%(why)s::text, ''),
+           coalesce(%(now)s::timestamptz, now()), s.failures, s.crashes, s.since, %(actor)s::text,
+           (SELECT k.name FROM {job} r JOIN {kind} k ON k.name = r.kind WHERE r.id = s.job_id AND k.keep IS NOT NULL)
+    FROM stopped s
 ), freed AS (
     DELETE FROM {unique_hold} h
     USING stopped s JOIN {job} j ON j.id = s.job_id

@@ -26,7 +26,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, NULL::text AS cancelled_by,
-       j.settings, j.ref
+       j.settings, j.ref,
+       (SELECT k.words ->> 'ready' FROM {kind} k WHERE k.name = j.kind) AS word
 FROM {ready} p
 
 -- name: view_lease
@@ -38,7 +39,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        p.cancel_at AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, p.cancel_by AS cancelled_by,
-       j.settings, j.ref
+       j.settings, j.ref,
+       (SELECT k.words ->> 'running' FROM {kind} k WHERE k.name = j.kind) AS word
 FROM {lease} p
 
 -- name: view_parked
@@ -49,7 +51,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        NULL::timestamptz AS cancel_requested_at, NULL::text AS result, NULL::text AS warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits, j.mark,
        NULL::text AS cancelled_by,
-       j.settings, j.ref
+       j.settings, j.ref,
+       (SELECT k.words ->> p.state FROM {kind} k WHERE k.name = j.kind) AS word
 FROM {parked} p
 
 -- name: view_finished
@@ -60,7 +63,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        NULL::timestamptz AS cancel_requested_at, p.result, p.warnings, j.unique_key,
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, p.cancelled_by,
-       j.settings, j.ref
+       j.settings, j.ref,
+       (SELECT k.words ->> p.state FROM {kind} k WHERE k.name = j.kind) AS word
 FROM {finished} p
 
 -- name: with_record

@@ -83,10 +83,11 @@ WITH active AS MATERIALIZED (
     SELECT worker_id, job_id, token, %(why)s::text, coalesce(%(now)s::timestamptz, now()) FROM taken
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
-                            since, cancelled_by)
+                            since, cancelled_by, kept_as)
     SELECT s.job_id, s.queue, 'cancelled', 'cancelled', %(why)s::text, s.claimed_at,
            coalesce(%(now)s::timestamptz, now()), coalesce(w.name, 'worker ' || s.worker_id), s.failures, s.crashes,
-           s.since, 'system'
+           s.since, 'system',
+           (SELECT k.name FROM {job} r JOIN {kind} k ON k.name = r.kind WHERE r.id = s.job_id AND k.keep IS NOT NULL)
     FROM stopped s LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = s.worker_id OFFSET 0) w ON true
 ), record AS MATERIALIZED (
     SELECT s.job_id, s.state, s.failures + s.crashes AS attempts, j.is_parent, j.max_attempts, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,

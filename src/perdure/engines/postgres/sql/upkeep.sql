@@ -109,8 +109,8 @@ FROM page l CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = l.job_id OFFSET 0
 LEFT JOIN LATERAL (SELECT name, beat_at FROM {worker} WHERE id = l.worker_id OFFSET 0) w ON true
 ORDER BY l.job_id;
 
--- name: prune
--- Delete jobs that were kept long enough, oldest first, queue by queue along the index.
+-- name: old
+-- Jobs that were kept long enough, oldest first, queue by queue along the index.
 WITH RECURSIVE kept (state, until) AS MATERIALIZED (
     SELECT k.state, coalesce(%(now)s::timestamptz, now()) - make_interval(secs => k.seconds)
     FROM unnest(%(states)s::text[], %(seconds)s::float8[]) AS k (state, seconds)
@@ -121,16 +121,53 @@ WITH RECURSIVE kept (state, until) AS MATERIALIZED (
         SELECT state, queue FROM {finished} f WHERE (f.state, f.queue) > (s.state, s.queue)
         ORDER BY f.state, f.queue LIMIT 1
     ) n
-), old AS MATERIALIZED (
-    SELECT f.job_id
-    FROM spot s JOIN kept k ON k.state = s.state CROSS JOIN LATERAL (
-        SELECT job_id FROM {finished}
-        WHERE state = s.state AND queue = s.queue AND finished_at < k.until
-        ORDER BY finished_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
-    ) f
-    LIMIT %(limit)s::int
-), gone AS (
-    DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM old)) RETURNING job_id
+)
+SELECT f.job_id::text
+FROM spot s JOIN kept k ON k.state = s.state CROSS JOIN LATERAL (
+    SELECT job_id FROM {finished}
+    WHERE state = s.state AND queue = s.queue AND finished_at < k.until
+    ORDER BY finished_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+) f
+LIMIT %(limit)s::int;
+
+-- name: finished_queues
+SELECT n.queue FROM (
+    WITH RECURSIVE spot (queue) AS (
+        (SELECT queue FROM {finished} WHERE state = %(state)s::text ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT n.queue FROM spot s CROSS JOIN LATERAL (
+            SELECT queue FROM {finished} f WHERE f.state = %(state)s::text AND f.queue > s.queue
+            ORDER BY f.queue LIMIT 1
+        ) n
+    )
+    SELECT queue FROM spot
+) n;
+
+-- name: old_with_kind
+-- Those of one state and queue from a place on, with their kinds.
+SELECT f.job_id::text, f.finished_at, j.kind, f.kept_as
+FROM {finished} f CROSS JOIN LATERAL (SELECT kind FROM {job} WHERE id = f.job_id OFFSET 0) j
+WHERE f.state = %(state)s::text AND f.queue = %(queue)s::text
+  AND f.finished_at < coalesce(%(now)s::timestamptz, now()) - make_interval(secs => %(seconds)s::float8)
+  AND f.finished_at >= coalesce(%(after)s::timestamptz, '-infinity')
+  AND (f.finished_at, f.job_id) > (coalesce(%(after)s::timestamptz, '-infinity'), %(after_id)s::uuid)
+ORDER BY f.finished_at, f.job_id LIMIT %(limit)s::int FOR UPDATE OF f SKIP LOCKED;
+
+-- name: old_of_kind
+-- Of a kind that keeps its jobs for a time of its own.
+SELECT job_id::text FROM {finished}
+WHERE kept_as = %(kind)s::text AND state = %(state)s::text
+  AND finished_at < coalesce(%(now)s::timestamptz, now()) - make_interval(secs => %(seconds)s::float8)
+ORDER BY finished_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED;
+
+-- name: note_kinds
+UPDATE {finished} f SET kept_as = i.kind
+FROM unnest(%(ids)s::uuid[], %(kinds)s::text[]) AS i (id, kind) WHERE f.job_id = i.id;
+
+-- name: forget_jobs
+-- Delete finished jobs with all that belongs to them.
+WITH gone AS (
+    DELETE FROM {finished} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id
 ), attempts AS (
     DELETE FROM {attempt} WHERE job_id = ANY (ARRAY(SELECT job_id FROM gone))
 ), records AS (

@@ -10,25 +10,26 @@ CROSS JOIN {lease} AS lease ON lease.job_id = row.key AND lease.token = row.valu
 
 -- name: succeed
 INSERT INTO {finished} (
-    job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since, result, warnings
+    job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since, result, warnings, kept_as
 )
 SELECT
     lease.job_id, lease.queue, 'succeeded',
     CASE WHEN row.value ->> 3 IS NULL THEN 'done' ELSE 'done with warnings' END,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
-    lease.failures, lease.crashes, lease.since, row.value ->> 2, row.value ->> 3
+    lease.failures, lease.crashes, lease.since, row.value ->> 2, row.value ->> 3, row.value ->> 4
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
 -- name: end
 INSERT INTO {finished} (
-    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by
+    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by,
+    kept_as
 )
 SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
     row.value ->> 5, row.value ->> 6, lease.since,
-    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, 'handler') END
+    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, 'handler') END, row.value ->> 7
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 

@@ -1,6 +1,11 @@
 -- name: cancel_ready
-INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by)
-SELECT place.job_id, place.queue, 'cancelled', 'cancelled', :why, :now, place.failures, place.crashes, place.since, :by
+INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by, kept_as)
+SELECT
+    place.job_id, place.queue, 'cancelled', 'cancelled', :why, :now, place.failures, place.crashes, place.since, :by,
+    (
+        SELECT kind.name FROM {job} AS record CROSS JOIN {kind} AS kind ON kind.name = record.kind
+        WHERE record.id = place.job_id AND kind.keep IS NOT NULL
+    )
 FROM json_each(:ids) AS row
 CROSS JOIN {job} AS job ON job.id = row.value
 CROSS JOIN {ready} AS place
@@ -15,8 +20,13 @@ WHERE
     );
 
 -- name: cancel_parked
-INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by)
-SELECT place.job_id, place.queue, 'cancelled', 'cancelled', :why, :now, place.failures, place.crashes, place.since, :by
+INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by, kept_as)
+SELECT
+    place.job_id, place.queue, 'cancelled', 'cancelled', :why, :now, place.failures, place.crashes, place.since, :by,
+    (
+        SELECT kind.name FROM {job} AS record CROSS JOIN {kind} AS kind ON kind.name = record.kind
+        WHERE record.id = place.job_id AND kind.keep IS NOT NULL
+    )
 FROM json_each(:ids) AS row CROSS JOIN {parked} AS place ON place.job_id = row.value;
 
 -- name: leave_parked
@@ -28,11 +38,16 @@ DELETE FROM {waiter} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: cancel_lease
 INSERT INTO {finished} (
-    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by
+    job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by,
+    kept_as
 )
 SELECT
     place.job_id, place.queue, 'cancelled', 'cancelled', :why, place.claimed_at, :now,
-    (SELECT name FROM {worker} WHERE id = place.worker_id), place.failures, place.crashes, place.since, :by
+    (SELECT name FROM {worker} WHERE id = place.worker_id), place.failures, place.crashes, place.since, :by,
+    (
+        SELECT kind.name FROM {job} AS record CROSS JOIN {kind} AS kind ON kind.name = record.kind
+        WHERE record.id = place.job_id AND kind.keep IS NOT NULL
+    )
 FROM json_each(:ids) AS row CROSS JOIN {lease} AS place ON place.job_id = row.value;
 
 -- name: revoke

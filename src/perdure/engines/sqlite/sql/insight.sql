@@ -7,7 +7,8 @@ SELECT CAST(json_group_array(json_array(
         SELECT attempt_limit FROM {attempt} WHERE job_id = id ORDER BY token DESC LIMIT 1
     ), max_attempts), 0) ELSE max_attempts END,
     worker, cancel_at, result, warnings, unique_key, last_error, cursor,
-    parent_id, awaits, fair_key, also_awaits, mark, cancelled_by, settings, ref
+    parent_id, awaits, fair_key, also_awaits, mark, cancelled_by, settings, ref,
+    (SELECT CASE WHEN json_valid(known.words) THEN known.words ->> state END FROM {kind} AS known WHERE known.name = kind)
 )) AS BLOB)
 FROM
 

@@ -94,6 +94,8 @@ CREATE INDEX perdure_finished_cancelled ON perdure_finished (job_id) WHERE state
 
 CREATE INDEX perdure_finished_dead ON perdure_finished (job_id) WHERE state = 'dead';
 
+CREATE INDEX perdure_finished_kept ON perdure_finished (kept_as, state, finished_at) WHERE kept_as IS NOT NULL;
+
 CREATE INDEX perdure_finished_standing ON perdure_finished (state, queue, finished_at);
 
 CREATE TABLE perdure_fire (
@@ -187,6 +189,13 @@ CREATE TABLE perdure_joined (
 CREATE INDEX perdure_joined_job ON perdure_joined (job_id);
 
 CREATE INDEX perdure_joined_open ON perdure_joined (child_id) WHERE is_open = 1;
+
+CREATE TABLE perdure_kind (
+    name TEXT PRIMARY KEY,
+    words TEXT,
+    keep TEXT,
+    changed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE perdure_leader (
     name TEXT PRIMARY KEY,

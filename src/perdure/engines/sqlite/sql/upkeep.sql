@@ -144,6 +144,30 @@ FROM (
     LIMIT :limit
 );
 
+-- name: old_with_kind
+-- The same from a place on, with their kinds.
+SELECT place.job_id, place.finished_at, job.kind, place.kept_as
+FROM {finished} AS place INDEXED BY {finished_standing} CROSS JOIN {job} AS job ON job.id = place.job_id
+WHERE
+    place.state = :state AND place.queue = :queue AND place.finished_at <= :before
+    AND (place.finished_at, place.job_id) > (:after, :after_id)
+ORDER BY place.finished_at, place.job_id
+LIMIT :limit;
+
+-- name: old_of_kind
+-- Of a kind that keeps its jobs for a time of its own.
+SELECT
+    CAST(json_group_array(job_id) AS BLOB)
+FROM (
+    SELECT job_id FROM {finished} INDEXED BY {finished_kept}
+    WHERE kept_as = :kind AND state = :state AND finished_at <= :before
+    ORDER BY finished_at
+    LIMIT :limit
+);
+
+-- name: note_kinds
+UPDATE {finished} SET kept_as = row.value ->> 1 FROM json_each(:rows) AS row WHERE job_id = row.value ->> 0;
+
 -- name: finished_queues
 WITH RECURSIVE each_queue (queue) AS (
     SELECT min(queue) FROM {finished} WHERE state = :state
