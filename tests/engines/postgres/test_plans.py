@@ -38,7 +38,7 @@ LINE = {"ready_pkey", "ready_queue_priority_fair_key_seq_idx"}  # where those wi
 HOT: dict[tuple[str, str], set[str]] = {
     ("intake", "insert_one"): {"job_pkey"},
     ("intake", "insert_plain"): {"job_pkey"},
-    ("intake", "insert_full"): {"job_pkey", "unique_hold_pkey", *LINE},
+    ("intake", "insert_full"): {"job_pkey", "job_ref_idx", "unique_hold_pkey", *LINE},
     ("intake", "holder"): {"unique_hold_pkey"},
     ("intake", "lock_holder"): {"unique_hold_pkey"},
     ("intake", "let_go"): {"unique_hold_pkey"},
@@ -67,7 +67,12 @@ HOT: dict[tuple[str, str], set[str]] = {
     ("upkeep", "overdue"): {"parked_due_at_idx"},
     ("upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
     ("upkeep", "last_return"): {"parked_state_queue_idx"},
-    ("upkeep", "prune"): {"finished_state_queue_finished_at_idx", "finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
+    ("upkeep", "old"): {"finished_state_queue_finished_at_idx"},
+    ("upkeep", "finished_queues"): {"finished_state_queue_finished_at_idx"},
+    ("upkeep", "old_with_kind"): {"finished_state_queue_finished_at_idx", "job_pkey"},
+    ("upkeep", "old_of_kind"): {"finished_kept_as_state_finished_at_idx"},
+    ("upkeep", "forget_jobs"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
+    ("intake", "by_refs"): {"job_ref_idx"},
     ("upkeep", "forget_holds"): {"unique_hold_expires_at_idx", "unique_hold_pkey"},
     ("upkeep", "forget_fires"): {"fire_nominal_at_idx"},
     ("insight", "attempts"): {"attempt_pkey"},
@@ -305,8 +310,9 @@ def test_statements_find_their_rows_by_index_on_a_full_database(postgres_url: st
         (JobFilter(), {"ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey", "job_pkey", "attempt_pkey"}),
         (JobFilter(states=frozenset({JobState.DEAD})), {"finished_state_job_id_idx", "job_pkey"}),
         (JobFilter(ids=()), {"ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
+        (JobFilter(ref=""), {"job_ref_idx", "ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
     ],
-    ids=["all", "dead", "ids"],
+    ids=["all", "dead", "ids", "ref"],
 )
 def test_lists_are_read_along_an_index_of_ids(
     postgres_url: str, full: str, which: JobFilter, indexes: set[str]
