@@ -20,7 +20,7 @@ from perdure.errors import ArgumentError
 from perdure.options import checked_instant
 from perdure.storage.checking import check_mark, check_number, check_text, check_whole, echo, read_ids, read_states
 
-_TEXTS: Final = ("kind", "queue", "tag", "error")
+_TEXTS: Final = ("kind", "queue", "tag", "error", "ref")
 _ADVICE: Final = "; pass the `next` of the page before this one"
 _MOMENTS: Final = ("created_before", "created_after", "finished_before", "finished_after")
 

@@ -185,10 +185,13 @@ class _FullPlan:
                 self._receipts[number] = Receipt(self._receipts[first].job_id, Intake.EXISTING)
             else:
                 yield from self._repeat(number, self._receipts[first])
+        yield from self._add_plans()
+        return [self._receipts[number] for number in range(len(self._jobs))]
+
+    def _add_plans(self) -> Generator[Step, Rows, None]:
         for number, job in enumerate(self._jobs):
             if job.plan and self._receipts[number].intake is Intake.NEW:
                 yield self._step("add_plan", id=job.id, documents=text_array(job.plan))
-        return [self._receipts[number] for number in range(len(self._jobs))]
 
     def _insert(self, numbers: Sequence[int]) -> Generator[Step, Rows, None]:
         jobs = [self._jobs[number] for number in numbers]

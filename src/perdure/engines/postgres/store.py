@@ -128,9 +128,7 @@ class PostgresStore:
         self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
         self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements, returns)
         self._workers = PostgresWorkers(self.naming, upkeep, clock)
-        self._upkeep = PostgresUpkeep(
-            self.naming, upkeep, clock, settling=settling, returns=returns, kinds=self._kinds
-        )
+        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock, settling=settling, returns=returns, kinds=self._kinds)
         self._insight = PostgresInsight(self.naming, desk, clock)
         self._counting = PostgresCounting(self.naming, desk)
         self._trail = PostgresTrail(self.naming, desk, clock)

@@ -68,7 +68,7 @@ def count(
     groups = [group.value for group in by or ()]
 
     async def look(desk: Desk) -> list[Tally]:
-        which = chosen.filter(await desk.now())
+        which = await chosen.filter(desk)
         return await desk.count_by(*groups, which=which, cap=cap) if groups else [await desk.count(which, cap=cap)]
 
     tallies = with_desk(url, look)

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import typer
 
-from perdure.domain.ids import as_job_id
 from perdure.domain.states import JobState
 from perdure.errors import NotFoundError
 from perdure.operate.actions import PURGE_DEAD, REQUEUE_DEAD, Action

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -42,7 +42,8 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
     async def filter(self, desk: Desk) -> JobFilter:
         """The conditions as a filter: ages counted back from the database's now, and states in whosever words."""
-        edge = None if self.older_than is None else await desk.now() - self.older_than
+        now = await desk.now()
+        edge = None if self.older_than is None else now - self.older_than
         meant = await desk.meaning(self.states, self.kind)
         return JobFilter(
             states=meant.states,

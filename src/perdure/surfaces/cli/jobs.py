@@ -8,7 +8,6 @@ from typing import Annotated, Final
 import typer
 
 from perdure.domain.duration import parse_duration
-from perdure.domain.ids import as_job_id
 from perdure.errors import ArgumentError
 from perdure.operate.actions import CANCEL, DELETE, REQUEUE, RUN_NOW, Action, reschedule_to
 from perdure.operate.desk import MOST_AT_ONCE, Desk

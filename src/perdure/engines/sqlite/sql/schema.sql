@@ -88,7 +88,7 @@ CREATE TABLE perdure_finished (
     since INTEGER NOT NULL,
     result TEXT,
     warnings TEXT
-, cancelled_by TEXT) STRICT, WITHOUT ROWID;
+, cancelled_by TEXT, kept_as TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_finished_cancelled ON perdure_finished (job_id) WHERE state = 'cancelled';
 
@@ -175,9 +175,11 @@ CREATE TABLE perdure_job (
     tags TEXT,
     meta TEXT,
     turn INTEGER NOT NULL
-, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, gates_passed TEXT, mark TEXT) STRICT, WITHOUT ROWID;
+, cursor TEXT, parent_id TEXT, is_parent INTEGER NOT NULL DEFAULT 0, fair_key TEXT, gates_passed TEXT, settings TEXT, ref TEXT, mark TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX perdure_job_mark ON perdure_job (mark, id) WHERE mark IS NOT NULL;
+
+CREATE UNIQUE INDEX perdure_job_ref ON perdure_job (ref) WHERE ref IS NOT NULL;
 
 CREATE TABLE perdure_joined (
     child_id TEXT PRIMARY KEY,
