@@ -165,7 +165,7 @@ class Declarations:
         schedule: str | None = None,
         **options: Any,
     ) -> CronDecorator:
-        """Declare a job that the calendar enqueues: once for each nominal time, however many processes run (G6).
+        """Declare a job that the calendar enqueues: once for each nominal time, however many processes run.
 
         `expression` is cron with five fields, or six with seconds first, `@daily` and its kin, or `@every 90s`, told by
         the clocks of `tz`. `missed` says what becomes of times at which no worker ran, up to `within` ago; `overlap`

@@ -36,7 +36,7 @@ class WorkerOpened(Event, frozen=True):
 
 
 class WorkerClosed(Event, frozen=True):
-    """A worker has stopped in good order."""
+    """A worker has stopped in good order. `finished` does not count the attempts whose jobs were released."""
 
     sentence: ClassVar[str] = "❀ worker closed"
     worker: str
@@ -556,7 +556,7 @@ class FamilySettled(Event, frozen=True):
 
 
 class FamilyRecovered(Event, frozen=True):
-    """A job came back while it waited for its children: it waits on, or spawns them anew (C5)."""
+    """A job came back while it waited for its children: it waits on, or spawns them anew."""
 
     sentence: ClassVar[str] = "parent came back while it waited for its children"
     job_id: str
@@ -641,7 +641,7 @@ class JobsResumed(Event, frozen=True):
 
 
 class GateNearlyFull(Event, frozen=True):
-    """Four fifths of what a rate or a budget allows in a window are used; told at most once a minute of each (E8)."""
+    """A rate or a budget has used four fifths of a window; emitted at most once a minute for each of them."""
 
     sentence: ClassVar[str] = "gate nearly full"
     level: ClassVar[str] = "warning"

@@ -64,6 +64,23 @@ def test_list_for_scripts(cli: Cli, dead: JobId, parked: JobId) -> None:
     assert document["next"] is None
 
 
+@pytest.mark.parametrize(
+    ("where", "tries", "told"),
+    [
+        (JobState.READY, "0/5", "0/5 made, none failed"),
+        (JobState.RUNNING, "1/5", "1/5 made, none failed"),
+        (JobState.SUCCEEDED, "1/5", "1/5 made, none failed"),
+        (JobState.RETRYING, "1/5", "1/5 made, 1 failed"),
+    ],
+)
+def test_tries_count_the_attempts_that_were_made(
+    engine_url: str, arrange: Arrange[JobId], where: JobState, tries: str, told: str
+) -> None:
+    job_id = arrange(lambda store: job_in(where, store, max_attempts=5))
+    assert f" {tries} " in run_cli("jobs", "list", env={"PERDURE_URL": engine_url, "COLUMNS": "140"}).out
+    assert told in run_cli("jobs", "show", job_id, env={"PERDURE_URL": engine_url}).out
+
+
 def test_an_empty_list_is_no_error(cli: Cli, arrange: Arrange[None]) -> None:
     arrange(lambda store: store.check_schema())
     for command in (("jobs", "list"), ("dead", "list")):

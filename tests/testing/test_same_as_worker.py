@@ -132,7 +132,7 @@ async def work(app: App, attempts: int | None) -> None:
         while True:
             ready = [count for count in await store.counts() if count.state in {"ready", "running"}]
             promoted = await store.promote(100)
-            if not ready and not promoted.total and worker.finished >= (attempts or 0):
+            if not ready and not promoted.total and worker.acknowledged >= (attempts or 0):
                 break
             await asyncio.sleep(0.01)
     worker.stop()

@@ -115,7 +115,8 @@ async def test_c1_what_runs_on_is_told_to_stop_in_time(real_time_store: Store) -
         await until(lambda: times)
         begun = asyncio.get_running_loop().time()
         assert await shift.stopped() < 10
-        assert [event.released for event in shift.told(WorkerClosed)] == [1]
+        assert [(event.finished, event.released) for event in shift.told(WorkerClosed)] == [(0, 1)]
+        assert shift.worker.finished == 0
     assert 0.39 <= times[1] - begun < 9
     assert costs(await show(real_time_store, job_id)) == GIVEN_BACK
 

@@ -124,7 +124,7 @@ class Spend(Struct, frozen=True):
 
 
 class Cost(Struct, frozen=True):
-    """What a job has spent from a budget over all its attempts, and what is estimated of it beside that (C12)."""
+    """What a job has spent from a budget over all its attempts, and what is estimated of it beside that."""
 
     budget: str
     spent: float

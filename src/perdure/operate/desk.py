@@ -188,7 +188,7 @@ class Desk:
         return await self.act(CANCEL, which, limit=limit, why=storable(why, MESSAGE_LIMIT))
 
     async def requeue(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
-        """Give finished jobs a new life with all their attempts (A7). A filter without states means dead letters."""
+        """Give finished jobs a new life with all their attempts. A filter without states means dead letters."""
         return await self.act(REQUEUE, which, limit=limit)
 
     async def answer(self, job_id: str, name: str, *, approved: bool, note: str | None = None) -> Approval:
@@ -262,7 +262,7 @@ class Desk:
         return await self.act(PURGE, which, limit=limit)
 
     async def delete(self, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
-        """Forget jobs whatever their state, with their history (C6): what they run loses its claim.
+        """Forget jobs whatever their state, with their history; an attempt that runs loses its claim.
 
         Children that are not final are cancelled, "parent job deleted"; finished children stay. A filter without
         states means finished jobs.

@@ -1,4 +1,4 @@
-"""How long to wait after a failure, before chance and deadlines have their say (F1)."""
+"""How long to wait after a failure, before chance and deadlines have their say."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _NOTHING: Final = timedelta(0)
 
 
 class MissingHandler(StrEnum):
-    """What becomes of a job of a kind that the worker does not know (A6)."""
+    """What becomes of a job of a kind that the worker does not know."""
 
     COMPLETE = "complete"  # closed as done, with a warning
     DEFER = "defer"  # put off, for a worker that knows it; dead only after `unknown_kind_for`

@@ -45,7 +45,7 @@ NO_SLOT: Final = "concurrency limit reached"
 CLAIM_LOST: Final = "claim lost"
 
 NEAR: Final = 0.8
-"""From this share of a limit on a gate is near it (E8)."""
+"""From this share of a limit on a gate is near it."""
 
 _FEWEST_TO_WARN: Final = 5  # of a rate: below, four fifths of it is the limit itself
 _SLOT_LOOK: Final = timedelta(seconds=30)

@@ -71,7 +71,7 @@ class HttpTriage:
 
     - 2xx and 304: no objection;
     - 429, 5xx, network, TLS and timeouts: retry, after Retry-After if the answer has one, but never later than
-      `at_most`; with `polling` they mean that the result is still pending, at no cost (D3);
+      `at_most`; with `polling` they mean that the result is still pending, which costs no attempt;
     - any other 4xx and 3xx, and an address that makes no sense: permanent.
 
     `retry_on` names 4xx that are treated like 429: ``HttpTriage(retry_on=(408, 425))``. The default of a day for

@@ -55,7 +55,7 @@ class Opening(Struct, frozen=True):
 
 
 class Polling(StrEnum):
-    """How often a worker looks for work when nothing wakes it (C3)."""
+    """How often a worker looks for work when nothing wakes it."""
 
     FIXED = "fixed"  # every `poll`
     RAMP = "ramp"  # every second while it is warming up, then every `poll`

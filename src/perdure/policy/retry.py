@@ -257,7 +257,7 @@ def _error_name(setting: str, error: object) -> str:
 DEFAULT_RETRY: Final = Retry()
 
 RetrySource = Retry | Callable[[], Retry]
-"""A policy, or what reads it from the settings each time that it is used (E6)."""
+"""A policy, or what reads it from the settings each time that it is used."""
 
 
 def checked_retry(setting: str, source: object) -> RetrySource:

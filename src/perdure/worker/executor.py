@@ -131,6 +131,11 @@ class Executor:
         self.released = 0
 
     @property
+    def ended(self) -> int:
+        """Attempts that have ended here, whether their jobs were finished, put off or released."""
+        return self.finished + self.released
+
+    @property
     def thread_backlog(self) -> int:
         """Attempts that wait for a thread."""
         return self._threads.waiting
@@ -369,8 +374,10 @@ class Executor:
             self._on_end(running.claim, None)  # nobody asks how an attempt failed that had lost its claim
             return
         transition = self._decide(running, outcome)
-        self.finished += 1
-        self.released += isinstance(outcome, Released)
+        if isinstance(outcome, Released):
+            self.released += 1
+        else:
+            self.finished += 1
         self._acknowledge(transition)
         self._on_end(running.claim, outcome)
         if self._emitter.follows_attempts:

@@ -141,7 +141,7 @@ class Worker:
             on_free=self._freed,
             outage=settings.outage,
         )
-        poll = Pace(settings, self._slow_start, lambda: self.finished)
+        poll = Pace(settings, self._slow_start, lambda: self._executor.ended)
         self._fetcher = Fetcher(
             *(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room),
             ageing=Ageing(store, settings.ageing) if settings.ageing else None,
@@ -182,7 +182,7 @@ class Worker:
             *self._timekeeping.loops,
         ]
         if settings.recycles:
-            loops.append(Recycler(emitter, settings, lambda: self.finished, self._recycle))
+            loops.append(Recycler(emitter, settings, lambda: self._executor.ended, self._recycle))
         self._loops = Loops(loops, outage=settings.outage)
         self._whereabouts = Whereabouts(self._self, self._standing, self._executor, self._acknowledger, loops, clock)
         self._watchdog = Watchdog(
@@ -220,7 +220,7 @@ class Worker:
 
     @property
     def finished(self) -> int:
-        """How many attempts have ended here."""
+        """How many attempts have ended here; those whose jobs were released to their queue do not count."""
         return self._executor.finished
 
     @property

@@ -13,7 +13,6 @@ from perdure.domain.flow import FamilyView, OnEnd, Progress, StepKind, StepRecor
 from perdure.domain.gate import Cost
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.line import LogLine
-from perdure.domain.states import JobState
 from perdure.operate.records import JobDetail
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.job_table import attempts_of, job_document, reason_of, word_of
@@ -147,11 +146,9 @@ def _family(family: FamilyView) -> Text:
 
 
 def _attempts(job: JobView) -> str:
-    if not job.failures and not job.crashes:
-        return f"none failed, at most {job.max_attempts} allowed" if job.max_attempts else "none failed"
-    crashes = f", {job.crashes} by a crash" if job.crashes else ""
-    ended = f", done on attempt {job.failures + job.crashes + 1}" if job.state is JobState.SUCCEEDED else ""
-    return f"{attempts_of(job)} failed{crashes}{ended}"
+    failed = job.failures + job.crashes
+    crashes = f" ({job.crashes} by a crash)" if job.crashes else ""
+    return f"{attempts_of(job)} made, {failed or 'none'} failed{crashes}"
 
 
 def _finished(job: JobView, finished_at: datetime, now: datetime) -> str:

@@ -21,6 +21,7 @@ from perdure.surfaces.cli.times import relative
 
 WIDE: Final = 110
 _WAITS: Final = {JobState.WAITING, JobState.PAUSED}
+_ON_AN_ATTEMPT: Final = {JobState.RUNNING, JobState.SUCCEEDED}  # which neither failed nor crashed
 _ANSWER: Final = "answer"
 _CHILDREN: Final = "children"
 _REMARK: Final = "Last error, or why it waits"
@@ -58,9 +59,12 @@ def job_document(job: JobView) -> dict[str, Any]:
 
 
 def attempts_of(job: JobView) -> str:
-    """`2/5`: attempts that failed or crashed, of how many in all; a crash costs none of those that are allowed."""
-    used = job.failures + job.crashes
-    return f"{used}/{job.max_attempts + job.crashes}" if job.max_attempts else str(used)
+    """`2/5`: attempts made, of how many in all. One that runs or has succeeded counts like those that failed.
+
+    A crash costs none of those that are allowed.
+    """
+    made = job.failures + job.crashes + (job.state in _ON_AN_ATTEMPT)
+    return f"{made}/{job.max_attempts + job.crashes}" if job.max_attempts else str(made)
 
 
 def reason_of(job: JobView) -> str:
