@@ -13,9 +13,10 @@ from perdure.clock import Clock, SystemClock
 from perdure.declarations import Declarations
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.flow import Emission, Progress
-from perdure.domain.ids import JobId
+from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import (
     DEFAULT_QUEUE,
+    Intake,
     JobView,
     NewJob,
     Receipt,
@@ -44,6 +45,7 @@ from perdure.worker.settings import WorkerSettings, serving
 
 if TYPE_CHECKING:
     from perdure.operate.desk import Desk
+    from perdure.operate.sync_desk import SyncDesk
     from perdure.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -136,6 +138,13 @@ class App(Declarations):
         )
         return await (await self.desk(actor)).calendar.save(made)
 
+    def handle(self, job_id: object) -> Handle[Any]:
+        """The handle of a job of any kind, by its id; nothing is looked up yet.
+
+        Its result is plain Python. `job.handle(id)` gives it as the type that the handler declares.
+        """
+        return Handle(self, None, Receipt(as_job_id(job_id), Intake.EXISTING))
+
     async def enqueue_many(self, calls: Iterable[Call[R]], *, connection: Any = None) -> list[Handle[R]]:
         """Store many jobs in one transaction; handles in the same order say which of them are new.
 
@@ -222,6 +231,13 @@ class App(Declarations):
         from perdure.operate.desk import Desk  # noqa: PLC0415 - who only enqueues needs none
 
         return Desk(await self.store(), actor)
+
+    def desk_sync(self, actor: str) -> SyncDesk:
+        """The same, for callers without an event loop: each of its methods blocks until it is done."""
+        from perdure.operate.sync_desk import SyncDesk  # noqa: PLC0415 - who only enqueues needs none
+
+        self.run_sync(self.desk(actor))  # a bad actor or database is refused here, not at the first question
+        return SyncDesk(self, actor)
 
     async def worker(self, settings: WorkerSettings | None = None) -> Worker:
         """A worker on the running loop, not started: `await worker.run()`, and `worker.stop()` from elsewhere.

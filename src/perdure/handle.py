@@ -13,7 +13,7 @@ from perdure.domain.flow import Progress
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake, JobView, Receipt
 from perdure.domain.states import JobState
-from perdure.errors import JobNotSuccessful, NotFoundError
+from perdure.errors import ConflictError, JobNotSuccessful, NotFoundError
 from perdure.gateway import Gateway
 from perdure.kinds.kind import Kind
 
@@ -25,11 +25,11 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """Which job it became, whether it is new, and what has become of it since."""
 
     _gateway: Gateway
-    _kind: Kind
+    _kind: Kind | None  # None: whatever the job says
     _receipt: Receipt
 
     def __repr__(self) -> str:
-        return f"<{self._kind.name} {self.id} ({self.intake})>"
+        return f"<{self._kind.name if self._kind else 'job'} {self.id} ({self.intake})>"
 
     @property
     def id(self) -> JobId:
@@ -45,6 +45,15 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     def is_new(self) -> bool:
         """Whether this call made a job."""
         return self._receipt.intake is Intake.NEW
+
+    def _value(self, view: JobView) -> Any:
+        if self._kind is None:
+            return view.value
+        if view.kind != self._kind.name:
+            raise ConflictError(f"job {view.id} is a {view.kind}, not a {self._kind.name}: use app.handle(id)")
+        if view.result is None:
+            return None
+        return self._kind.signature.decode_result(view.result)
 
     async def view(self) -> JobView:
         """The job as it stands now."""
@@ -78,8 +87,7 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
             raise TimeoutError(problem) from None
         if view.state is not JobState.SUCCEEDED:
             raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
-        value: Any = None if view.result is None else self._kind.signature.decode_result(view.result)
-        return cast("R_co", value)
+        return cast("R_co", self._value(view))
 
     def result_sync(self, timeout: Duration | None = None) -> R_co:
         """The same, for callers without an event loop."""

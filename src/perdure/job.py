@@ -8,8 +8,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from perdure.calls import RESULT, RESULTS, Call
 from perdure.domain.duration import Duration
-from perdure.domain.ids import new_job_id
-from perdure.domain.job import NewJob
+from perdure.domain.ids import as_job_id, new_job_id
+from perdure.domain.job import Intake, NewJob, Receipt
 from perdure.errors import ArgumentError
 from perdure.gateway import Gateway
 from perdure.handle import Handle
@@ -45,6 +45,13 @@ class Prepared(Generic[P, R]):
     def options(self) -> Options:
         """What was said with `using`."""
         return self._options
+
+    def handle(self, job_id: object) -> Handle[R]:
+        """The handle of a job of this kind that was enqueued before, by its id; nothing is looked up yet.
+
+        `view()` raises NotFoundError if there is no such job, `result()` ConflictError if it is of another kind.
+        """
+        return Handle(self._gateway, self._kind, Receipt(as_job_id(job_id), Intake.EXISTING))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store the job; when this returns, it survives the crash of any process and a power cut."""

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.plain import plain, unpacked
 from perdure.domain.states import JobState
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_PRIORITY: Final = 5
 PRIORITIES: Final = range(10)  # 0 runs first
 DEFAULT_CRASH_LIMIT: Final = 3
+_DOCUMENTS: Final = ("args", "meta", "result", "cursor", "settings")  # fields of a view that hold JSON text
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -190,3 +192,21 @@ class JobView(Struct, frozen=True, kw_only=True):
     settings: str | None = None  # JSON: the retry policy and the time limit that were set for this job alone
     ref: str | None = None  # the name that people outside know it by
     word: str | None = None  # what the app calls its state
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by name, decoded to plain Python: `args` is the JSON text that is stored."""
+        decoded: dict[str, Any] = unpacked(self.args)
+        return decoded
+
+    @property
+    def value(self) -> Any:
+        """The result, decoded to plain Python: `result` is the JSON text that is stored. None: there is none."""
+        return unpacked(self.result)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON's own types: times as ISO 8601 text; args, meta, result, cursor and settings decoded."""
+        document: dict[str, Any] = plain(self)
+        for field in _DOCUMENTS:
+            document[field] = unpacked(document[field])
+        return document

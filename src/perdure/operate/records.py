@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from perdure.domain.gate import Cost
 from perdure.domain.ids import JobId
 from perdure.domain.job import Attempt, JobView
 from perdure.domain.line import LogLine
+from perdure.domain.plain import plain, unpacked
 from perdure.domain.states import JobState
 from perdure.domain.worker import WorkerView
 from perdure.storage.records import Count
@@ -32,6 +34,11 @@ class JobDetail(Struct, frozen=True):
     progress: Progress | None = None
     lines: tuple[LogLine, ...] = ()
     costs: tuple[Cost, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON's own types: times as ISO 8601 text; stored documents of the job and its steps decoded."""
+        steps = [{**plain(step), "result": unpacked(step.result)} for step in self.steps]
+        return {**plain(self), "job": self.job.to_dict(), "steps": steps}
 
 
 class Why(Struct, frozen=True, kw_only=True):
@@ -60,6 +67,10 @@ class JobPage(Struct, frozen=True):
 
     jobs: tuple[JobView, ...]
     next: JobId | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page as JSON's own types."""
+        return {"jobs": [job.to_dict() for job in self.jobs], "next": self.next}
 
 
 class AuditPage(Struct, frozen=True):

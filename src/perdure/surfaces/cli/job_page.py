@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,8 +15,8 @@ from perdure.domain.job import Attempt, JobView
 from perdure.domain.line import LogLine
 from perdure.operate.records import JobDetail
 from perdure.surfaces.cli.hostile import one_line
-from perdure.surfaces.cli.job_table import attempts_of, job_document, reason_of, word_of
-from perdure.surfaces.cli.output import STATE_STYLE, console, plain, print_json, unpacked
+from perdure.surfaces.cli.job_table import attempts_of, reason_of, word_of
+from perdure.surfaces.cli.output import STATE_STYLE, console, print_json
 from perdure.surfaces.cli.pieces import block, document, facts, indented, section
 from perdure.surfaces.cli.times import absolute, both, relative, took
 
@@ -31,7 +31,7 @@ _LEVEL_STYLE: Final = {"warning": "yellow", "error": "red", "critical": "bold re
 def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool) -> None:
     """Print a job with the timeline of its attempts."""
     if as_json:
-        print_json(_document(detail))
+        print_json(detail.to_dict())
         return
     out = console()
     out.print(_headline(detail.job))
@@ -51,11 +51,6 @@ def show_job(detail: JobDetail, now: datetime, *, as_json: bool, traceback: bool
         out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=traceback)))
     if detail.lines:
         out.print(section("Log", Group(*(_line(line) for line in detail.lines))))
-
-
-def _document(detail: JobDetail) -> dict[str, Any]:
-    steps = [{**plain(step), "result": unpacked(step.result)} for step in detail.steps]
-    return {**plain(detail), "job": job_document(detail.job), "steps": steps}
 
 
 def _progress(progress: Progress | None, now: datetime) -> Iterator[tuple[str, Text]]:

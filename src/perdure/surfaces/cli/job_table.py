@@ -15,7 +15,7 @@ from perdure.domain.job import JobView
 from perdure.domain.states import JobState
 from perdure.operate.records import JobPage
 from perdure.surfaces.cli.hostile import one_line
-from perdure.surfaces.cli.output import NARROWEST, console, plain, print_json, say, state_text, unpacked
+from perdure.surfaces.cli.output import NARROWEST, console, print_json, say, state_text
 from perdure.surfaces.cli.pieces import cell, columns
 from perdure.surfaces.cli.times import relative
 
@@ -52,10 +52,7 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
 
 def job_document(job: JobView) -> dict[str, Any]:
     """A job as JSON: what it stores as JSON text is unpacked."""
-    document: dict[str, Any] = plain(job)
-    for field in ("args", "meta", "result", "cursor", "settings"):
-        document[field] = unpacked(document[field])
-    return document
+    return job.to_dict()
 
 
 def attempts_of(job: JobView) -> str:

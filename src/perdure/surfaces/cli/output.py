@@ -7,10 +7,11 @@ import os
 import sys
 from typing import IO, Any, Final
 
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from perdure.domain.plain import plain as plain  # noqa: PLC0414 - every command takes it from here
+from perdure.domain.plain import unpacked as unpacked  # noqa: PLC0414
 from perdure.surfaces.cli.hostile import one_line, safe_json
 
 STATE_STYLE: Final = {
@@ -61,21 +62,6 @@ def complain(message: str, *, as_json: bool, field: str | None = None, hint: str
         text.append(f"\n{hint}", style="dim")
     out = console(sys.stderr)
     out.print(text, soft_wrap=not out.is_terminal)
-
-
-def plain(value: Any) -> Any:
-    """Records as JSON's own types."""
-    return msgspec.to_builtins(value, str_keys=True)
-
-
-def unpacked(text: str | None) -> Any:
-    """A stored JSON document as a value; one that is damaged stays the text that it is."""
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _encoded(document: Any) -> str:
