@@ -22,7 +22,7 @@ from perdure.surfaces.cli.commands import perdure
 from perdure.surfaces.cli.exits import Exit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-RUNNING = {"worker", "up", "preview"}
+RUNNING = {"worker", "up", "preview", "enqueue"}
 EXAMPLES = [line.removeprefix("$ perdure ") for line in PAGE.splitlines() if line.startswith("$ perdure ")]
 
 

@@ -15,6 +15,7 @@ from perdure.surfaces.cli.breakers import breakers, spent
 from perdure.surfaces.cli.dead import dead
 from perdure.surfaces.cli.doctor import doctor
 from perdure.surfaces.cli.emit import emit
+from perdure.surfaces.cli.enqueue import enqueue
 from perdure.surfaces.cli.exits import MEANING
 from perdure.surfaces.cli.group import Perdure
 from perdure.surfaces.cli.jobs import jobs
@@ -24,6 +25,7 @@ from perdure.surfaces.cli.pauses import pause, pauses, resume
 from perdure.surfaces.cli.preview import show_preview
 from perdure.surfaces.cli.quiet import quiet, workers
 from perdure.surfaces.cli.schedules import schedules
+from perdure.surfaces.cli.stats import stats
 from perdure.surfaces.cli.worker import up, worker
 from perdure.version import __version__
 
@@ -41,8 +43,10 @@ perdure = typer.Typer(
 )
 perdure.command("up", rich_help_panel=_RUN)(up)
 perdure.command("worker", rich_help_panel=_RUN)(worker)
+perdure.command("enqueue", rich_help_panel=_RUN)(enqueue)
 perdure.command("preview", rich_help_panel=_RUN)(show_preview)
 perdure.add_typer(jobs, name="jobs", rich_help_panel=_OPERATE)
+perdure.command("stats", rich_help_panel=_OPERATE)(stats)
 perdure.add_typer(dead, name="dead", rich_help_panel=_OPERATE)
 perdure.add_typer(audit, name="audit", rich_help_panel=_OPERATE)
 perdure.add_typer(schedules, name="schedules", rich_help_panel=_OPERATE)

@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from perdure.surfaces.cli.completion import complete_id, complete_kind, complete_queue
+
 _DATABASE: Final = "Database"
 _FILTER: Final = "Which jobs"
 _CARE: Final = "Care"
@@ -21,10 +23,20 @@ Url = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output; errors as JSON too.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The id of the job, or its ref.", show_default=False)]
+JobId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The id of the job, or its ref.", show_default=False, autocompletion=complete_id
+    ),
+]
 JobIds = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID", help="Ids or refs of jobs; or say which by options.", show_default=False),
+    typer.Argument(
+        metavar="ID",
+        help="Ids or refs of jobs; or say which by options.",
+        show_default=False,
+        autocompletion=complete_id,
+    ),
 ]
 States = Annotated[
     list[str] | None,
@@ -35,8 +47,12 @@ States = Annotated[
         rich_help_panel=_FILTER,
     ),
 ]
-KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.", rich_help_panel=_FILTER)]
-QueueName = Annotated[str | None, typer.Option("--queue", help="In this queue.", rich_help_panel=_FILTER)]
+KindName = Annotated[
+    str | None, typer.Option("--kind", help="Of this kind.", rich_help_panel=_FILTER, autocompletion=complete_kind)
+]
+QueueName = Annotated[
+    str | None, typer.Option("--queue", help="In this queue.", rich_help_panel=_FILTER, autocompletion=complete_queue)
+]
 Tag = Annotated[str | None, typer.Option("--tag", help="With this tag.", rich_help_panel=_FILTER)]
 ErrorText = Annotated[
     str | None,
