@@ -158,7 +158,10 @@ async def test_spending_is_summed_over_three_windows(store: Store, holds: Holds,
         assert await store.spend(claim, "tokens", amount)
     spent = await holds.spent("tokens")
     assert (spent.daily, spent.weekly, spent.monthly) == (4.0, 6.0, 7.0)
-    assert (await holds.spent("nobody")).monthly == 0
+    with pytest.raises(NotFoundError, match=r"under the name 'nobody' in the last month; known are .*'tokens'"):
+        await holds.spent("nobody")
+    assert "tokens" in await store.budgets(10)
+    assert await store.budgets(0) == []
 
 
 @pytest.mark.parametrize(

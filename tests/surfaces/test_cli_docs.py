@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.support.jobs import job_in
+from tests.support.jobs import job_in, start
 from tests.surfaces.conftest import run_cli
 
 from perdure import App
@@ -63,6 +63,7 @@ def url(tmp_path: Path) -> str:
         async with App(where) as app:
             store = await app.store()
             await job_in(JobState.DEAD, store)
+            await store.spend(await start(store, queue="mail"), "tokens", 1)
             nightly = Schedule(name="nightly", kind="greet", expression="@daily")
             await store.save_schedule(Timed(nightly, await store.now()), "test")
 

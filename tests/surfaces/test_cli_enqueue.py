@@ -13,7 +13,7 @@ import pytest
 from tests.support.jobs import a_job, job_in
 from tests.surfaces.conftest import Answer, Arrange, Cli, run_cli
 
-from perdure.domain.ids import JobId, new_job_id
+from perdure.domain.ids import new_job_id
 from perdure.domain.states import JobState
 from perdure.surfaces.cli.completion import complete_id, complete_kind, complete_queue
 from perdure.surfaces.cli.exits import Exit
@@ -151,7 +151,7 @@ def test_the_shell_is_offered_nothing_where_nothing_can_be_known(
     assert capfd.readouterr() == ("", "")
 
 
-def test_completion_works_in_a_real_shell_script(arrange: Arrange[JobId], engine_url: str) -> None:
+def test_completion_works_in_a_real_shell_script(arrange: Arrange[Any], engine_url: str) -> None:
     arrange(lambda store: store.insert([a_job(kind="greet")]))
     words = {"_PERDURE_COMPLETE": "complete_bash", "COMP_WORDS": "perdure jobs list --kind gr", "COMP_CWORD": "4"}
     done = subprocess.run(

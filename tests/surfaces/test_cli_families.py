@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.behind import query
 from tests.support.families import offspring, spawn
-from tests.support.jobs import start, state_of
+from tests.support.jobs import enqueue, start, state_of
 from tests.surfaces.conftest import Arrange, Cli
 
 from perdure.domain.flow import OnEnd
@@ -53,3 +53,17 @@ def test_c6_delete_forgets_a_job_and_calls_off_its_children(
     assert cli("jobs", "delete", parent, "--yes").code == Exit.NOT_FOUND
     audited = query(engine_url, "SELECT job_id FROM {audit} WHERE action = 'delete'")
     assert [str(job_id) for (job_id,) in audited] == [parent]
+
+
+def test_the_children_of_a_job_are_listed(
+    cli: Cli, arrange: Arrange[JobId], parent_and_child: tuple[JobId, JobId]
+) -> None:
+    parent, child = parent_and_child
+    arrange(enqueue)
+    listed = cli("jobs", "list", "--parent", parent, "--json").json["jobs"]
+    assert (len(listed), {job["parent"] for job in listed}) == (2, {parent})
+    assert child in {job["id"] for job in listed}
+    assert cli("jobs", "list", "--parent", parent, "--state", "dead", "--json").json["jobs"] == []
+    empty = cli("jobs", "list", "--parent", child)
+    assert (empty.code, empty.out) == (Exit.OK, "No jobs.\n")
+    assert cli("jobs", "list", "--parent", "01980000-0000-7000-8000-000000000000").code == Exit.NOT_FOUND

@@ -141,7 +141,14 @@ def test_spending_is_shown(cli: Cli, arrange: Arrange[Any]) -> None:
     }
     title, day, *_ = cli("spent", "tokens").out.splitlines()
     assert (title, day.split()) == ("tokens", ["24", "hours", "1,234.50"])
-    assert cli("spent", "nobody", "--json").json["monthly"] == 0
+    unknown = cli("spent", "tokns", "--json")
+    assert (unknown.code, "known are 'tokens'" in unknown.error["error"]) == (Exit.NOT_FOUND, True)
+
+
+def test_spending_of_nothing_at_all(cli: Cli, arrange: Arrange[Any]) -> None:
+    arrange(lambda store: store.check_schema())
+    unknown = cli("spent", "tokens")
+    assert (unknown.code, "no budget has spent anything yet" in " ".join(unknown.err.split())) == (Exit.NOT_FOUND, True)
 
 
 def test_hostile_text_is_shown_and_not_obeyed(cli: Cli, arrange: Arrange[Any]) -> None:

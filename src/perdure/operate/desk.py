@@ -125,6 +125,17 @@ class Desk:
         shown = tuple(found[: page.limit])
         return JobPage(shown, shown[-1].id if more else None)
 
+    async def children(self, job_id: str) -> list[JobId]:
+        """The ids of the jobs that a job has spawned, in their order, at most 10,000; raises NotFoundError."""
+        known = as_job_id(job_id)
+        if await self._store.job(known) is None:
+            raise NotFoundError(f"there is no job {known}")
+        found: list[JobId] = []
+        for family in await self._store.families(known):
+            room = MOST_AT_ONCE - len(found)
+            found += [child.job_id for child in await self._store.children(known, family.key, 0, room)] if room else []
+        return found
+
     async def dead_letters(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The dead jobs that match, newest first."""
         return await self.jobs(replace(_checked(which), states=_DEAD), page)

@@ -22,6 +22,7 @@ from perdure.storage.port import Store
 LONGEST_WHY: Final = 500
 _LARGEST_ARGS: Final = 16 * 1024
 _ID_BYTES: Final = 4
+_NAMED: Final = 50  # budgets in an error message
 _DAY: Final = timedelta(days=1)
 
 
@@ -146,10 +147,15 @@ class Holds:
         return closed
 
     async def spent(self, name: str) -> Spent:
-        """What was spent under a budget's name; 0 where nothing was, or nobody knows the name."""
+        """What was spent under a budget's name; raises NotFoundError if nothing was, naming those that have spent."""
         checked_name("name", name)
         now = await self._store.now()
         daily, weekly, monthly = [await self._store.spent(name, now - days * _DAY) for days in (1, 7, 30)]
+        if not monthly:
+            known = await self._store.budgets(_NAMED)
+            if name not in known:
+                others = f"known are {listed(map(repr, known))}" if known else "no budget has spent anything yet"
+                raise NotFoundError(f"nothing was spent under the name {name!r} in the last month; {others}")
         return Spent(name=name, daily=daily, weekly=weekly, monthly=monthly)
 
     async def _breaker(self, name: str) -> BreakerView | None:

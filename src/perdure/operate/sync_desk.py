@@ -116,6 +116,7 @@ class SyncDesk(_Part[Desk]):
     job = _Blocking(Desk.job)
     why = _Blocking(Desk.why)
     jobs = _Blocking(Desk.jobs)
+    children = _Blocking(Desk.children)
     dead_letters = _Blocking(Desk.dead_letters)
     overview = _Blocking(Desk.overview)
     workers = _Blocking(Desk.workers)

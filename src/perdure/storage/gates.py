@@ -74,6 +74,9 @@ class GateStore(Protocol):
     async def spend(self, claim: Claim, name: str, amount: float) -> bool:
         """Record what an attempt has spent: the first time in place of its estimate. False: the claim is lost."""
 
+    async def budgets(self, most: int) -> list[str]:
+        """The first names, in order, under which anything was spent lately."""
+
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent under a name since then."""
 

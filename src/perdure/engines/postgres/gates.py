@@ -156,6 +156,10 @@ class PostgresGates:
         params = {"id": claim.job_id, "token": claim.token, "name": name, "amount": amount, "now": self._now()}
         return bool(await self._pool.rows(self._statements["spend"], params))
 
+    async def budgets(self, most: int) -> list[str]:
+        """The first names, in order, under which anything was spent lately."""
+        return await self._spends.budgets(most)
+
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent after that instant, estimates included."""
         return await self._spends.spent(name, since)

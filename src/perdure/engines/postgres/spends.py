@@ -45,6 +45,10 @@ class PostgresSpends:
             for name, each in funds.items()
         }
 
+    async def budgets(self, most: int) -> list[str]:
+        """The first names, in order, under which anything was spent lately."""
+        return [name for (name,) in await self._pool.rows(self._statements["budgets"], {"most": most})]
+
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent after that instant, estimates included."""
         [row] = await self._pool.rows(self._statements["spending"], _asked([(name, since)]))

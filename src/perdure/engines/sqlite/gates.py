@@ -119,6 +119,10 @@ class GatePart:
 
         return await self._database.write(work)
 
+    async def budgets(self, most: int) -> list[str]:
+        """The first names, in order, under which anything was spent lately."""
+        return await self._spends.budgets(most)
+
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent after that instant, estimates included."""
         return await self._spends.spent(name, since)

@@ -25,6 +25,11 @@ class Spends:
         """What a batch must know of each budget that it asks for."""
         return {name: self._spending(transaction, name, each) for name, each in funds.items()}
 
+    async def budgets(self, most: int) -> list[str]:
+        """The first names, in order, under which anything was spent lately."""
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["budgets"], {"most": most}))
+        return [name for (name,) in rows]
+
     async def spent(self, name: str, since: datetime) -> float:
         """What was spent after that instant, estimates included."""
         [total] = await self._database.read(lambda transaction: self._totals(transaction, name, [to_micros(since)]))

@@ -201,6 +201,7 @@ class SqliteStore:
         self.recall_loans = gates.recall_loans
         self.spend = gates.spend
         self.spent = gates.spent
+        self.budgets = gates.budgets
         self.report_breakers = breakers.report_breakers
         self.breakers = breakers.breakers
         self.set_breaker = breakers.set_breaker

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
 from perdure.domain.duration import parse_duration
 from perdure.errors import ArgumentError
@@ -49,6 +50,7 @@ def list_jobs(
     tag: options.Tag = None,
     error: options.ErrorText = None,
     older_than: options.CreatedBefore = None,
+    parent: options.Parent = None,
     finished_after: options.FinishedAfter = None,
     finished_before: options.FinishedBefore = None,
     mark: options.Mark = None,
@@ -74,7 +76,10 @@ def list_jobs(
     wanted = Page(limit, before, page)
 
     async def look(desk: Desk) -> tuple[JobPage, datetime]:
-        return await desk.jobs(await chosen.filter(desk), wanted), await desk.now()
+        which = await chosen.filter(desk)
+        if parent is not None:
+            which = replace(which, ids=tuple(await desk.children(parent)))
+        return await desk.jobs(which, wanted), await desk.now()
 
     show_page(*with_desk(url, look), as_json=as_json)
 

@@ -66,6 +66,12 @@ DiedBefore = Annotated[
     str | None,
     typer.Option("--older-than", metavar="SPAN", help="Dead for longer than, as 90s, 2h, 7d.", rich_help_panel=_FILTER),
 ]
+Parent = Annotated[
+    str | None,
+    typer.Option(
+        "--parent", metavar="ID", help="Children of this job.", rich_help_panel=_FILTER, autocompletion=complete_id
+    ),
+]
 FinishedAfter = Annotated[
     str | None,
     typer.Option(

@@ -61,3 +61,15 @@ CROSS JOIN LATERAL (
     SELECT amount FROM {spend} WHERE name = %(name)s::text AND job_id = l.job_id AND is_estimate OFFSET 0
 ) s
 WHERE l.job_id <> ALL (%(askers)s::uuid[]);
+
+-- name: budgets
+-- The names under which anything was spent: one look at the index for each, however many rows it has.
+WITH RECURSIVE known (name) AS (
+    SELECT min(spend.name) FROM {spend} AS spend
+    UNION ALL
+    SELECT (SELECT min(spend.name) FROM {spend} AS spend WHERE spend.name > known.name)
+    FROM known
+    WHERE known.name IS NOT NULL
+)
+
+SELECT known.name FROM known WHERE known.name IS NOT NULL LIMIT %(most)s::bigint;

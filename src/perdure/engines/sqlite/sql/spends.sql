@@ -80,3 +80,15 @@ SELECT TOTAL(spend.amount)
 FROM {lease} AS lease
 CROSS JOIN {spend} AS spend ON spend.name = :name AND spend.job_id = lease.job_id AND spend.is_estimate = 1
 WHERE lease.job_id NOT IN (SELECT value FROM json_each(:askers));
+
+-- name: budgets
+-- The names under which anything was spent: one look at the index for each, however many rows it has.
+WITH RECURSIVE known (name) AS (
+    SELECT min(spend.name) FROM {spend} AS spend
+    UNION ALL
+    SELECT (SELECT min(spend.name) FROM {spend} AS spend WHERE spend.name > known.name)
+    FROM known
+    WHERE known.name IS NOT NULL
+)
+
+SELECT known.name FROM known WHERE known.name IS NOT NULL LIMIT :most;
