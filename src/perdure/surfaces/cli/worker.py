@@ -6,13 +6,16 @@ import asyncio
 import os
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from msgspec.structs import replace
 
 from perdure.domain.duration import format_duration, parse_duration
+from perdure.errors import ArgumentError
 from perdure.event_log import AttemptLog
+from perdure.lifecycle.reloading import follow_reloader, is_reloaded, run_reloading
 from perdure.lifecycle.supervisor import is_supervised, supervise
 from perdure.surfaces.cli.banner import greet
 from perdure.surfaces.cli.loading import load_app
@@ -132,6 +135,9 @@ Attempts = Annotated[
 PerSecond = Annotated[
     int, typer.Option("--log-attempts-per-second", min=1, help="At most so many of these lines.", rich_help_panel=_LOG)
 ]
+Reload = Annotated[
+    bool, typer.Option("--reload", help="For development: start again when a Python file below this folder changes.")
+]
 JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=_LOG)]
 
 
@@ -154,6 +160,7 @@ def worker(
     log_level: Level = None,
     log_attempts: Attempts = AttemptLines.INFO,
     log_attempts_per_second: PerSecond = _LINES_A_SECOND,
+    reload: Reload = False,
     as_json: JsonLog = False,
 ) -> None:
     """Run jobs until told to stop.
@@ -166,6 +173,12 @@ def worker(
 
     Omitted options use the app's WorkerSettings.
     """
+    if reload and processes > 1:
+        raise ArgumentError("--reload", "and --processes cannot go together: --reload is for development")
+    if reload and not is_reloaded():
+        raise typer.Exit(run_reloading(sys.argv[1:], Path.cwd()))
+    if reload:
+        follow_reloader()
     asked_queues = queues or project().queues
     said = {
         "queues": None if asked_queues is None else parse_queues(asked_queues),
@@ -209,6 +222,7 @@ def up(
     log_level: Level = None,
     log_attempts: Attempts = AttemptLines.INFO,
     log_attempts_per_second: PerSecond = _LINES_A_SECOND,
+    reload: Reload = False,
     as_json: JsonLog = False,
 ) -> None:
     """Run all that an app needs, in one process.
@@ -224,6 +238,7 @@ def up(
         log_level=log_level,
         log_attempts=log_attempts,
         log_attempts_per_second=log_attempts_per_second,
+        reload=reload,
         as_json=as_json,
     )
 
