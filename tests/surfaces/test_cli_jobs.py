@@ -319,7 +319,8 @@ def test_dry_run_shows_and_changes_nothing(cli: Cli, arrange: Arrange[Any], dead
 def test_by_filter_with_yes(cli: Cli, arrange: Arrange[Any], dead: JobId) -> None:
     answer = cli("dead", "requeue", "--error", "no such host", "--yes", "--json")
     assert (answer.code, answer.json["ids"]) == (Exit.OK, [dead])
-    assert cli("dead", "requeue", "--all", "--yes").code == Exit.CONFLICT
+    assert cli("dead", "requeue", "--all", "--yes").code == Exit.OK, "nothing to do is no error"
+    assert cli("dead", "purge", "--all", "--dry-run").code == Exit.OK
     assert cli("dead", "requeue", "--all", "--yes", "--json").json["ids"] == []
 
 

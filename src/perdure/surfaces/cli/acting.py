@@ -37,19 +37,19 @@ class Order(Struct, frozen=True, kw_only=True):
         if must_ask:
             check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
 
-        async def at(desk: Desk) -> Changed:
+        async def at(desk: Desk) -> tuple[Changed, bool]:
             which = await chosen.which(desk)
             if self.dry_run:
-                return await desk.preview(self.action, which, limit=self.limit)
+                return await desk.preview(self.action, which, limit=self.limit), True
             if must_ask:
                 foreseen = await desk.preview(self.action, which, limit=self.limit)
                 if not foreseen.ids or not self._agreed(foreseen):
-                    return Changed(not_found=foreseen.not_found, unchanged=foreseen.unchanged)
-            return await desk.act(self.action, which, limit=self.limit, why=self.why)
+                    return Changed(not_found=foreseen.not_found, unchanged=foreseen.unchanged), not foreseen.ids
+            return await desk.act(self.action, which, limit=self.limit, why=self.why), True
 
-        changed = with_desk(url, at)
+        changed, was_agreed = with_desk(url, at)
         self._tell(changed)
-        raise typer.Exit(_code(changed))
+        raise typer.Exit(_code(changed) if was_agreed else Exit.CONFLICT)
 
     def _agreed(self, foreseen: Changed) -> bool:
         count = len(foreseen.ids)
@@ -89,6 +89,7 @@ def _summary(verb: str, changed: Changed, *, dry_run: bool) -> str:
 
 
 def _code(changed: Changed) -> Exit:
+    """A filter that no job matches is no error: there was nothing to do. Named jobs that nothing can be done to are."""
     if changed.not_found:
         return Exit.NOT_FOUND
-    return Exit.CONFLICT if changed.unchanged or not changed.ids else Exit.OK
+    return Exit.CONFLICT if changed.unchanged else Exit.OK

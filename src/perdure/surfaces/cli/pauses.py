@@ -16,7 +16,6 @@ from perdure.operate.desk import Desk
 from perdure.operate.holds import Resumed
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.asking import some
-from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, plain, print_json, say, unpacked
 from perdure.surfaces.cli.pieces import cell, columns
@@ -100,7 +99,6 @@ def resume(
             say(f"  {one.id}  {_what(one)}")
     else:
         say("No such pause: nothing was resumed.", "yellow")
-    raise typer.Exit(Exit.OK if done.pauses else Exit.CONFLICT)
 
 
 def pauses(url: options.Url = None, as_json: options.Json = False) -> None:

@@ -17,7 +17,6 @@ from perdure.operate.desk import Desk
 from perdure.operate.wording import listed
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.asking import some
-from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console, plain, print_json, say
 from perdure.surfaces.cli.pieces import cell, columns
@@ -94,7 +93,6 @@ def _tell(asked: Sequence[WorkerView], what: str, *, as_json: bool) -> None:
             say(f"  {one_line(worker.name)}  (id {worker.id}, {some(worker.running, 'job')} running)")
     else:
         say(f"No worker was {what}.", "yellow")
-    raise typer.Exit(Exit.OK if asked else Exit.CONFLICT)
 
 
 def _table(found: Sequence[WorkerView], now: datetime, *, wide: bool) -> Table:
