@@ -19,7 +19,8 @@ NUMBER = re.compile(r"\([A-H]\d{1,2}\)")
 def public() -> Iterator[tuple[str, Any]]:
     """Every public name with its public members, the desk and every event."""
     named = {name: getattr(perdure, name) for name in perdure.__all__}
-    shown = {each.__name__: each for each in (Desk, Calendar, Holds, *events.Event.__subclasses__())}
+    classes: list[type] = [Desk, Calendar, Holds, *events.Event.__subclasses__()]
+    shown = {each.__name__: each for each in classes}
     for name, thing in (named | shown).items():
         yield name, thing
         if inspect.isclass(thing):
