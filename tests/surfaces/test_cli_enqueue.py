@@ -110,7 +110,7 @@ def test_an_unknown_kind_and_a_missing_app_are_told(cli: Cli) -> None:
     assert (missing.code, "--app is needed" in missing.err) == (Exit.USAGE, True)
 
 
-def test_stats_count_by_queue_and_state(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_stats_count_by_queue_kind_and_state(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(lambda store: job_in(JobState.DEAD, store))
     arrange(lambda store: store.insert([a_job(queue="mail"), a_job(queue="mail")]))
     answer = cli("stats", "--json")
@@ -119,10 +119,15 @@ def test_stats_count_by_queue_and_state(cli: Cli, arrange: Arrange[Any]) -> None
         {"queue": "default", "state": "dead", "jobs": 1, "capped": False},
         {"queue": "mail", "state": "ready", "jobs": 2, "capped": False},
     ]
+    assert answer.json["kinds"] == [
+        {"kind": "greet", "state": "dead", "jobs": 1, "capped": False},
+        {"kind": "greet", "state": "ready", "jobs": 2, "capped": False},
+    ]
     assert answer.json["workers"] >= 0
     page = cli("stats").out
     assert [line.split() for line in page.splitlines()[:1]] == [["Queue", "ready", "dead"]]
     assert ["mail", "2"] in [line.split() for line in page.splitlines()]
+    assert ["greet", "2", "1"] in [line.split() for line in page.splitlines()]
 
 
 def test_stats_of_an_empty_database(cli: Cli, arrange: Arrange[None]) -> None:

@@ -25,9 +25,7 @@ Url = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output; errors as JSON too.")]
 JobId = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="The id of the job, or its ref.", show_default=False, autocompletion=complete_id
-    ),
+    typer.Argument(metavar="ID", help="The id of the job, or its ref.", show_default=False, autocompletion=complete_id),
 ]
 JobIds = Annotated[
     list[str] | None,
