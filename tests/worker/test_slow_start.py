@@ -30,7 +30,7 @@ from perdure.worker.worker import Worker
 
 
 def slots_of(clock: ManualClock, **settings: Any) -> tuple[Slots, SlowStart]:
-    chosen = WorkerSettings(**settings)
+    chosen = WorkerSettings(**{"queues": "default"} | settings)
     slow_start = SlowStart(chosen, clock)
     return Slots(chosen.queues, chosen.concurrency, chosen.claim_batch, slow_start), slow_start
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import pytest
@@ -17,6 +17,7 @@ from tests.support.waiting import until
 from tests.support.working import Shift, at_work, seen
 
 from perdure import App, Concurrency, Context, JobState
+from perdure.domain.audit import Audited
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
@@ -120,11 +121,11 @@ async def test_what_cannot_be_recorded_yet_is_no_stray(real_time_store: Store, m
 
     genuine = real_time_store.acknowledge
 
-    async def away(transitions: Sequence[Transition]) -> Acknowledged:
+    async def away(transitions: Sequence[Transition], audit: Collection[Audited] = ()) -> Acknowledged:
         tried.set()
         if not back.is_set():
             raise StoreUnavailable("the database is away")
-        return await genuine(transitions)
+        return await genuine(transitions, audit)
 
     monkeypatch.setattr(real_time_store, "acknowledge", away)
     jobs = await some(real_time_store, 3)
@@ -172,9 +173,9 @@ async def test_what_is_in_quarantine_is_no_stray(
 
     genuine = real_time_store.acknowledge
 
-    async def slow(transitions: Sequence[Transition]) -> Acknowledged:
+    async def slow(transitions: Sequence[Transition], audit: Collection[Audited] = ()) -> Acknowledged:
         await back.wait()
-        return await genuine(transitions)
+        return await genuine(transitions, audit)
 
     monkeypatch.setattr(real_time_store, "acknowledge", slow)
     jobs = await some(real_time_store, 2)
