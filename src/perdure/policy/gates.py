@@ -47,6 +47,9 @@ class Rate(Struct, frozen=True):
 
     `key` names one argument or several, or is a function of all of them. An attempt that was parked (it slept, polled,
     waited) and comes back is no new start, unless the rate `counts` "runs".
+
+    All `n` may start at the same moment. With `spread` they are spaced evenly, `per / n` apart: for outside systems
+    that count by their own clock, or that dislike bursts.
     """
 
     n: int
@@ -54,11 +57,18 @@ class Rate(Struct, frozen=True):
     key: tuple[str, ...] | KeyFunction | None = None
     name: str | None = None
     counts: Counts = "attempts"
+    spread: bool = False
 
     if TYPE_CHECKING:  # what may be given; what is kept stands above
 
         def __init__(
-            self, n: int, per: Duration, key: Key | None = ..., name: str | None = ..., counts: Counts = ...
+            self,
+            n: int,
+            per: Duration,
+            key: Key | None = ...,
+            name: str | None = ...,
+            counts: Counts = ...,
+            spread: bool = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -66,7 +76,14 @@ class Rate(Struct, frozen=True):
         _check_spans("rate", self, "per")
         _check_name("rate.name", self.name, optional=True)
         _check_word("rate.counts", self.counts, _COUNTS)
+        if not isinstance(self.spread, bool):
+            raise SettingsError("rate.spread", f"must be True or False, got {self.spread!r}")
         force_setattr(self, "key", _checked_key("rate.key", self.key))
+
+    @property
+    def limit(self) -> tuple[int, timedelta]:
+        """How many starts in which stretch: one in each part of it, if they are spread."""
+        return (1, self.per / self.n) if self.spread else (self.n, self.per)
 
     def check(self, parameters: Iterable[str]) -> None:
         """Refuse a `key` that names something which is not a parameter of the handler."""
@@ -250,7 +267,7 @@ def _shared(kind_name: str, gates: Sequence[Gate]) -> Iterator[tuple[_Shared, _L
         if isinstance(gate, Budget):
             continue
         values = 0 if gate.key is None else len(gate.key) if isinstance(gate.key, tuple) else 1
-        yield (type(gate), gate.name or kind_name, values), (gate.n, gate.per if isinstance(gate, Rate) else None)
+        yield (type(gate), gate.name or kind_name, values), gate.limit if isinstance(gate, Rate) else (gate.n, None)
 
 
 class GatePlan:
@@ -336,7 +353,7 @@ class GatePlan:
 
     def _new_checks(self, values: Sequence[Any]) -> _Checks:
         arguments = dict(zip(self._parameters, values, strict=False))
-        rates = [RateCheck(_key("rate.key", name, gate.key, arguments), gate.n, gate.per) for gate, name in self._rates]
+        rates = [RateCheck(_key("rate.key", name, gate.key, arguments), *gate.limit) for gate, name in self._rates]
         slots = [
             ConcurrencyCheck(_key("concurrency.key", name, gate.key, arguments), gate.n) for gate, name in self._slots
         ]
