@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qsl, urlsplit
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.db import connections
+from django.http import JsonResponse
 from tests.support.behind import with_option
 
 from perdure import App, JobNotSuccessful, Retry, WorkerSettings
@@ -90,3 +92,14 @@ async def test_a_worker_survives_a_restart_of_the_database(app: App, postgres_ur
         await (await app.job_named("close").enqueue()).result("30s")  # in the thread that it belongs to
         worker.stop()
         await asyncio.wait_for(running, 30)
+
+
+async def test_a_view_is_an_answer_of_django(engine_url: str) -> None:
+    async with App(engine_url) as shop:
+
+        @shop.job
+        async def greet(name: str) -> None: ...
+
+        view = await (await greet.enqueue("Ada")).view()
+        answer = json.loads(JsonResponse(view.to_dict()).content)
+    assert (answer["id"], answer["args"], answer["state"]) == (view.id, {"name": "Ada"}, "ready")
