@@ -67,7 +67,8 @@ WITH me AS MATERIALIZED (
 ), gone AS (
     DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
 ), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') AS token, coalesce(%(now)s::timestamptz, now()) AS now
+    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
+           coalesce(%(now)s::timestamptz, now()) AS now
 ), held AS (
     INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
     SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now, p.seq
