@@ -29,13 +29,16 @@ class Time:
         self._plan: list[tuple[float, Callable[[], None]]] = []
 
     def at(self, after: float, act: Callable[[], None]) -> None:
-        """Do this once so many seconds have passed, on the running loop, while the thread waits for it."""
+        """Do this once so many seconds have passed, on the running loop, while the thread waits for it.
+
+        A task that it makes has taken its first step by then.
+        """
         loop = asyncio.get_running_loop()
 
         def there() -> None:
             over = threading.Event()
             loop.call_soon_threadsafe(act)
-            loop.call_soon_threadsafe(over.set)
+            loop.call_soon_threadsafe(loop.call_soon, over.set)
             assert over.wait(PATIENCE)
 
         self._plan.append((self.now + after, there))
