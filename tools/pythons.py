@@ -40,6 +40,7 @@ def interpreter(version: str) -> str | None:
 def run_tests(python: str, words: list[str]) -> int:
     """Make an environment with the locked dependencies, and run pytest in it."""
     with tempfile.TemporaryDirectory(prefix="perdure-python-") as folder:
+        Path(folder).chmod(0o755)  # as root, PostgreSQL is run by another user, who must reach its programs
         subprocess.run([python, "-m", "venv", folder], check=True)
         program = str(Path(folder) / "bin" / "python")
         pip = [program, "-m", "pip", "install", "--quiet"]
