@@ -310,7 +310,7 @@ def test_statements_find_their_rows_by_index_on_a_full_database(postgres_url: st
         (JobFilter(), {"ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey", "job_pkey", "attempt_pkey"}),
         (JobFilter(states=frozenset({JobState.DEAD})), {"finished_state_job_id_idx", "job_pkey"}),
         (JobFilter(ids=()), {"ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
-        (JobFilter(ref=""), {"job_ref_idx", "ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
+        (JobFilter(ref="JB_1"), {"job_ref_idx", "ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
     ],
     ids=["all", "dead", "ids", "ref"],
 )

@@ -80,16 +80,16 @@ async def test_an_enqueue_waits_half_a_minute(
         begun = time.now
         with pytest.raises(StoreLocked, match="waited 30 s; look for a process") as failure:
             await greet.enqueue()
-        assert 30 <= time.now - begun < 31
+        assert 30 <= time.now - begun <= 31  # a second more behind a batch that is stuck
         assert "unknown" not in str(failure.value)
         begun = time.now
         with pytest.raises(StoreLocked, match="waited 30 s"):
             await app.enqueue_many([greet.call(), greet.call()])
-        assert 30 <= time.now - begun < 31
+        assert 30 <= time.now - begun <= 31  # a second more behind a batch that is stuck
         begun = time.now
         with pytest.raises(StoreLocked, match="waited 30 s"):
             await asyncio.to_thread(greet.enqueue_sync)
-        assert 30 <= time.now - begun < 31
+        assert 30 <= time.now - begun <= 31  # a second more behind a batch that is stuck
         lock.execute("ROLLBACK")
         assert (await greet.enqueue()).is_new
 
@@ -110,7 +110,7 @@ async def test_enqueues_that_come_together_are_refused_together(
         calls = [job.enqueue(number) for number in range(3) for job in (rejecting, plain)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreLocked] * 6
-        assert 30 <= time.now - begun < 31
+        assert 30 <= time.now - begun <= 31  # a second more behind a batch that is stuck
 
 
 async def test_each_write_waits_from_when_it_was_handed_in(
@@ -169,4 +169,4 @@ async def test_a_handlers_transaction_waits_half_a_minute(
     begun = time.now
     with pytest.raises(StoreLocked, match="waited 30 s"):
         await sqlite.begin_effects(blocking=True)
-    assert 30 <= time.now - begun < 31
+    assert 30 <= time.now - begun <= 31  # a second more behind a batch that is stuck
