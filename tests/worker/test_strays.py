@@ -13,6 +13,7 @@ from tests.support.bench import a_claim
 from tests.support.gates import costs, some, standing
 from tests.support.jobs import HOUR, enqueue
 from tests.support.snapshot import Snapshot
+from tests.support.trail import cancellations_by_system
 from tests.support.waiting import until
 from tests.support.working import Shift, at_work, seen
 
@@ -66,7 +67,7 @@ async def test_a_stray_that_somebody_wants_called_off_is_cancelled(real_time_sto
         await go.wait()
 
     job_id = await enqueue(real_time_store)
-    async with at_work(real_time_store, app, heartbeat="200ms", lease="30s"):
+    async with at_work(real_time_store, app, heartbeat="200ms", lease="30s", audit="cancel"):
         await seen(real_time_store, job_id, JobState.RUNNING)
         before = await asyncio.to_thread(Snapshot, engine_url)
         go.set()
@@ -75,6 +76,7 @@ async def test_a_stray_that_somebody_wants_called_off_is_cancelled(real_time_sto
         query(engine_url, "UPDATE {lease} SET cancel_at = claimed_at, cancel_why = 'not needed'")
         view = await seen(real_time_store, job_id)
     assert (view.state, view.reason) == (JobState.CANCELLED, "cancelled: not needed")
+    assert await cancellations_by_system(real_time_store) == [job_id]
 
 
 class Looks:
@@ -203,7 +205,7 @@ class Shelf:
     async def claims_held(self, _: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
         return [claim for claim in self.held if claim.job_id in job_ids]
 
-    async def acknowledge(self, moves: Sequence[Transition]) -> Acknowledged:
+    async def acknowledge(self, moves: Sequence[Transition], _: Collection[Audited]) -> Acknowledged:
         stale = tuple(move.claim for move in moves if move.claim not in self.held)
         self.back += [move for move in moves if move.claim in self.held]
         self.held = [claim for claim in self.held if claim not in [move.claim for move in moves]]

@@ -16,10 +16,11 @@ stop timeout that is shorter than the grace leaves less of the grace, but never 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
+from perdure.domain.audit import Audited
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.transition import released
 from perdure.errors import StillRunning, StoreError
@@ -92,7 +93,9 @@ async def record_all(
         emitter.emit(RecordsLeft(name, acknowledger.backlog))
 
 
-async def give_back_unknown(store: Store, worker_id: WorkerId, deadline: float) -> None:
+async def give_back_unknown(
+    store: Store, worker_id: WorkerId, deadline: float, audit: Collection[Audited] = frozenset()
+) -> None:
     """Give back, at no cost, what a retired worker holds without knowing: a claim was cut off before its answer came.
 
     A program that ends does that: it cancels all its tasks, also the one that claims.
@@ -104,7 +107,7 @@ async def give_back_unknown(store: Store, worker_id: WorkerId, deadline: float) 
                 after = page[-1].claim.job_id
                 unknown = [released(orphan.claim) for orphan in page if orphan.worker_id == worker_id]
                 if unknown:
-                    await store.acknowledge(unknown)
+                    await store.acknowledge(unknown, audit)
                     store.ring({move.claim.queue for move in unknown})
 
 

@@ -9,11 +9,12 @@ the others are given back, at no cost, before it starts. The killer then dies al
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from perdure.domain.audit import Audited
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import paused
@@ -38,6 +39,8 @@ class Quarantine:
         is_running: Callable[[Claim], bool],
         on_given_back: Callable[[], None],
         outage: OutageLimits = DEFAULT_OUTAGE,
+        *,
+        audit: Collection[Audited] = frozenset(),
     ) -> None:
         self._store = store
         self._emitter = emitter
@@ -45,6 +48,7 @@ class Quarantine:
         self._is_running = is_running
         self._on_given_back = on_given_back
         self._limits = outage
+        self._audit = audit
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self.claims: set[Claim] = set()
@@ -97,7 +101,7 @@ class Quarantine:
         outage = Outage("quarantine", self._emitter, self._limits)
         while moves:
             try:
-                await self._store.acknowledge(moves)
+                await self._store.acknowledge(moves, self._audit)
             except Exception as error:  # noqa: BLE001 - nobody else knows of these claims
                 await outage.wait_out(error)
             else:

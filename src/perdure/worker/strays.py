@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Final
 
+from perdure.domain.audit import Audited
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.transition import Transition, released
 from perdure.events import Emitter, LeasesReturned
@@ -42,6 +43,8 @@ class Strays(Loop[int]):
         interval: timedelta,
         known: Callable[[], Collection[Lease]],
         on_back: Callable[[], None],
+        *,
+        audit: Collection[Audited] = frozenset(),
     ) -> None:
         super().__init__(emitter)
         self.interval = interval
@@ -50,6 +53,7 @@ class Strays(Loop[int]):
         self._fetcher = fetcher
         self._known = known
         self._on_back = on_back
+        self._audit = audit
         self._suspects: frozenset[Lease] = frozenset()
         self._answers_needed = 0
         self.worker_id: WorkerId | None = None
@@ -75,7 +79,7 @@ class Strays(Loop[int]):
             page = strays[start : start + _PAGE]
             claims = await self._store.claims_held(worker_id, [job_id for job_id, _ in page])
             moves = [released(claim) for claim in claims if (claim.job_id, claim.token) in page]
-            answer = await self._store.acknowledge(moves)
+            answer = await self._store.acknowledge(moves, self._audit)
             back += [move for move in moves if move.claim not in answer.stale]
         if back:
             self.emitter.emit(LeasesReturned(self._worker, tuple(move.claim.job_id for move in back)))

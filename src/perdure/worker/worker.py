@@ -152,14 +152,17 @@ class Worker:
         promoter = Promoter(store, emitter, self._fetcher.wake)
         self._freed_keys = FreedKeys(store, emitter, promoter.wake, self._fetcher.wake)
         self._quarantine = Quarantine(
-            store, emitter, self._start_now, self._is_running, promoter.wake, outage=settings.outage
+            *(store, emitter, self._start_now, self._is_running, promoter.wake),
+            outage=settings.outage,
+            audit=settings.audit,
         )
         self._timekeeping = Timekeeping(
             *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)
         )
         sweeper = GateSweeper(store, emitter)
         self._strays = Strays(
-            *(self.name, store, emitter, self._fetcher, settings.heartbeat, self._known, self._fetcher.wake)
+            *(self.name, store, emitter, self._fetcher, settings.heartbeat, self._known, self._fetcher.wake),
+            audit=settings.audit,
         )
         loops: list[Loop[Any]] = [
             promoter,
@@ -487,7 +490,7 @@ class Worker:
             with suppress(StoreError):
                 await self._store.retire(self._worker_id)
                 if self._fetcher.is_in_doubt and not self._acknowledger.backlog:  # whose ends are known will be rescued
-                    await give_back_unknown(self._store, self._worker_id, deadline)
+                    await give_back_unknown(self._store, self._worker_id, deadline, self._settings.audit)
                 await self._store.recall_loans()  # of which it knows nothing
         self._emitter.emit(WorkerClosed(self.name, self._executor.finished, self._executor.released - given_back))
 
