@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perdure import App, Keep
+from perdure import App, JobFilter, Keep
 from perdure.errors import ArgumentError, SettingsError
 from perdure.storage.kinds import KindRecord
 
@@ -34,6 +34,15 @@ async def test_f4_words_and_times_are_known_once_the_app_is_open(engine_url: str
     declared(silent)
     async with silent:
         assert await (await silent.store()).kinds() == [said], "who says nothing changes nothing before it works"
+
+
+async def test_f4_one_word_is_no_list_of_letters(engine_url: str) -> None:
+    app = App(engine_url)
+    declared(app, state_words={"succeeded": "sent"})
+    async with app:
+        desk = await app.desk("ann")
+        assert await desk.meaning("sent") == JobFilter(states=("succeeded",), kind="send")
+        assert await desk.meaning("dead") == JobFilter(states=("dead",))
 
 
 async def test_f4_a_worker_says_what_its_app_declares(engine_url: str) -> None:

@@ -102,7 +102,7 @@ class Desk:
         """Why a job is not running, and what to do about it; raises NotFoundError."""
         return await why(self._store, await self._found(job_id))
 
-    async def meaning(self, words: Iterable[str], kind: str | None = None) -> JobFilter:
+    async def meaning(self, words: str | Iterable[str], kind: str | None = None) -> JobFilter:
         """The filter for states that are told in our words or in those of an app; raises ArgumentError.
 
         An app's word means the states of the kind that uses it; where several kinds do, `kind` must say which.

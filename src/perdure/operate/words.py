@@ -15,9 +15,9 @@ from perdure.storage.records import JobFilter
 _OURS: Final = frozenset(state.value for state in JobState)
 
 
-async def states_meant(store: Store, words: Iterable[str], kind: str | None) -> JobFilter:
+async def states_meant(store: Store, words: str | Iterable[str], kind: str | None) -> JobFilter:
     """The filter for these states, in our words or in those of a kind; refused if it is not clear which are meant."""
-    given = list(dict.fromkeys(words))
+    given = [words] if isinstance(words, str) else list(dict.fromkeys(words))
     states = {JobState(word) for word in given if word in _OURS}
     foreign = [word for word in given if word not in _OURS]
     if foreign:
