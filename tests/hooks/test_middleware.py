@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -77,6 +78,80 @@ async def test_what_a_plain_one_sets_in_a_context_variable_reaches_both_kinds_of
             for name in ("acme", "umbrella"):
                 handle = await job.using(meta={"tenant": name}).enqueue()
                 assert await handle.result("30s") == name
+
+
+async def test_an_async_one_is_left_where_it_was_entered_around_both_kinds_of_handlers(
+    app: App, at_work: AtWork
+) -> None:
+    """It may reset what it has set in a context variable, and leave a timeout."""
+    tasks: list[asyncio.Task[Any] | None] = []
+
+    @app.middleware
+    async def tenant(ctx: Context) -> AsyncIterator[None]:
+        token = TENANT.set("acme")
+        tasks.append(asyncio.current_task())
+        try:
+            async with asyncio.timeout(60):
+                yield
+        finally:
+            tasks.append(asyncio.current_task())
+            TENANT.reset(token)
+
+    @app.job
+    async def soon() -> int:
+        return 7
+
+    @app.job
+    def blocking() -> int:
+        return 7
+
+    async with at_work():
+        for job in (soon, blocking):
+            assert await (await job.enqueue()).result("30s") == 7
+    assert tasks[0] is tasks[1]
+    assert tasks[2] is tasks[3]
+
+
+async def test_an_async_one_that_is_out_of_time_fails_a_sync_handler_when_that_returns(
+    app: App, at_work: AtWork
+) -> None:
+    out_of_time = threading.Event()
+
+    @app.middleware
+    async def limit(ctx: Context) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(0.01):
+                yield
+        finally:
+            out_of_time.set()
+
+    @app.job
+    def blocking() -> bool:
+        return out_of_time.wait(30)
+
+    async with at_work():
+        with pytest.raises(JobNotSuccessful, match="TimeoutError"):
+            await (await blocking.enqueue()).result("30s")
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_an_async_one_around_a_sync_handler_cannot_end_the_worker(app: App, at_work: AtWork, late: bool) -> None:
+    """SystemExit fails the attempt, as it does in a handler."""
+
+    @app.middleware
+    async def leave(ctx: Context) -> AsyncIterator[None]:
+        if not late:
+            raise SystemExit(3)
+        yield
+        raise SystemExit(3)
+
+    @app.job
+    def blocking() -> None: ...
+
+    async with at_work():
+        for _ in range(2):
+            with pytest.raises(JobNotSuccessful, match="SystemExit"):
+                await (await blocking.enqueue()).result("30s")
 
 
 def catching_async(seen: list[BaseException], then: BaseException | None) -> Callable[[Context], AsyncIterator[None]]:

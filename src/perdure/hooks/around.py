@@ -6,6 +6,7 @@ It is a generator function with one `yield` (plain or async), or a function deco
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
@@ -52,19 +53,60 @@ def read_around(field: str, function: object, arguments: int) -> Around:
 
 
 class Bridged:
-    """An async context manager for code that blocks; it runs on an event loop elsewhere."""
+    """An async context manager for code that blocks.
+
+    It is entered and left in one task of an event loop elsewhere: a context variable can be reset only in the context
+    that has set it, and a timeout or a task group left only in its own task. Nothing is raised in that task, where a
+    SystemExit would end the event loop, but always in the caller's thread.
+    """
 
     def __init__(self, manager: AbstractAsyncContextManager[Any], run: RunCoroutine) -> None:
         self._manager = manager
         self._run = run
 
     def __enter__(self) -> None:
-        self._run(_entered(self._manager))
+        if (problem := self._run(self._open())) is not None:
+            raise problem
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        return bool(self._run(_left(self._manager, kind, error, traceback)))
+        outcome: bool | BaseException = self._run(self._close(error))
+        if isinstance(outcome, BaseException):
+            if outcome is error:
+                return False
+            raise outcome
+        return outcome
+
+    async def _open(self) -> BaseException | None:
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[BaseException | None] = loop.create_future()
+        self._over: asyncio.Future[BaseException | None] = loop.create_future()
+        self._life = loop.create_task(self._live(opened))
+        return await opened
+
+    async def _close(self, error: BaseException | None) -> bool | BaseException:
+        if not self._over.done():  # done: it was cancelled from inside, by a timeout of its own
+            self._over.set_result(error)
+        return await self._life
+
+    async def _live(self, opened: asyncio.Future[BaseException | None]) -> bool | BaseException:
+        """Enter the manager, wait until it is over, and leave it; whether it has caught the error, or its own error."""
+        try:
+            await self._manager.__aenter__()
+        except BaseException as problem:  # noqa: BLE001 - it is raised in the caller's thread
+            opened.set_result(problem)
+            return problem
+        opened.set_result(None)
+        try:
+            error = await self._over
+        except asyncio.CancelledError as cancelled:
+            error = cancelled
+        try:
+            caught = await self._manager.__aexit__(None if error is None else type(error), error, _traceback_of(error))
+        except BaseException as problem:  # noqa: BLE001 - it is raised in the caller's thread
+            return problem
+        return error if isinstance(error, asyncio.CancelledError) and not caught else bool(caught)
 
 
 def blocking(around: Around, run: RunCoroutine, *arguments: object) -> AbstractContextManager[Any]:
@@ -73,14 +115,5 @@ def blocking(around: Around, run: RunCoroutine, *arguments: object) -> AbstractC
     return cast("AbstractContextManager[Any]", Bridged(made, run) if around.is_async else made)
 
 
-async def _entered(manager: AbstractAsyncContextManager[Any]) -> None:
-    await manager.__aenter__()
-
-
-async def _left(
-    manager: AbstractAsyncContextManager[Any],
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    traceback: TracebackType | None,
-) -> bool | None:
-    return await manager.__aexit__(kind, error, traceback)
+def _traceback_of(error: BaseException | None) -> TracebackType | None:
+    return None if error is None else error.__traceback__
