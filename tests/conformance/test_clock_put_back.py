@@ -8,18 +8,37 @@ import pytest
 from tests.support.behind import query
 from tests.support.borrowing import idle_loan
 from tests.support.gate_requests import ask, breaker, budget, claims_of, park, passed, rate
-from tests.support.jobs import A_FAILURE, DAY, HOUR, INSTANT, MINUTE, SECOND, apply, claim_some, employ, enqueue, show
+from tests.support.jobs import (
+    A_FAILURE,
+    DAY,
+    HOUR,
+    INSTANT,
+    MINUTE,
+    SECOND,
+    a_key,
+    apply,
+    claim_some,
+    employ,
+    ending_in,
+    enqueue,
+    job_in,
+    second_comer,
+    show,
+    start,
+)
 from tests.support.spends import sum_all
 
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.flow import StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.gate import BreakerReport, BreakerState
+from perdure.domain.job import Intake
 from perdure.domain.states import JobState, Reason
 from perdure.operate.checkup import Checkup, repair
 from perdure.policy.breaker import note_reports
 from perdure.storage.diagnosis import Severity
 from perdure.storage.port import Store
+from perdure.storage.records import Keep
 
 AHEAD = [HOUR, 10 * 365 * DAY]
 
@@ -183,6 +202,107 @@ async def test_jobs_that_wait_long_by_their_own_wish_are_left_alone(store: Store
     assert await store.parked_ahead() is None
     assert await repair(store, "ann") == 0
     assert (await claim_some(store, await employ(store))) == []
+
+
+# Jobs that have ended
+
+
+@pytest.mark.parametrize("ahead", AHEAD)
+async def test_g7_the_key_of_a_job_that_died_ahead_is_held_for_as_long_as_it_was_meant_to(
+    store: Store, clock: ManualClock, ahead: timedelta
+) -> None:
+    jump(clock, ahead)
+    claim = await start(store, unique=a_key(dead_for=10 * MINUTE))
+    await apply(store, ending_in(JobState.DEAD, claim))
+    jump(clock, -ahead)
+    await store.prune(Keep(), 100)
+    clock.move(10 * MINUTE - INSTANT)
+    await store.prune(Keep(), 100)
+    assert await second_comer(store) == (claim.job_id, Intake.EXISTING)
+    clock.move(INSTANT)
+    job_id, intake = await second_comer(store)
+    assert (job_id == claim.job_id, intake) == (False, Intake.NEW)
+
+
+async def test_g7_the_key_of_a_job_that_died_just_now_is_held_until_its_time(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    """A step back of some seconds, as NTP makes it, changes nothing."""
+    claim = await start(store, unique=a_key(dead_for=10 * MINUTE))
+    await apply(store, ending_in(JobState.DEAD, claim))
+    held = query(engine_url, "SELECT expires_at FROM {unique_hold}")
+    jump(clock, -5 * SECOND)
+    await store.prune(Keep(), 100)
+    assert query(engine_url, "SELECT expires_at FROM {unique_hold}") == held
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED])
+async def test_jobs_that_ended_ahead_are_kept_for_no_longer_than_others(
+    store: Store, clock: ManualClock, state: JobState
+) -> None:
+    jump(clock, 10 * 365 * DAY)
+    job_ids = [await job_in(state, store, queue=queue) for queue in ("default", "other")]
+    jump(clock, -10 * 365 * DAY)
+    keep = Keep(succeeded=DAY, dead=DAY, cancelled=DAY)
+    assert await store.prune(keep, 100) == 0
+    views = [await show(store, job_id) for job_id in job_ids]
+    assert [view.finished_at for view in views] == [clock.now()] * 2
+    assert all(view.started_at is None or view.started_at <= clock.now() for view in views)
+    clock.move(DAY + INSTANT)
+    assert await store.prune(keep, 100) == 2
+
+
+# What else keeps the time
+
+
+async def test_a_job_of_a_kind_that_nobody_knew_ahead_is_given_up_in_time(store: Store, clock: ManualClock) -> None:
+    jump(clock, 10 * 365 * DAY)
+    first = await start(store)
+    await apply(store, transition.paused(first, Reason.UNKNOWN_KIND, SECOND, "no handler"))
+    jump(clock, -10 * 365 * DAY)
+    await repair(store, "ann")
+    for _ in range(2):
+        clock.move(MINUTE)
+        assert (await store.promote(10)).total == 1
+        [claim] = await claim_some(store, await employ(store))
+        await apply(store, transition.paused(claim, Reason.UNKNOWN_KIND, SECOND, "no handler"))
+    assert claim.unknown_since == clock.now() - MINUTE
+
+
+@pytest.mark.parametrize("ahead", AHEAD)
+async def test_a_lead_that_was_taken_ahead_is_nobodys(store: Store, clock: ManualClock, ahead: timedelta) -> None:
+    """Its holder is gone. The next one to ask leads, and lists do not show the one that is gone."""
+    jump(clock, ahead)
+    assert (await store.lead("reports", "anna", MINUTE)).is_ours
+    jump(clock, -ahead)
+    assert await store.leaders() == []
+    assert (await store.lead("reports", "ben", MINUTE)).is_ours
+    [leader] = await store.leaders()
+    assert (leader.holder, leader.since, leader.until) == ("ben", clock.now(), clock.now() + MINUTE)
+
+
+async def test_a_leader_that_renews_a_lead_taken_ahead_has_it_since_now(store: Store, clock: ManualClock) -> None:
+    jump(clock, HOUR)
+    assert (await store.lead("reports", "anna", MINUTE)).is_ours
+    jump(clock, -HOUR)
+    assert (await store.lead("reports", "anna", MINUTE)).is_ours
+    [leader] = await store.leaders()
+    assert (leader.since, leader.until) == (clock.now(), clock.now() + MINUTE)
+
+
+@pytest.mark.parametrize("ahead", AHEAD)
+async def test_e9_keys_of_throttled_actions_that_were_taken_ahead_are_free(
+    store: Store, clock: ManualClock, engine_url: str, ahead: timedelta
+) -> None:
+    """And those that nobody asks for again are deleted in passing."""
+    jump(clock, ahead)
+    for number in range(30):
+        assert await store.once_per(f"alert:{number}", MINUTE, "a")
+    jump(clock, -ahead)
+    assert await store.once_per("alert:0", HOUR, "b")
+    assert not await store.once_per("alert:0", HOUR, "c")
+    assert await store.once_per("other", HOUR, "b")
+    assert sorted(query(engine_url, "SELECT key FROM {throttle}")) == [("alert:0",), ("other",)]
 
 
 def asleep(clock: ManualClock) -> StepRecord:

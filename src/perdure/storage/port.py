@@ -234,6 +234,9 @@ class UpkeepStore(Protocol):
         Workers dead for a day are forgotten too, and records of nominal times that are older than 90 days. Jobs that
         are not final are never touched. Old entries of the audit trail go if `keep.audit_trail` says so, at most ten
         times `limit`.
+
+        Jobs that ended by a clock which was ahead, and has been put back since, count as ended now; dead ones among
+        them hold their unique keys for as long as they were meant to.
         """
 
 

@@ -26,5 +26,6 @@ class PostgresThrottle:
         params = {"key": key, "caller": caller, "micros": period // _MICRO, "now": now}
         is_ours = bool(await self._pool.rows(self._statements["take"], params))
         if is_ours:
-            await self._pool.rows(self._statements["forget"], {"now": now})
+            for statement in ("forget", "forget_ahead"):
+                await self._pool.rows(self._statements[statement], {"now": now})
         return is_ours

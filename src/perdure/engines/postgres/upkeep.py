@@ -22,9 +22,14 @@ from perdure.engines.postgres.returns import Returns
 from perdure.engines.postgres.rows import Row, orphan_of
 from perdure.engines.postgres.settling import PostgresSettling
 from perdure.engines.postgres.wire import Asks, Params, Wire
+from perdure.storage.diagnosis import CLOCK_SLACK
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _ENTRIES_PER_JOB: Final = 10
+_BESIDES: Final = (  # what each tick of pruning does besides, in this order
+    *("redate_finished", "forget_workers", "forget_revoked"),
+    *("forget_holds", "forget_fires", "forget_marks"),
+)
 
 _LOOKS: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 
@@ -107,12 +112,15 @@ class PostgresUpkeep:
         return found
 
     async def prune(self, keep: Keep, limit: int) -> int:
-        """Delete finished jobs kept long enough; forget workers dead for a day, old nominal times, and spent keys."""
+        """Delete finished jobs kept long enough; forget workers dead for a day, old nominal times, and spent keys.
+
+        What a clock that was ahead has dated is dated anew.
+        """
         pruned = await self._pool.transaction(partial(self._prune, keep, limit))
-        params: Params = {"limit": limit, "now": self._now()}
+        params: Params = {"limit": limit, "now": self._now(), "slack": CLOCK_SLACK}
 
         async def forget(wire: Wire) -> None:
-            for statement in ("forget_workers", "forget_revoked", "forget_holds", "forget_fires", "forget_marks"):
+            for statement in _BESIDES:
                 await wire.fetch(self._statements[statement], params)
             if keep.audit_trail is not None:
                 old = {"kept": seconds_text(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit, "now": self._now()}

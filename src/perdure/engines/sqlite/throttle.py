@@ -28,7 +28,8 @@ class ThrottlePart:
                 return False
             times = {"now": transaction.now, "until": after(transaction.now, period)}
             transaction.change(self._sql["take"], params | times)
-            transaction.change(self._sql["forget"], {"now": transaction.now})
+            for statement in ("forget", "forget_ahead"):
+                transaction.change(self._sql[statement], {"now": transaction.now})
             return True
 
         return not await self._database.read(is_taken) and await self._database.write(take)

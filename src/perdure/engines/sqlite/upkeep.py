@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan, UniqueKey
-from perdure.domain.states import JobState, Reason
+from perdure.domain.states import FINAL, JobState, Reason
 from perdure.engines.instants import after, from_micros, maybe_moment, span
 from perdure.engines.passed_over import PassedOver
 from perdure.engines.sqlite.database import Database
@@ -19,6 +19,7 @@ from perdure.engines.sqlite.kinds import KindPart
 from perdure.engines.sqlite.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import StoreError
+from perdure.storage.diagnosis import CLOCK_SLACK
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _WORKERS_KEPT: Final = timedelta(days=1)
@@ -93,7 +94,10 @@ class UpkeepPart:
         return maybe_moment(due)
 
     async def prune(self, keep: Keep, limit: int) -> int:
-        """Delete finished jobs kept long enough, and forget workers dead for a day and nominal times of long ago."""
+        """Delete finished jobs kept long enough, and forget workers dead for a day and nominal times of long ago.
+
+        What a clock that was ahead has dated is dated anew.
+        """
         return await self._database.write(lambda transaction: self._prune(transaction, keep, limit))
 
     def forget(self, transaction: Transaction, ids: list[JobId]) -> None:
@@ -170,6 +174,7 @@ class UpkeepPart:
         return _promoted(dict(Counter(row[1] for row in free)), self._next_due(transaction, aside), transaction.now)
 
     def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
+        self._redate(transaction, limit)
         own = self._kinds.own_times(transaction)
         self._passed_over.begin(frozenset(own))
         pruned = 0
@@ -193,6 +198,18 @@ class UpkeepPart:
             old = {"before": transaction.now - span(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit}
             transaction.change(self._audit["forget"], old)
         return pruned
+
+    def _redate(self, transaction: Transaction, limit: int) -> None:
+        """Date jobs anew, and the keys that dead ones hold, that a clock which was ahead has dated."""
+        ahead = transaction.now + span(CLOCK_SLACK)
+        for state in sorted(FINAL):
+            for (queue,) in transaction.run(self._sql["finished_queues"], {"state": state}):
+                which = {"state": state, "queue": queue, "ahead": ahead, "limit": limit}
+                ((document,),) = transaction.run(self._sql["ahead"], which)
+                if ids := from_document(document):
+                    params = {"ids": to_document(ids), "now": transaction.now}
+                    transaction.change(self._sql["redate_keys"], params)
+                    transaction.change(self._sql["redate_finished"], params)
 
     def _forget_old(self, transaction: Transaction, statement: str, params: dict[str, Any], limit: int) -> int:
         ((document,),) = transaction.run(self._sql[statement], params | {"limit": limit})

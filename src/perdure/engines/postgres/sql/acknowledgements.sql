@@ -101,7 +101,7 @@ WITH input AS MATERIALIZED (
     ) m
 ), puzzled AS (
     UPDATE {job} j
-    SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN coalesce(j.unknown_since, f.now)
+    SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN least(coalesce(j.unknown_since, f.now), f.now)
                              WHEN NOT f.known_again THEN j.unknown_since END,
         gates_passed = coalesce(f.passes, j.gates_passed)
     FROM fate f WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again OR f.passes IS NOT NULL)

@@ -1,6 +1,7 @@
 -- name: lead
 -- Renew, take over what is free or has run out, or tell who leads. No row: the lead changed hands while we looked.
--- A lease that ends later than it could was given before the clock was put back, and has run out.
+-- A lease that ends later than it could was given before the clock was put back, and has run out. That is judged by the
+-- time at which the row is read: `now()` may be earlier than the time at which the holder renewed it.
 WITH ours AS (
     INSERT INTO {leader} AS l (name, holder, term, lease, since, until)
     SELECT %(name)s::text, %(holder)s::text, 1, %(lease)s::interval, t.now, t.now + %(lease)s::interval
@@ -8,9 +9,10 @@ WITH ours AS (
     ON CONFLICT (name) DO UPDATE
     SET holder = excluded.holder, until = excluded.until, lease = excluded.lease,
         term = CASE WHEN l.holder = excluded.holder THEN l.term ELSE l.term + 1 END,
-        since = CASE WHEN l.holder = excluded.holder AND l.until > excluded.since THEN l.since ELSE excluded.since END
+        since = CASE WHEN l.holder = excluded.holder AND l.until > excluded.since
+                     THEN least(l.since, excluded.since) ELSE excluded.since END
     WHERE l.holder = excluded.holder OR l.until <= excluded.since
-          OR l.until > excluded.since + l.lease
+          OR l.until > coalesce(%(now)s::timestamptz, clock_timestamp()) + l.lease
     RETURNING l.term, l.holder, l.until
 ), answer AS (
     SELECT true AS is_ours, o.term, o.holder, o.until FROM ours o
@@ -18,7 +20,7 @@ WITH ours AS (
     SELECT false, l.term, l.holder, l.until FROM {leader} l
     WHERE l.name = %(name)s::text AND l.holder <> %(holder)s::text AND NOT EXISTS (SELECT FROM ours)
       AND l.until > coalesce(%(now)s::timestamptz, now())
-      AND l.until <= coalesce(%(now)s::timestamptz, now()) + l.lease
+      AND l.until <= coalesce(%(now)s::timestamptz, clock_timestamp()) + l.lease
 )
 SELECT is_ours, term, holder, until - coalesce(%(now)s::timestamptz, clock_timestamp()) FROM answer;
 
@@ -29,4 +31,5 @@ WHERE name = %(name)s::text AND holder = %(holder)s::text AND until > coalesce(%
 
 -- name: leaders
 SELECT name, holder, term, since, until FROM {leader}
-WHERE until > coalesce(%(now)s::timestamptz, now()) ORDER BY name;
+WHERE until > coalesce(%(now)s::timestamptz, now()) AND until <= coalesce(%(now)s::timestamptz, clock_timestamp()) + lease
+ORDER BY name;

@@ -17,3 +17,12 @@ DELETE FROM {throttle} WHERE key IN (
     SELECT t.key FROM {throttle} t WHERE t.until <= coalesce(%(now)s::timestamptz, now())
     ORDER BY t.until LIMIT 20 FOR UPDATE SKIP LOCKED
 );
+
+-- name: forget_ahead
+-- Keys that were taken before the clock was put back; a clock that was far ahead has left them last in the index.
+DELETE FROM {throttle} WHERE key IN (
+    SELECT t.key FROM {throttle} t
+    WHERE t.key IN (SELECT l.key FROM {throttle} l ORDER BY l.until DESC LIMIT 20)
+      AND t.since > coalesce(%(now)s::timestamptz, clock_timestamp()) + interval '1 minute'
+    FOR UPDATE SKIP LOCKED
+);

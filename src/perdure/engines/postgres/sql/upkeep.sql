@@ -224,6 +224,34 @@ DELETE FROM {fire} WHERE ctid = ANY (ARRAY(
     ORDER BY nominal_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ));
 
+-- name: redate_finished
+-- Jobs that ended ahead, because the clock was put back, as if they had ended now: they and the unique keys of dead ones
+-- are kept for no longer than others.
+WITH RECURSIVE t AS MATERIALIZED (
+    SELECT coalesce(%(now)s::timestamptz, now()) AS now
+), spot (state, queue) AS (
+    (SELECT state, queue FROM {finished} ORDER BY state, queue LIMIT 1)
+    UNION ALL
+    SELECT n.state, n.queue FROM spot s CROSS JOIN LATERAL (
+        SELECT state, queue FROM {finished} f WHERE (f.state, f.queue) > (s.state, s.queue)
+        ORDER BY f.state, f.queue LIMIT 1
+    ) n
+), chosen AS MATERIALIZED (
+    SELECT f.job_id, f.finished_at - t.now AS ahead
+    FROM t CROSS JOIN spot s CROSS JOIN LATERAL (
+        SELECT job_id, finished_at FROM {finished}
+        WHERE state = s.state AND queue = s.queue AND finished_at > t.now + %(slack)s::interval
+        ORDER BY finished_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
+    ) f
+    LIMIT %(limit)s::int
+), holds AS (
+    UPDATE {unique_hold} h SET expires_at = h.expires_at - c.ahead
+    FROM chosen c CROSS JOIN LATERAL (SELECT unique_key FROM {job} WHERE id = c.job_id OFFSET 0) j
+    WHERE h.key = sha256(convert_to(j.unique_key, 'UTF8')) AND h.job_id = c.job_id AND h.expires_at IS NOT NULL
+)
+UPDATE {finished} f SET started_at = f.started_at - c.ahead, finished_at = f.finished_at - c.ahead
+FROM chosen c WHERE f.job_id = c.job_id;
+
 -- name: forget_holds
 DELETE FROM {unique_hold} WHERE key = ANY (ARRAY(
     SELECT key FROM {unique_hold} WHERE expires_at <= coalesce(%(now)s::timestamptz, now())

@@ -112,7 +112,7 @@ WHERE {job}.id = held.job_id;
 
 -- name: note_puzzles
 -- Since when nobody had a handler for a job; forgotten once somebody had.
-UPDATE {job} SET unknown_since = CASE WHEN held.puzzle THEN COALESCE(unknown_since, :now) END
+UPDATE {job} SET unknown_since = CASE WHEN held.puzzle THEN min(coalesce(unknown_since, :now), :now) END
 FROM (
     SELECT lease.job_id, row.value ->> 2 AS puzzle
     FROM json_each(:rows) AS row

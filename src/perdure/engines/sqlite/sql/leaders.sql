@@ -10,7 +10,7 @@ ON CONFLICT (name) DO UPDATE SET
     until = excluded.until,
     lease = excluded.lease,
     term = term + (holder <> excluded.holder),
-    since = CASE WHEN holder = excluded.holder AND until > :now THEN since ELSE excluded.since END
+    since = CASE WHEN holder = excluded.holder AND until > :now THEN min(since, excluded.since) ELSE excluded.since END
 RETURNING term;
 
 -- name: step_down
@@ -18,4 +18,6 @@ RETURNING term;
 UPDATE {leader} SET until = :now WHERE name = :name AND holder = :holder AND until > :now;
 
 -- name: leaders
-SELECT name, holder, term, since, until FROM {leader} WHERE until > :now ORDER BY name;
+SELECT name, holder, term, since, until FROM {leader}
+WHERE until > :now AND until <= :now + lease
+ORDER BY name;

@@ -12,3 +12,8 @@ ON CONFLICT (key) DO UPDATE SET
 
 -- name: forget
 DELETE FROM {throttle} WHERE key IN (SELECT key FROM {throttle} WHERE until <= :now ORDER BY until LIMIT 20);
+
+-- name: forget_ahead
+-- Keys that were taken before the clock was put back; a clock that was far ahead has left them last in the index.
+DELETE FROM {throttle}
+WHERE key IN (SELECT key FROM {throttle} ORDER BY until DESC LIMIT 20) AND since > :now + 60000000;

@@ -177,6 +177,33 @@ WITH RECURSIVE each_queue (queue) AS (
 )
 SELECT queue FROM each_queue WHERE queue IS NOT NULL;
 
+-- name: ahead
+-- Jobs that ended ahead, because the clock was put back.
+SELECT
+    CAST(json_group_array(job_id) AS BLOB)
+FROM (
+    SELECT job_id FROM {finished}
+    WHERE state = :state AND queue = :queue AND finished_at > :ahead
+    ORDER BY finished_at
+    LIMIT :limit
+);
+
+-- name: redate_keys
+-- The unique keys of dead ones are held for no longer than others.
+UPDATE {unique_hold} SET
+    expires_at = expires_at - (
+        SELECT finished.finished_at - :now FROM {finished} AS finished WHERE finished.job_id = {unique_hold}.job_id
+    )
+WHERE
+    key IN (SELECT job.unique_key FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value)
+    AND job_id IN (SELECT value FROM json_each(:ids))
+    AND expires_at IS NOT NULL;
+
+-- name: redate_finished
+-- As if they had ended now.
+UPDATE {finished} SET started_at = started_at - (finished_at - :now), finished_at = :now
+WHERE job_id IN (SELECT value FROM json_each(:ids));
+
 -- name: forget_attempts
 DELETE FROM {attempt} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
