@@ -37,8 +37,8 @@ lock: $(READY)  ## resolve the newest versions of all dependencies anew, with ha
 clean:
 	rm -rf $(VENV) build dist
 
-$(READY): requirements/dev.txt pyproject.toml
+$(READY): requirements/dev.txt pyproject.toml systems/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e . -e systems
 	touch $@

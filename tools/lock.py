@@ -17,10 +17,12 @@ SILENT = ["--quiet", "--no-emit-index-url", "--no-emit-find-links", "--no-emit-t
 def main() -> None:
     """Resolve anew and write the lock."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    systems = tomllib.loads((ROOT / "systems" / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = [
         *project["project"]["dependencies"],
         *project["project"]["optional-dependencies"]["postgres"],
         *project["dependency-groups"]["dev"],
+        *(needed for needed in systems["project"]["dependencies"] if not needed.startswith("perdure")),
         *BUILD,
     ]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "pip-tools"]

@@ -1,5 +1,6 @@
 """perdure: durable jobs for Python, on SQLite and PostgreSQL."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perdure.app import App
@@ -69,7 +70,9 @@ from perdure.worker.settings import Queue, WorkerSettings
 from perdure.worker.sync_context import SyncContext
 
 if TYPE_CHECKING:
+    from perdure.operate.desk import Desk
     from perdure.policy.http import HttpTriage
+    from perdure.worker.worker import Worker
 
 __all__ = [
     "App",
@@ -92,6 +95,7 @@ __all__ = [
     "Concurrency",
     "ConflictError",
     "Context",
+    "Desk",
     "DuplicateChildError",
     "DuplicateJobError",
     "Event",
@@ -148,6 +152,7 @@ __all__ = [
     "Tally",
     "Unique",
     "Verdict",
+    "Worker",
     "WorkerSettings",
     "__version__",
     "current_context",
@@ -155,10 +160,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load on demand what few need and all would wait for."""
-    if name == "HttpTriage":
-        from perdure.policy.http import HttpTriage  # noqa: PLC0415 - that is the point
+_ON_DEMAND = {
+    "Desk": "perdure.operate.desk",
+    "HttpTriage": "perdure.policy.http",
+    "Worker": "perdure.worker.worker",
+}
 
-        return HttpTriage
+
+def __getattr__(name: str) -> Any:
+    """Import on first use what programs that only enqueue do not need."""
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Real systems, rebuilt on perdure's public names: notifications, certificates, flags, pulse, authorities, audits."""

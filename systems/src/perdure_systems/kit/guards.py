@@ -1,0 +1,77 @@
+"""What stands before every request: where it comes from, who sends it, and what a browser may do with the answer."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SAFE_METHODS: Final = {"GET", "HEAD", "OPTIONS"}
+_OWN_SITES: Final = {"same-origin", "none"}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class SecurityHeaders:
+    """Add the headers that keep a page to itself: a strict content security policy, no sniffing, no caching."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and add the headers to its answer."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class SameOrigin:
+    """Refuse requests that another site makes a browser send (CSRF). Programs send neither header and pass."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, unless it would change something and comes from another site."""
+        if scope["type"] == "http" and scope["method"] not in _SAFE_METHODS and _is_foreign(Headers(scope=scope)):
+            text = "this request comes from another site and was refused"
+            await PlainTextResponse(text, HTTPStatus.FORBIDDEN)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _is_foreign(headers: Headers) -> bool:
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:
+        return site not in _OWN_SITES
+    return origin is not None and urlsplit(origin).netloc != headers.get("host")
+
+
+def bearer_of(request: Request, tokens: Mapping[str, str]) -> str | None:
+    """The name behind the bearer token of a request, None if it has none or a wrong one.
+
+    `tokens` are names by their tokens. All of them are compared, in constant time.
+    """
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    found = None
+    for token, name in tokens.items():
+        if hmac.compare_digest(token.encode(), given.strip().encode()) and scheme.lower() == "bearer":
+            found = name
+    return found

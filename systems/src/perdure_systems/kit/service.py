@@ -1,0 +1,149 @@
+"""Run a system: its workers and its HTTP server in one process, until SIGINT or SIGTERM.
+
+The order of a stop matters: workers finish or hand back what they run, then the HTTP server closes, then the database.
+A second signal stops without waiting for handlers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from typing import Final
+
+import msgspec
+import structlog
+import uvicorn
+from starlette.routing import BaseRoute
+
+from perdure import App, SettingsError, StillRunning, Worker, WorkerSettings
+from perdure_systems.kit.database import Database
+from perdure_systems.kit.web import api
+
+STOP_TIMEOUT: Final = "30s"
+log = structlog.get_logger("perdure_systems")
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes up a system. `apps` are those whose jobs it runs, its own first."""
+
+    name: str
+    title: str
+    port: int
+    apps: tuple[App, ...]
+    routes: Sequence[BaseRoute]
+    databases: tuple[Database, ...] = ()
+    worker: WorkerSettings | None = None
+
+
+async def run_system(
+    system: System,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    serve_http: bool = True,
+    run_jobs: bool = True,
+    stop: asyncio.Event | None = None,
+    when_open: Callable[[str], None] | None = None,
+) -> None:
+    """Run until a signal comes or `stop` is set. `when_open` is called with the address once requests are answered."""
+    stopping = asyncio.Event() if stop is None else stop
+    async with AsyncExitStack() as stack:
+        listening = bind(host, system.port if port is None else port) if serve_http else None
+        for database in system.databases:
+            await database.migrate()
+            stack.push_async_callback(database.close)
+        for app in system.apps:
+            await stack.enter_async_context(app)
+            stack.callback(app.log_events())
+        server = _Server(uvicorn.Config(api(system.routes), log_level="warning", lifespan="off"))
+        serving = asyncio.create_task(server.serve([listening])) if listening is not None else None
+        try:
+            workers: list[Worker] = []
+            with _signals_to(stopping, workers):
+                workers += [await app.worker(system.worker) for app in system.apps] if run_jobs else []
+                running = [asyncio.create_task(worker.run()) for worker in workers]
+                for worker in workers:
+                    await worker.started()
+                if listening is not None and when_open is not None:
+                    when_open(f"http://{host}:{listening.getsockname()[1]}")
+                await _first_of(stopping, *running, *([serving] if serving else []))
+                log.info("waiting for scheduler to complete in-flight work", system=system.name)
+                await _complete(workers)
+                await asyncio.gather(*running)
+        finally:
+            if serving is not None:
+                server.should_exit = True
+                await serving
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. A port in use is a clear error."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        reason = "is in use: choose another one with --port" if error.errno == errno.EADDRINUSE else f"failed: {error}"
+        raise SettingsError("port", f"{port} on {host} {reason}") from None
+    listening.listen()
+    return listening
+
+
+async def _complete(workers: Sequence[Worker]) -> None:
+    """Let all workers finish at the same time; what still runs past the limit is logged."""
+    for answer in await asyncio.gather(
+        *(worker.wait_for_completion(STOP_TIMEOUT) for worker in workers), return_exceptions=True
+    ):
+        if isinstance(answer, StillRunning):
+            log.warning("work was still running at the end", jobs=[str(job.job_id) for job in answer.jobs])
+        elif isinstance(answer, BaseException):
+            raise answer
+
+
+async def _first_of(stopping: asyncio.Event, *tasks: asyncio.Task[None]) -> None:
+    """Wait for the stop, or for a task that ended by itself: its error is raised."""
+    waiting = asyncio.create_task(stopping.wait())
+    try:
+        done, _ = await asyncio.wait({waiting, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {waiting}:
+            task.result()
+    finally:
+        waiting.cancel()
+
+
+@contextmanager
+def _signals_to(stopping: asyncio.Event, workers: Sequence[Worker]) -> Iterator[None]:
+    """Let SIGINT and SIGTERM stop the system while the block runs; a second one stops it without waiting."""
+
+    def stop() -> None:
+        if stopping.is_set():
+            for worker in workers:
+                worker.hurry()
+        stopping.set()
+
+    loop = asyncio.get_running_loop()
+    handled: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():  # elsewhere the caller sets the event
+        for one in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(one, stop)
+            handled.append(one)
+    try:
+        yield
+    finally:
+        for one in handled:
+            loop.remove_signal_handler(one)
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to us: the HTTP server closes after the workers."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield

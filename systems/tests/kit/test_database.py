@@ -1,0 +1,117 @@
+"""A system's own tables live beside its jobs, on both engines, and commit together with them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from perdure import App, Context
+from perdure.testing import Sandbox
+from perdure_systems.kit.database import Database, Session
+from perdure_systems.kit.rows import as_json
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Note(msgspec.Struct, frozen=True):
+    id: str
+    at: datetime
+    done: bool
+    words: list[str]
+    said: str | None = None
+
+
+@pytest.fixture
+def migrations(tmp_path: Path) -> Path:
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_note.sql").write_text(
+        "-- A note; it may hold a semicolon.\n"
+        "CREATE TABLE note (\n"
+        "    id text PRIMARY KEY, at timestamptz NOT NULL, done boolean NOT NULL, words text NOT NULL\n"
+        ");\n"
+        "CREATE INDEX note_at ON note (at) WHERE done;\n"
+    )
+    return folder
+
+
+@pytest.fixture
+async def app(engine_url: str) -> AsyncIterator[App]:
+    app = App(engine_url)
+    yield app
+    await app.close()
+
+
+@pytest.fixture
+async def database(app: App, migrations: Path) -> AsyncIterator[Database]:
+    database = Database(app, "test", migrations)
+    yield database
+    await database.close()
+
+
+async def add(session: Session, name: str, at: datetime = NOON) -> None:
+    await session.execute(
+        "INSERT INTO note (id, at, done, words) VALUES (:id, :at, :done, :words)",
+        {"id": name, "at": at, "done": True, "words": as_json(["a", "b:c"])},
+    )
+
+
+async def test_rows_come_back_as_records(database: Database) -> None:
+    async with database.transaction() as session:
+        await add(session, "one")
+
+    sql = "SELECT *, '100% :x ::text' AS said FROM note WHERE at >= :at"
+    assert await database.all(Note, sql, {"at": NOON}) == [Note("one", NOON, True, ["a", "b:c"], "100% :x ::text")]
+    assert await database.one(Note, "SELECT * FROM note WHERE id = :id", {"id": "none"}) is None
+
+
+async def test_a_block_that_raises_leaves_nothing(database: Database) -> None:
+    with pytest.raises(KeyError):  # noqa: PT012 - the block is the point
+        async with database.transaction() as session:
+            await add(session, "one")
+            raise KeyError
+    assert await database.all(Note, "SELECT * FROM note") == []
+
+
+async def test_migrations_run_twice_and_new_ones_are_added(database: Database, migrations: Path) -> None:
+    assert await database.migrate() == ["test/0001_note"]
+    await database.close()
+    (migrations / "0002_said.sql").write_text("ALTER TABLE note ADD COLUMN said text;")
+    assert await database.migrate() == ["test/0002_said"]
+    await database.close()
+    assert await database.migrate() == []
+
+
+async def test_a_row_and_its_job_commit_together_or_not_at_all(app: App, database: Database) -> None:
+    @app.job
+    async def greet(name: str) -> None: ...
+
+    async with app:
+        async with database.transaction() as session:
+            await add(session, "kept")
+            await greet.using(connection=session.connection).enqueue("kept")
+        with pytest.raises(KeyError):  # noqa: PT012 - as above
+            async with database.transaction() as session:
+                await add(session, "lost")
+                await greet.using(connection=session.connection).enqueue("lost")
+                raise KeyError
+        jobs = (await (await app.desk("test")).jobs()).jobs
+    assert [note.id for note in await database.all(Note, "SELECT * FROM note")] == ["kept"]
+    assert [job.arguments for job in jobs] == [{"name": "kept"}]
+
+
+async def test_a_handler_writes_with_its_acknowledgement(app: App, database: Database, engine_url: str) -> None:
+    @app.job
+    async def write(ctx: Context, name: str) -> None:
+        async with ctx.transaction() as connection:
+            await add(Session(connection), name)
+
+    await database.migrate()
+    async with Sandbox(app, url=engine_url) as box:
+        await write.enqueue("one")
+        assert (await box.drain()).succeeded == 1
+    assert [note.id for note in await database.all(Note, "SELECT * FROM note")] == ["one"]
