@@ -63,6 +63,7 @@ async def test_a_handle_is_made_from_an_id(engine_url: str) -> None:
     assert (view.args, view.arguments) == ('{"a":1,"b":2}', {"a": 1, "b": 2})
     assert (view.result, view.value) == ('{"total":3}', {"total": 3})
     document = json.loads(json.dumps(view.to_dict(), allow_nan=False))
+    assert document == view.to_dict()  # JSON's own types alone: no tuples
     assert document.keys() == set(view.__struct_fields__)
     assert (document["args"], document["result"], document["state"]) == ({"a": 1, "b": 2}, {"total": 3}, "succeeded")
     assert datetime.fromisoformat(document["finished_at"]) == view.finished_at

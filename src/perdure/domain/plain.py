@@ -10,7 +10,7 @@ import msgspec
 
 def plain(value: Any) -> Any:
     """Records as JSON's own types: times as ISO 8601 text, tuples as lists."""
-    return msgspec.to_builtins(value, str_keys=True)
+    return msgspec.json.decode(msgspec.json.encode(value))  # to_builtins keeps tuples
 
 
 def unpacked(text: str | None) -> Any:
