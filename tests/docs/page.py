@@ -6,6 +6,7 @@ What a fence says after its language decides what becomes of the example:
 - ```python notest: why    is shown only
 - ```console run           each line that begins with `$ ` is run by a shell, and must succeed
 - ```console background    the same, but it keeps running until the page ends, and must then stop in good order
+- ```console kill          is shown only; the newest background process is killed with SIGKILL
 
 Python whose first line is `# jobs.py` is written to that file, which later examples import and commands load. Other
 fences are shown only. A fence inside an HTML comment runs too: what readers need not see.
@@ -96,6 +97,10 @@ class Player:
             runner.run(result)
 
     def _console(self, example: Example) -> None:
+        if example.says == "kill":
+            _, process = self._background.pop()
+            process.kill()
+            process.wait(_STOP_WITHIN)
         if example.says not in {"run", "background"}:
             return
         for line in example.text.splitlines():
