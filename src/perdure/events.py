@@ -564,6 +564,7 @@ class FamilyRecovered(Event, frozen=True):
     family: str
     decision: str  # stays in aggregate, or back to ingest
     because: str
+    children: int = 0  # how many were found
 
 
 class StepGivenUp(Event, frozen=True):

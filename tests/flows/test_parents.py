@@ -91,8 +91,8 @@ async def test_c5_a_parent_that_comes_back_while_its_children_run_stays_in_aggre
         await seen(store, job_id, JobState.WAITING)
         await store.run_now(only(job_id), "test", 1)
         recovered = await until(lambda: shift.told(FamilyRecovered))
-        assert [(event.decision, event.because) for event in recovered] == [
-            ("stays in aggregate", "its children are there")
+        assert [(event.job_id, event.decision, event.because, event.children) for event in recovered] == [
+            (job_id, "stays in aggregate", "its children are there", 1)
         ]
         gate.tell(1)
         assert (await seen(store, job_id)).result == "[10]"
@@ -121,7 +121,12 @@ async def test_c5_a_parent_recovered_without_children_goes_back_to_ingest(store:
 
     assert view.result == "[1,2]"
     [told] = shift.told(FamilyRecovered)
-    assert (told.decision, told.because) == ("back to ingest", "it has no children")
+    assert (told.job_id, told.decision, told.because, told.children) == (
+        job_id,
+        "back to ingest",
+        "it has no children",
+        0,
+    )
     assert [family.key for family in await store.families(job_id)] == ["gather#again2"]
 
 

@@ -88,7 +88,7 @@ class _Chain:
     async def tell_stay(self, number: int) -> None:
         """Tell that the chain came back before its link was final."""
         claim, decision, because = self._journal.claim, "stays in aggregate", "its children are there"
-        await self._journal.tell(FamilyRecovered(claim.job_id, claim.kind, link_key(number), decision, because))
+        await self._journal.tell(FamilyRecovered(claim.job_id, claim.kind, link_key(number), decision, because, 1))
 
     async def check(self, number: int, child: Child) -> None:
         """Tell that a link is final; raises ChildrenFailed if it has not succeeded."""

@@ -77,18 +77,18 @@ async def settled(step: FamilyStep) -> list[Child]:
     done = step.record.state is StepState.DONE
     is_waiting = not (done or view.is_settled or step.is_late)
     if is_waiting and not step.is_back:
-        await step.stay()
+        await step.wait()
     children = await step.children(view.total)
     if children is None:
         await step.begin_again("its children cannot be read")
         await step.wait()
     if is_waiting:
-        await step.stay()
+        await step.stay(len(children))
     if done:
         return _as_kept(step, children)
     view = _counted(view, children)
     if not (view.is_settled or step.is_late):  # one of them was given a new life just now
-        await step.stay()
+        await step.stay(len(children))
     await step.journal.tell(_settlement(step, view, children))
     if _is_short(step.order, children):
         raise _failure(step, view, children)

@@ -207,15 +207,17 @@ class Journal:
             raise ConflictError("the worker of this attempt has closed: its job went back to the queue") from None
         return result_of(future, to_the_end=to_the_end)
 
-    async def wait(self, until: datetime, parked: Parked) -> None:
+    async def wait(self, until: datetime, parked: Parked, *, held: timedelta | None = None) -> None:
         """Wait until then: here if it is short, else the handler is left and its job parked as `parked` says.
 
-        A short wait is cut by the closing of the worker, and becomes a park.
+        A wait is short up to the recorder's limit, or up to `held` if that is less. A short wait is cut by the closing
+        of the worker, and becomes a park.
         """
         left = until - self.now
         if left <= _NOTHING:
             return
-        if left > self.recorder.short_wait or await self._cut_short(left):
+        short = self.recorder.short_wait if held is None else min(held, self.recorder.short_wait)
+        if left > short or await self._cut_short(left):
             await self.park(replace(parked, after=max(until - self.now, _NOTHING)))
 
     async def park(self, parked: Parked) -> NoReturn:

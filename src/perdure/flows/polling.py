@@ -36,6 +36,7 @@ from perdure.policy.triage import Triage, judged
 EVERY: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
 JITTER: Final = Jitter.ratio(0.2)
 WITHIN: Final = timedelta(minutes=10)
+HELD: Final = timedelta(seconds=1)  # the table's first wait of 5 s must not hold a worker (D5)
 _NOTHING: Final = timedelta(0)
 
 
@@ -133,7 +134,7 @@ async def poll(journal: Journal, key: str, calling: Calling, plan: Plan) -> Any:
                 record = StepRecord(key=key, kind=StepKind.POLL, state=StepState.BEGUN, begun_at=journal.now)
             elif record.due_at is not None:
                 note = f"{key}, poll {record.tries}: {record.note}"
-                await journal.wait(record.due_at, Parked(Reason.STILL_PENDING.value, note=note))
+                await journal.wait(record.due_at, Parked(Reason.STILL_PENDING.value, note=note), held=HELD)
             record = await _polled(journal, key, calling, plan, record)
         return read(key, record.result, calling.function)
 

@@ -88,10 +88,10 @@ class FamilyStep:
         await self._spawn()
         await self.journal.save(self.record)
 
-    async def stay(self) -> NoReturn:
-        """Wait for children that are there; if it was waited for them before, that is a decision."""
+    async def stay(self, found: int) -> NoReturn:
+        """Wait for so many children that are there; if it was waited for them before, that is a decision."""
         if self.is_back:
-            await self.journal.tell(self._decision("stays in aggregate", "its children are there"))
+            await self.journal.tell(self._decision("stays in aggregate", "its children are there", found))
         await self.wait()
 
     async def wait(self) -> NoReturn:
@@ -156,9 +156,9 @@ class FamilyStep:
             " calls depend on something that changes; make them from what steps have returned",
         )
 
-    def _decision(self, decision: str, because: str) -> FamilyRecovered:
+    def _decision(self, decision: str, because: str, found: int = 0) -> FamilyRecovered:
         claim = self.journal.claim
-        return FamilyRecovered(claim.job_id, claim.kind, self.family, decision, because)
+        return FamilyRecovered(claim.job_id, claim.kind, self.family, decision, because, found)
 
 
 async def store_family(journal: Journal, family: NewFamily) -> None:
