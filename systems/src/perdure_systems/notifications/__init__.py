@@ -1,0 +1,1 @@
+"""Notifications: six channels, retries with a plan, dead letters that an operator requeues."""

@@ -1,0 +1,79 @@
+"""The whole of the retry machinery: one job. What certctl wrote by hand is the declaration above `notify`.
+
+    await notify.enqueue(channel="slack", subject="Certificate expires", body="api.example.com has 7 days left")
+
+A notification is a job, and its record is the job's: `retry_count`, `next_retry_at` and `last_error` are what the
+engine counts anyway. An attempt that fails waits 1, 2, 4 and 8 minutes; the fifth failure makes it dead; an operator's
+requeue gives it a new life. A claim is exclusive: two servers never send the same attempt twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx
+import structlog
+
+from perdure import App, Backoff, Context, Finish, Jitter, Keep, Retry
+from perdure_systems.notifications.channels.message import Message, Severity
+from perdure_systems.notifications.settings import notifier_for
+
+KIND: Final = "notifications.notify"
+QUEUE: Final = "notifications"
+STATUS_OF: Final = {
+    "scheduled": "pending",
+    "ready": "pending",
+    "running": "pending",
+    "waiting": "pending",
+    "paused": "pending",
+    "retrying": "failed",
+    "succeeded": "sent",
+    "dead": "dead",
+    "cancelled": "cancelled",
+}
+_HTTP_TIMEOUT: Final = 10.0
+_CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=50)
+
+log = structlog.get_logger("perdure_systems.notifications")
+app = App()
+_clients: list[httpx.AsyncClient] = []
+
+
+@app.lifespan
+async def open_client() -> AsyncIterator[None]:
+    """Share one HTTP client among all notifications of a worker."""
+    async with httpx.AsyncClient(timeout=_HTTP_TIMEOUT, limits=_CONNECTIONS) as client:
+        _clients.append(client)
+        yield
+        _clients.remove(client)
+
+
+@app.job(
+    name=KIND,
+    queue=QUEUE,
+    retry=Retry(attempts=5, backoff=Backoff.exponential("1m", cap="1h"), jitter=Jitter.none()),
+    timeout="30s",
+    keep=Keep(succeeded="90d", cancelled="90d", dead=None),
+    state_words=STATUS_OF,
+)
+async def notify(
+    ctx: Context,
+    channel: str,
+    subject: str,
+    body: str,
+    recipient: str | None = None,
+    severity: Severity | None = None,
+) -> str:
+    """Send a notification; what the receiver answered.
+
+    `channel` is one of `Channel`. One that is not set up (any more) closes the notification as sent, with a note, so
+    that it does not stand in the way for ever. `recipient` is an address for e-mail.
+    """
+    notifier = notifier_for(channel)
+    if notifier is None:
+        raise Finish(f"not sent: there is no notifier for the channel {channel!r}")
+    message = Message(
+        id=ctx.job_id, subject=subject, body=body, created_at=ctx.since, recipient=recipient, severity=severity
+    )
+    return await notifier.send(message, _clients[-1])
