@@ -1,7 +1,8 @@
 """Run a system: its workers and its HTTP server in one process, until SIGINT or SIGTERM.
 
 The order of a stop matters: workers finish or hand back what they run, then the HTTP server closes, then the database.
-A second signal stops without waiting for handlers.
+A second signal stops without waiting for handlers. SIGUSR1 prints every thread and task to standard error; SIGQUIT
+prints them and exits with 2.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import uvicorn
 from starlette.routing import BaseRoute
 
 from perdure import App, SettingsError, StillRunning, Worker, WorkerSettings
+from perdure.diagnostics import stack_signals
 from perdure_systems.kit.database import Database
 from perdure_systems.kit.web import api
 
@@ -29,7 +31,11 @@ log = structlog.get_logger("perdure_systems")
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes up a system. `apps` are those whose jobs it runs, its own first."""
+    """What makes up a system. `apps` are those whose jobs it runs, its own first.
+
+    `worker` may be a function, which reads the settings when the system starts. Routes find the workers of their process
+    in `request.app.state.workers`.
+    """
 
     name: str
     title: str
@@ -37,7 +43,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     apps: tuple[App, ...]
     routes: Sequence[BaseRoute]
     databases: tuple[Database, ...] = ()
-    worker: WorkerSettings | None = None
+    worker: WorkerSettings | Callable[[], WorkerSettings] | None = None
 
 
 async def run_system(
@@ -52,7 +58,10 @@ async def run_system(
 ) -> None:
     """Run until a signal comes or `stop` is set. `when_open` is called with the address once requests are answered."""
     stopping = asyncio.Event() if stop is None else stop
+    settings = system.worker() if callable(system.worker) else system.worker
+    workers: list[Worker] = []
     async with AsyncExitStack() as stack:
+        stack.enter_context(stack_signals(workers))
         listening = bind(host, system.port if port is None else port) if serve_http else None
         for database in system.databases:
             await database.migrate()
@@ -60,12 +69,13 @@ async def run_system(
         for app in system.apps:
             await stack.enter_async_context(app)
             stack.callback(app.log_events())
-        server = _Server(uvicorn.Config(api(system.routes), log_level="warning", lifespan="off"))
+        served = api(system.routes)
+        served.state.workers = workers
+        server = _Server(uvicorn.Config(served, log_level="warning", lifespan="off"))
         serving = asyncio.create_task(server.serve([listening])) if listening is not None else None
         try:
-            workers: list[Worker] = []
             with _signals_to(stopping, workers):
-                workers += [await app.worker(system.worker) for app in system.apps] if run_jobs else []
+                workers += [await app.worker(settings) for app in system.apps] if run_jobs else []
                 running = [asyncio.create_task(worker.run()) for worker in workers]
                 for worker in workers:
                     await worker.started()
