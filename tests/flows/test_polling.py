@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.support.jobs import enqueue
+from tests.support.working import at_work, seen
 
 from perdure import (
     App,
@@ -21,6 +24,7 @@ from perdure import (
     Retry,
     SyncContext,
 )
+from perdure.storage.port import Store
 from perdure.testing import Sandbox
 
 STEADY = Jitter.none()
@@ -297,6 +301,26 @@ async def test_d5_a_wait_holds_no_worker_and_its_count_survives_a_restart(app: A
             [step] = (await (await app.desk("me")).job(handle.id)).steps
             assert step.tries == len(asked)
     assert asked == D4
+
+
+async def test_d5_the_first_wait_of_five_seconds_holds_no_worker_either(real_time_store: Store) -> None:
+    """A worker with one slot takes the next order while the first one waits for its second poll."""
+    app = App("sqlite:///unused.db")
+
+    @app.job
+    async def greet(ctx: Context, name: str) -> None:
+        await ctx.poll("issued", never, jitter=STEADY)
+
+    async def never() -> None:
+        polled.append(asyncio.get_running_loop().time())
+        raise Pending
+
+    polled: list[float] = []
+    async with at_work(real_time_store, app, concurrency=1):
+        orders = [await enqueue(real_time_store) for _ in range(3)]
+        views = [await seen(real_time_store, order, JobState.WAITING) for order in orders]
+    assert {view.reason for view in views} == {"still pending: issued, poll 1: no answer yet"}
+    assert polled[2] - polled[0] < 4
 
 
 async def test_a_sync_handler_polls_as_well(app: App, box: Sandbox) -> None:
