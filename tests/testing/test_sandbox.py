@@ -140,3 +140,15 @@ async def test_the_clock_stands_where_it_is_put_and_moves_when_told(app: App) ->
             box.travel_to("2031-01-01")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="time zone"):
         Sandbox(app, start=datetime(2031, 1, 1))  # noqa: DTZ001 - as above
+
+
+async def test_views_have_the_apps_own_words(engine_url: str) -> None:
+    app = App()
+
+    @app.job(state_words={"succeeded": "sent"})
+    async def send() -> None: ...
+
+    async with Sandbox(app, url=engine_url) as box:
+        handle = await send.enqueue()
+        await box.drain()
+        assert (await handle.view()).word == "sent"

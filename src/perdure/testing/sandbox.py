@@ -99,6 +99,7 @@ class Sandbox:
                 periodic=self._periodic,
             )
             keeper.call(drainer.calendar.declare())
+            keeper.call(store.declare_kinds(tuple(self.app.kind_records.values())))
             self._entered = store, drainer
             self._stack = stack.pop_all()
         return self
