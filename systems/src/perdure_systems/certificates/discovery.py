@@ -1,0 +1,71 @@
+"""Look for certificates: at TLS endpoints, and in a cloud's list."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import datetime
+from typing import Final
+
+import httpx
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from perdure_systems.certificates.records import Endpoint, Found
+
+_PATIENCE: Final = 10.0  # seconds for one endpoint
+
+
+class CloudEntry(msgspec.Struct):
+    """A certificate as a cloud's secret store lists it."""
+
+    name: str
+    certificate: str
+
+
+async def look_at(address: str) -> Found:
+    """The certificate that an endpoint `host:port` shows; raises OSError if it does not answer."""
+    host, _, port = address.rpartition(":")
+    context = ssl.create_default_context()
+    context.check_hostname = False  # we look at what is there, trusted or not
+    context.verify_mode = ssl.CERT_NONE
+    async with asyncio.timeout(_PATIENCE):
+        _, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=host)
+        try:
+            shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        finally:
+            writer.close()
+    return found_in(x509.load_der_x509_certificate(shown), f"network {address}")
+
+
+async def check(address: str, now: datetime) -> Endpoint:
+    """Whether an endpoint answers with a certificate that is valid now."""
+    try:
+        found = await look_at(address)
+    except (OSError, ValueError) as error:
+        return Endpoint(address, "unreachable", f"{type(error).__name__}: {error}", now)
+    if found.not_after <= now:
+        return Endpoint(address, "expired", f"{found.subject} expired at {found.not_after.isoformat()}", now)
+    return Endpoint(address, "healthy", None, now)
+
+
+async def list_cloud(url: str) -> list[Found]:
+    """The certificates that a cloud lists: JSON, a list of names and PEM texts."""
+    async with httpx.AsyncClient(timeout=30) as client:
+        answer = await client.get(url)
+        answer.raise_for_status()
+    entries = msgspec.json.decode(answer.content, type=list[CloudEntry])
+    return [
+        found_in(x509.load_pem_x509_certificate(entry.certificate.encode()), f"cloud {entry.name}") for entry in entries
+    ]
+
+
+def found_in(certificate: x509.Certificate, source: str) -> Found:
+    """What we keep of a certificate that was found."""
+    return Found(
+        certificate.fingerprint(hashes.SHA256()).hex(),
+        source,
+        certificate.subject.rfc4514_string(),
+        certificate.not_valid_after_utc,
+    )
