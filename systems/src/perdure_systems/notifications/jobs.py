@@ -10,14 +10,16 @@ requeue gives it a new life. A claim is exclusive: two servers never send the sa
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Final
 
 import httpx
+import msgspec
 import structlog
 
-from perdure import App, Backoff, Context, Finish, Jitter, Keep, Retry
+from perdure import App, Backoff, ConflictError, Context, Finish, Jitter, Keep, NotFoundError, Retry, StoreUnavailable
 from perdure_systems.notifications.channels.message import Message, Severity
-from perdure_systems.notifications.settings import notifier_for
+from perdure_systems.notifications.settings import notifier_for, retry_interval
 
 KIND: Final = "notifications.notify"
 QUEUE: Final = "notifications"
@@ -32,11 +34,13 @@ STATUS_OF: Final = {
     "dead": "dead",
     "cancelled": "cancelled",
 }
+MOST_SWEPT: Final = 1_000
+LATE: Final = timedelta(seconds=10)
 _HTTP_TIMEOUT: Final = 10.0
 _CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=50)
 
 log = structlog.get_logger("perdure_systems.notifications")
-app = App()
+app = App(queues=[QUEUE])
 _clients: list[httpx.AsyncClient] = []
 
 
@@ -77,3 +81,35 @@ async def notify(
         id=ctx.job_id, subject=subject, body=body, created_at=ctx.since, recipient=recipient, severity=severity
     )
     return await notifier.send(message, _clients[-1])
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What a sweep found: retries that were late, and how many of them it has made ready."""
+
+    late: int = 0
+    released: int = 0
+
+
+@app.every(retry_interval(), limit="2m", per="fleet", name="notifications.retry")
+async def sweep_retries() -> Swept:
+    """Make retries ready that should have been sent and were not: at most 1000, oldest due first.
+
+    Workers make a retry ready in the second in which it is due. So this finds something only after trouble: the sweep
+    is the second look that `CERTCTL_NOTIFICATION_RETRY_INTERVAL` asks for. It sends nothing itself: what it makes ready
+    is claimed by one worker. A retry that cannot be made ready is reported, and the sweep goes on.
+    """
+    desk = await app.desk("app:notifications")
+    late = [one for one in await (await app.store()).overdue(MOST_SWEPT, by=LATE) if one.queue == QUEUE]
+    released = 0
+    for one in late:
+        try:
+            released += len((await desk.run_now(one.job_id)).ids)
+        except (ConflictError, NotFoundError):
+            continue  # a worker was faster
+        except StoreUnavailable:
+            raise  # no row is to blame, and the next sweep looks again
+        except Exception:
+            log.exception("a late retry could not be made ready", notification=one.job_id)
+    if late:
+        log.warning("retries were late", late=len(late), released=released, oldest_due=late[0].due_at.isoformat())
+    return Swept(len(late), released)

@@ -6,5 +6,7 @@ from typing import Final
 
 from perdure_systems.kit.service import System
 from perdure_systems.notifications.jobs import app
+from perdure_systems.notifications.routes import API
+from perdure_systems.notifications.views import VIEWS
 
-SYSTEM: Final = System(name="notifications", title="Notifications", port=8101, apps=(app,), routes=[])
+SYSTEM: Final = System(name="notifications", title="Notifications", port=8101, apps=(app,), routes=[*API, *VIEWS])

@@ -45,6 +45,8 @@ class EmailChannel(msgspec.Struct, frozen=True, kw_only=True):
                 start_tls=self.use_tls and not is_implicit,
                 timeout=_TIMEOUT,
             )
+        except aiosmtplib.SMTPResponseException as error:
+            raise DeliveryError(f"email server answered {error.code} {error.message}") from None
         except aiosmtplib.SMTPException as error:
             raise DeliveryError(f"email was not taken: {type(error).__name__}: {error}") from None
         except OSError as error:
