@@ -263,6 +263,36 @@ async def test_b2_retries_due_at_one_moment_lose_nothing(store: Store, clock: Ma
     assert found[300:] == after
 
 
+async def test_b2_retries_with_a_priority_go_before_new_jobs_earliest_first(store: Store, clock: ManualClock) -> None:
+    """Also before those that were in line already; with a wait, without one, and by hand."""
+    worker_id = await employ(store)
+    await in_line(store, 4)
+    claims = await claim_some(store, worker_id, 4)
+    before = await in_line(store, 5, first=10)
+    for claim, wait in zip(claims, (timedelta(0), 3 * MINUTE, MINUTE, HOUR), strict=True):
+        await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, wait, priority=2))
+    assert [job.priority for job in [await show(store, claim.job_id) for claim in claims]] == [2, 2, 2, 2]
+    await promote(store, clock, 10 * MINUTE)
+    after = await in_line(store, 5, first=20)
+    retries = [claims[number].job_id for number in (0, 2, 1)]
+    assert await order(store) == [*retries, *before, *after]
+    await store.run_now(JobFilter(ids=(claims[3].job_id,)), "ann", 1)
+    again = await claim_one(store, worker_id)
+    assert again.job_id == claims[3].job_id
+    await fail(store, again, timedelta(0))  # a failure without a word on it leaves the priority
+    assert (await claim_one(store, worker_id)).job_id == claims[3].job_id
+
+
+async def test_b2_a_stale_failure_changes_no_priority(store: Store) -> None:
+    worker_id = await employ(store)
+    [job] = await in_line(store, 1)
+    claim = await claim_one(store, worker_id)
+    await apply(store, transition.released(claim))
+    late = transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE, priority=2)
+    assert (await store.acknowledge([late])).stale == (claim,)
+    assert (await show(store, job)).priority == 5
+
+
 async def test_a_delayed_job_takes_the_place_of_its_time(store: Store, clock: ManualClock) -> None:
     before = await in_line(store, 5)
     delayed = await in_line(store, 5, first=10, delay=MINUTE)

@@ -31,6 +31,7 @@ class UnpluggedError(OSError):
         Retry(backoff=Backoff.exponential("1m", factor=1.5, cap="2h"), jitter=Jitter.plus("30s")),
         Retry(backoff=Backoff.none(), jitter=Jitter.none()),
         Retry(jitter=Jitter.full()),
+        Retry(priority=0),
     ],
     ids=str,
 )

@@ -172,6 +172,8 @@ def test_policies_are_values() -> None:
         ({"attempts": 2.5}, "retry.attempts"),
         ({"within": 0}, "retry.within"),
         ({"within": "later"}, "retry.within"),
+        ({"priority": 10}, "retry.priority"),
+        ({"priority": True}, "retry.priority"),
         ({"backoff": "1m"}, "retry.backoff"),
         ({"jitter": 0.1}, "retry.jitter"),
         ({"permanent": ("ValueError",)}, "retry.permanent"),

@@ -40,6 +40,7 @@ class Transition(Struct, frozen=True, gc=False):
     is_parent: bool = False  # the attempt has spawned children
     has_passed: bool = False  # the attempt has passed its gates, and need not again when it comes back
     limit: int | None = None
+    priority: int | None = None  # which the job has from now on; None: the one that it had
 
     @property
     def all_awaits(self) -> tuple[Awaits, ...]:
@@ -62,10 +63,18 @@ def succeeded(claim: Claim, result: str | None, warnings: tuple[str, ...]) -> Tr
     )
 
 
-def retrying(claim: Claim, reason: Reason, failure: Failure, wait: timedelta, limit: int | None = None) -> Transition:
+def retrying(
+    claim: Claim,
+    reason: Reason,
+    failure: Failure,
+    wait: timedelta,
+    limit: int | None = None,
+    priority: int | None = None,
+) -> Transition:
     """The attempt failed and another one follows after `wait`; with no wait the job is ready at once."""
     to = JobState.RETRYING if wait > timedelta(0) else JobState.READY
-    return Transition(claim, to, reason, claim.failures + 1, claim.crashes, wait=wait, failure=failure, limit=limit)
+    counts = claim.failures + 1, claim.crashes
+    return Transition(claim, to, reason, *counts, wait=wait, failure=failure, limit=limit, priority=priority)
 
 
 def died(claim: Claim, reason: Reason, failure: Failure, limit: int | None = None) -> Transition:

@@ -130,7 +130,7 @@ def _failed(claim: Claim, outcome: Failed, source: RetrySource | None, now: date
     if wait is None:
         return died(claim, Reason.OUT_OF_TIME, failure, limit)
     reason = Reason.TIMED_OUT if outcome.timed_out else Reason.FAILED
-    return retrying(claim, reason, failure, max(wait, _NOTHING), limit)
+    return retrying(claim, reason, failure, max(wait, _NOTHING), limit, rule.priority)
 
 
 def _policy(source: RetrySource | None, failure: Failure) -> tuple[Retry, Failure]:

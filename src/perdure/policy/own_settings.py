@@ -34,6 +34,7 @@ class _StoredRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     extra: timedelta = _NOTHING
     within: timedelta | None = None
     by_error: dict[str, _StoredRetry | None] = {}
+    priority: int | None = None
 
     @classmethod
     def of(cls, retry: Retry) -> _StoredRetry:
@@ -48,6 +49,7 @@ class _StoredRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
             extra=retry.jitter.extra,
             within=retry.within,
             by_error={name: None if rule is None else cls.of(rule) for name, rule in retry.rules.items()},
+            priority=retry.priority,
         )
 
     def restored(self) -> Retry:
@@ -57,6 +59,7 @@ class _StoredRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
             backoff=Backoff(self.waits, self.factor, self.cap),
             jitter=Jitter(self.low, self.high, self.extra),
             within=self.within,
+            priority=self.priority,
         )
         rules = {name: None if rule is None else rule.restored() for name, rule in self.by_error.items()}
         return plain.with_rules(rules) if rules else plain

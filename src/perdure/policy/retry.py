@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.duration import LONGEST, Duration, parse_duration
+from perdure.domain.job import PRIORITIES
 from perdure.domain.states import Reason
 from perdure.errors import ArgumentError, SettingsError
 from perdure.policy.backoff import Backoff
@@ -53,7 +54,8 @@ class Retry:
     `attempts` counts the first run too; None sets no limit. `within` limits the time over all attempts: the last wait
     is clipped so that one more attempt happens at the deadline, and a failure at or after it is final. Errors of the
     types in `permanent` are final at once. `by_error` names another backoff, or a whole other policy, for some types
-    of error; of several that fit, the most specific type wins, over both lists.
+    of error; of several that fit, the most specific type wins, over both lists. `priority` is what the job has from its
+    first failure on, so that retries can go before new jobs; None leaves it as it is.
 
     The default tries 5 times after 15 s, 1 min, 4 min and 16 min, each ±10 %: the first retry is quick, because most
     faults are blips; the last comes after 21 minutes, so that a deploy or an outage of a quarter of an hour costs no
@@ -66,6 +68,7 @@ class Retry:
     within: timedelta | None
     permanent: tuple[type[BaseException], ...]
     by_error: Mapping[type[BaseException], Retry | Backoff] = field(hash=False)
+    priority: int | None
     _rules: dict[str, Retry | None] = field(init=False, repr=False, compare=False)
     _most: int | None = field(init=False, repr=False, compare=False)
 
@@ -78,6 +81,7 @@ class Retry:
         within: Duration | None = None,
         permanent: ErrorTypes = (),
         by_error: Mapping[type[BaseException], Retry | Backoff] = MappingProxyType({}),
+        priority: int | None = None,
     ) -> None:
         settle = object.__setattr__  # the way into a frozen dataclass
         settle(self, "attempts", _checked_attempts(attempts))
@@ -86,6 +90,7 @@ class Retry:
         settle(self, "within", _checked_within(within))
         settle(self, "permanent", permanent if isinstance(permanent, tuple) else (permanent,))
         settle(self, "by_error", dict(by_error))
+        settle(self, "priority", _checked_priority(priority))
         settle(self, "_rules", self._named_rules())
         settle(self, "_most", _most_of(self.attempts, self._rules))
 
@@ -236,6 +241,14 @@ def _checked_attempts(attempts: object) -> object:
         return attempts
     raise SettingsError(
         "retry.attempts", f"must be 1 or more (it counts the first run too) or None for no limit, got {attempts!r}"
+    )
+
+
+def _checked_priority(priority: object) -> object:
+    if priority is None or (isinstance(priority, int) and not isinstance(priority, bool) and priority in PRIORITIES):
+        return priority
+    raise SettingsError(
+        "retry.priority", f"must be from {PRIORITIES[0]} (first) to {PRIORITIES[-1]} (last) or None, got {priority!r}"
     )
 
 

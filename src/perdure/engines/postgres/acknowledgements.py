@@ -196,6 +196,7 @@ class PostgresAcknowledgements:
             "cancel_action": Audited.CANCEL.action if Audited.CANCEL in audit else None,
             "faults": _FAULTS,
             "kept": self._kept_as(moves),
+            "priorities": text_array([None if move.priority is None else str(move.priority) for move in moves]),
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
             "count": len(moves),

@@ -169,21 +169,23 @@ class AcknowledgementPart:
                 moves.add(transition, paused(transition.claim, Reason.KEY_HELD, KEY_RETRY, transition.note))
             else:
                 moves.add(transition, transition)
-        if moves.puzzles:
-            transaction.change(self._sql["note_puzzles"], {"rows": to_document(moves.puzzles), "now": now})
-        if moves.passes:
-            transaction.change(self._sql["note_passed"], {"rows": to_document(moves.passes)})
-        if moves.attempts:
-            transaction.change(self._sql["record_attempts"], {"rows": to_document(moves.attempts), "now": now})
+        for statement, rows, moment in (
+            ("note_puzzles", moves.puzzles, {"now": now}),
+            ("note_priorities", moves.priorities, {}),
+            ("note_passed", moves.passes, {}),
+            ("record_attempts", moves.attempts, {"now": now}),
+        ):
+            if rows:
+                transaction.change(self._sql[statement], {"rows": to_document(rows), **moment})
         written = 0
-        for statement, rows in (
+        for place, placed in (
             ("succeed_plainly", moves.succeed_plainly),
             ("succeed", moves.succeed),
             ("end", moves.end),
             ("park", moves.park),
         ):
-            if rows:
-                written += transaction.change(self._sql[statement], {"rows": to_document(rows), "now": now})
+            if placed:
+                written += transaction.change(self._sql[place], {"rows": to_document(placed), "now": now})
         if moves.line_up:
             written += self._line_up(transaction, moves.line_up)
         return written
@@ -212,6 +214,7 @@ class Moves:
         self.attempts: _Rows = []
         self.puzzles: _Rows = []
         self.passes: _Rows = []
+        self.priorities: _Rows = []
 
     def add_success(self, transition: Transition) -> None:
         """Note a job that is done."""
@@ -234,6 +237,8 @@ class Moves:
             self.puzzles.append((claim.job_id, claim.token, is_puzzle))
         if transition.has_passed and (start := transition.passes) is not None:
             self.passes.append((claim.job_id, claim.token, start))
+        if transition.priority is not None:
+            self.priorities.append((claim.job_id, claim.token, transition.priority))
         next_at: int | None = None
         if move.to in FINAL:
             self.end.append((*row, claim.kind if claim.kind in self._kept_kinds else None))

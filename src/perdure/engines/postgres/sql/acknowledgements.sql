@@ -58,13 +58,14 @@ WITH input AS MATERIALIZED (
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
         %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[], %(limits)s::int[],
-        %(kept)s::text[]
+        %(kept)s::text[], %(priorities)s::smallint[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
-                            awaits, stated_action, passes, attempt_limit, kept_as, number)
+                            awaits, stated_action, passes, attempt_limit, kept_as, new_priority, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
-    RETURNING i.*, l.queue, l.priority, l.worker_id, l.since, l.claimed_at, l.cancel_why, l.cancel_by, l.seq,
+    RETURNING i.*, l.queue, coalesce(i.new_priority, l.priority) AS priority, l.worker_id, l.since, l.claimed_at,
+              l.cancel_why, l.cancel_by, l.seq,
               l.cancel_at IS NOT NULL AND i.stated NOT IN ('succeeded', 'dead', 'cancelled') AS called_off
 ), gone AS MATERIALIZED (
     SELECT l.*,
@@ -87,7 +88,7 @@ WITH input AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits, g.passes,
            g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
-           g.attempt_limit, g.kept_as,
+           g.attempt_limit, g.kept_as, g.new_priority,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -103,8 +104,10 @@ WITH input AS MATERIALIZED (
     UPDATE {job} j
     SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN least(coalesce(j.unknown_since, f.now), f.now)
                              WHEN NOT f.known_again THEN j.unknown_since END,
-        gates_passed = coalesce(f.passes, j.gates_passed)
-    FROM fate f WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again OR f.passes IS NOT NULL)
+        gates_passed = coalesce(f.passes, j.gates_passed), priority = coalesce(f.new_priority, j.priority)
+    FROM fate f
+    WHERE j.id = f.id AND (f.reason = %(unknown_kind)s::text OR f.known_again OR f.passes IS NOT NULL
+                           OR f.new_priority IS NOT NULL)
 ), tried AS (
     INSERT INTO {attempt} (job_id, token, number, reason, worker, started_at, finished_at, error_type, message,
                            traceback, next_at, attempt_limit)

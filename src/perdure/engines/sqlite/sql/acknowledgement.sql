@@ -100,6 +100,16 @@ FROM json_each(:ids) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value
 WHERE lease.cancel_at IS NOT NULL;
 
+-- name: note_priorities
+-- Which priority a job has from now on.
+UPDATE {job} SET priority = held.priority
+FROM (
+    SELECT lease.job_id, row.value ->> 2 AS priority
+    FROM json_each(:rows) AS row
+    CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+) AS held
+WHERE {job}.id = held.job_id;
+
 -- name: note_passed
 -- Which start of a job has passed its gates.
 UPDATE {job} SET gates_passed = held.start
