@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from perdure.errors import ArgumentError, PerdureError
 from perdure.surfaces.cli.exits import Exit, exit_for
+from perdure.surfaces.cli.misplaced import where_it_belongs
 from perdure.surfaces.cli.output import complain
 from perdure.surfaces.cli.typed import as_typed, path_of
 
@@ -47,7 +48,7 @@ class Perdure(TyperGroup):
             complain("interrupted", as_json=as_json)
             code = Exit.FAILED
         except typer.TyperException as error:
-            code = _misused(error, path_of(self, words), as_json=as_json)
+            code = _misused(error, where_it_belongs(self, words), path_of(self, words), as_json=as_json)
         sys.exit(int(code or 0))
 
 
@@ -69,14 +70,17 @@ def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: b
     complain(f"{field}{str(error).removeprefix(error.field)}", as_json=as_json, field=field)
 
 
-def _misused(error: typer.TyperException, path: str, *, as_json: bool) -> int:
+def _misused(error: typer.TyperException, better: str | None, path: str, *, as_json: bool) -> int:
     """A command line that typer could not read; one without any word gets the help it asks for."""
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
         error.show()  # type: ignore[attr-defined] # prints the help
     else:
         param = getattr(error, "param", None)
         field = param.opts[0] if param is not None else getattr(error, "option_name", None)
-        complain(_in_our_words(error, field), as_json=as_json, field=field, hint=f"Try: {path} --help")
+        message = _in_our_words(error, field)
+        if better is not None:  # typer has guessed by the letters alone
+            message = message.partition(" Did you mean")[0]
+        complain(message, as_json=as_json, field=field, hint=better or f"Try: {path} --help")
     return Exit.USAGE
 
 

@@ -1,0 +1,44 @@
+"""What was typed in the wrong place: a command that stands in a group, or an option before its command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+_KNOWN_ELSEWHERE: Final = {  # words of other tools
+    "queues": "perdure stats",
+    "queue": "perdure stats",
+    "status": "perdure stats",
+    "kinds": "perdure stats",
+    "retry": "perdure dead requeue",
+    "run": "perdure worker",
+    "start": "perdure worker",
+}
+
+
+def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
+    """How the same is typed, if the first word is neither a command nor an option of `perdure` itself."""
+    if not words or words[0] in root.commands:
+        return None
+    word = words[0].partition("=")[0]
+    if word.startswith("-"):
+        takers = [path for path, command in _commands(root) if word in _options(command)]
+        meant = [path for path in takers if set(path.split()[1:]) <= set(words)]  # the command that is typed after it
+        return f"{word} stands after the command, as in: {(meant or takers)[0]} {word} …" if takers else None
+    paths = [path for path, _ in _commands(root) if path.split()[-1] == word]
+    paths = paths or [_KNOWN_ELSEWHERE[word]] * (word in _KNOWN_ELSEWHERE)
+    return f"Did you mean: {' or '.join(paths)}" if paths else None
+
+
+def _commands(root: Any) -> Iterator[tuple[str, Any]]:
+    """Every command with the words that call it; those of groups first, since most look at jobs."""
+    for name, command in sorted(root.commands.items(), key=lambda item: (item[0] != "jobs", item[0])):
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield f"{root.name} {name}", command
+        else:
+            yield from ((f"{root.name} {name} {word}", one) for word, one in sorted(inner.items()))
+
+
+def _options(command: Any) -> set[str]:
+    return {option for param in command.params for option in param.opts}
