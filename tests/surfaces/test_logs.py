@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 
@@ -61,6 +63,20 @@ def test_console_lines_are_safe_also_with_a_traceback(capsys: pytest.CaptureFixt
     assert not {"\x1b", "\u202e"} & set(shown)
     assert "Traceback (most recent call last)" in shown
     assert len([line for line in shown.splitlines() if "job is dead" in line]) == 1
+
+
+def test_on_a_terminal_the_job_comes_before_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", screen)
+    set_up_logging(LogFormat.CONSOLE, LogLevel.INFO)
+    facts = {"job_id": "01", "kind": "greet", "error": "no route", "wait": 54.70562}
+    structlog.stdlib.get_logger("perdure").warning("it failed", **facts)
+    logging.getLogger("app").warning("slow server")
+    ours, theirs = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
+    shown = "kind=greet wait=54.706 job_id=01 error='no route'"
+    assert re.fullmatch(rf"\d\d:\d\d:\d\d \[warning  \] it failed {shown}", ours)
+    assert theirs.endswith("slow server [app]")
 
 
 def test_the_level_holds(capsys: pytest.CaptureFixture[str]) -> None:

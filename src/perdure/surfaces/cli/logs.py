@@ -77,11 +77,13 @@ def _as_message(_: Any, __: str, event: structlog.typing.EventDict) -> str:
 
 def _configure(log_format: LogFormat, level: LogLevel) -> None:
     """Send what perdure, the app and its libraries log, through structlog or logging, to standard error alike."""
+    is_terminal = log_format is LogFormat.CONSOLE and sys.stderr.isatty()
+    stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S" if is_terminal else "iso", utc=not is_terminal)
     before: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        stamp,
     ]
     structlog.configure(
         processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -97,11 +99,25 @@ def _configure(log_format: LogFormat, level: LogLevel) -> None:
     if log_format is LogFormat.JSON:
         after.append(structlog.processors.JSONRenderer())
     else:
-        after += [_cleaned, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, sort_keys=False)]
+        after += [*([_shortened] if is_terminal else []), _cleaned]
+        after.append(structlog.dev.ConsoleRenderer(colors=is_terminal, pad_event_to=0, sort_keys=False))
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=after))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """A line of perdure's own as it fits on a screen: what the job is comes first, and its long id comes last."""
+    if event.get("logger") == "perdure":
+        del event["logger"]
+    for last in ("job_id", "error"):
+        if last in event:
+            event[last] = event.pop(last)
+    for key, value in event.items():
+        if isinstance(value, float):
+            event[key] = round(value, 3)
+    return event
 
 
 def _cleaned(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

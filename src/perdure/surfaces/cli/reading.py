@@ -14,4 +14,5 @@ def read_json(option: str, text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
-        raise ArgumentError(option, f"is no JSON: {error}; quote it for the shell, as '{{\"n\": 1}}'") from None
+        problem = str(error).removeprefix("JSON is malformed: ")
+        raise ArgumentError(option, f"is no JSON: {problem}; quote it for the shell, as '{{\"n\": 1}}'") from None

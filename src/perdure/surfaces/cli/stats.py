@@ -61,7 +61,8 @@ def stats(url: options.Url = None, as_json: options.Json = False) -> None:
         say("")
         rows = [Row(one.kind or "", str(one.state), one.jobs, one.capped) for one in found.kinds]
         console().print(_table("Kind", rows))
-        say(f"{living} living worker{'' if living == 1 else 's'}.", "dim")
+        say("")
+        say(f"{living} worker{'' if living == 1 else 's'} alive.", "dim")
     else:
         say("No jobs.", "dim")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from perdure.operate.desk import Desk
@@ -34,11 +36,20 @@ def _show(found: Why, now: datetime) -> None:
     state = (job.state.upper(), STATE_STYLE.get(job.state, ""))
     ref = f"  {one_line(job.ref)}" if job.ref is not None else ""
     head = Text.assemble((one_line(job.kind), "bold"), "  ", state, word_of(job), f"  {job.id}{ref}")
-    lines = [head, Text(one_line(found.answer), style="bold")]
-    lines += [Text(f"  {one_line(fact)}") for fact in found.facts]
+    facts = [Text(one_line(fact)) for fact in found.facts]
     if found.until is not None:
-        lines.append(Text(f"  Until {both(found.until, now)}", style="yellow"))
+        facts.append(Text(f"Until {both(found.until, now)}", style="yellow"))
+    for line in (head, Text(one_line(found.answer), style="bold")):
+        _line(out, line)
+    for fact in facts:
+        _line(out, fact, indent=2)
     if found.what_to_do:
-        lines.append(Text.assemble(("What to do: ", "dim"), one_line(found.what_to_do)))
-    for line in lines:
-        out.print(line, soft_wrap=not out.is_terminal)
+        _line(out, Text.assemble(("What to do: ", "dim"), one_line(found.what_to_do)))
+
+
+def _line(out: Console, text: Text, *, indent: int = 0) -> None:
+    """On a terminal a long line goes on below its own beginning; in a file it stays one line."""
+    if out.is_terminal:
+        out.print(Padding(text, (0, 0, 0, indent)))
+    else:
+        out.print(Text(" " * indent) + text, soft_wrap=True)
