@@ -1,0 +1,1 @@
+"""Certificates from slow authorities: DigiCert, Sectigo, Entrust and GlobalSign."""

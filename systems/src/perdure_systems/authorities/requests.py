@@ -1,0 +1,63 @@
+"""Certificate signing requests: what is read from them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.x509.oid import NameOID
+
+from perdure import ArgumentError
+
+_LEAST_RSA_BITS: Final = 2048
+_MOST_BYTES: Final = 32_768
+_MOST_NAMES: Final = 250
+
+
+class SigningRequest(msgspec.Struct, frozen=True):
+    """What a CSR asks for. The first of `names` is the common name, or else the first alternative name."""
+
+    pem: str
+    names: tuple[str, ...]
+
+    @property
+    def common_name(self) -> str:
+        """The name that people know the certificate by."""
+        return self.names[0]
+
+
+def read_request(pem: str) -> SigningRequest:
+    """Read a CSR; raises ArgumentError, which says what is wrong with it and never shows its text."""
+    if len(pem) > _MOST_BYTES:
+        raise ArgumentError("csr", f"must have at most {_MOST_BYTES:,} characters, got {len(pem):,}")
+    try:
+        request = x509.load_pem_x509_csr(pem.encode())
+        is_signed = request.is_signature_valid
+        key = request.public_key()
+        names = _names_of(request)
+    except (ValueError, UnsupportedAlgorithm, InvalidSignature, x509.DuplicateExtension) as error:
+        raise ArgumentError("csr", f"must be a certificate signing request in PEM: {error}") from None
+    if not is_signed:
+        raise ArgumentError("csr", "has a signature that does not match its key: make it again")
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < _LEAST_RSA_BITS:
+        raise ArgumentError("csr", f"must have an RSA key of at least {_LEAST_RSA_BITS} bits, got {key.key_size}")
+    if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
+        raise ArgumentError("csr", "must have an RSA, elliptic curve or Ed25519 key")
+    if not names:
+        raise ArgumentError("csr", "must name at least one DNS name: as common name or as subject alternative name")
+    if len(names) > _MOST_NAMES:
+        raise ArgumentError("csr", f"must name at most {_MOST_NAMES} DNS names, got {len(names)}")
+    return SigningRequest(pem, names)
+
+
+def _names_of(request: x509.CertificateSigningRequest) -> tuple[str, ...]:
+    common = [str(attribute.value) for attribute in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    try:
+        extension = request.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        others = extension.value.get_values_for_type(x509.DNSName)
+    except x509.ExtensionNotFound:
+        others = []
+    return tuple(dict.fromkeys(name.lower() for name in (*common, *others) if name.strip()))
