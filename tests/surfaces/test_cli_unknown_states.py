@@ -113,4 +113,4 @@ def test_g10_a_worker_in_a_phase_of_the_next_release_is_listed(
 def test_a_word_that_is_no_state_is_refused_as_a_filter(cli: Cli, job_id: JobId) -> None:
     answer = cli("jobs", "list", "--state", "ded")
     assert answer.code == Exit.USAGE
-    assert "'ded' is no state: there are scheduled" in " ".join(answer.err.split())
+    assert "'ded' is not a state; states are scheduled" in " ".join(answer.err.split())

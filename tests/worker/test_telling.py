@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -152,6 +153,7 @@ async def test_f2_the_death_of_a_job_that_crashed_too_often_is_told_by_who_rescu
     for worker in await store.workers():
         await store.retire(worker.id)
     lease, sweep = QUICK.lease, QUICK.sweep
+    clock.move(timedelta(seconds=8, milliseconds=602))
     await Rescuer(store, emitter, clock, lease, sweep, lambda: None).tick()
     [death] = of(JobDied, heard)
     assert (death.job_id, death.kind, death.attempt, death.reason) == (
@@ -160,7 +162,7 @@ async def test_f2_the_death_of_a_job_that_crashed_too_often_is_told_by_who_rescu
         1,
         "crash limit reached",
     )
-    assert death.error.startswith("ProcessCrashed: worker worker-1 died")
+    assert death.error == "ProcessCrashed: worker worker-1 died while it held the job (silent for 9s)"
     assert of(JobsRescued, heard) == [JobsRescued(ready=1, dead=1)]
     assert await state_of(store, victim.job_id) is JobState.READY
 

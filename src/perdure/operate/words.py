@@ -37,7 +37,7 @@ def _user_of(word: str, kind: str | None, records: list[KindRecord]) -> KindReco
         of = "" if kind is None else f" of kind {kind!r}"
         own = sorted({own for record in records if kind in {None, record.name} for own in record.words.values()})
         also = f"; words of apps are {listed(own)}" if own else ""
-        raise ArgumentError("state", f"{word!r} is no state{of}: there are {', '.join(JobState)}{also}")
+        raise ArgumentError("state", f"{word!r} is not a state{of}; states are {', '.join(JobState)}{also}")
     if len(users) > 1:
         raise ArgumentError("state", f"{word!r} is a word of several kinds, {listed(u.name for u in users)}: give one")
     return users[0]

@@ -34,7 +34,7 @@ from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.audit import Audited
-from perdure.domain.duration import LONGEST
+from perdure.domain.duration import LONGEST, format_duration
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Orphan
 from perdure.domain.outcome import Crashed, Failure
@@ -194,7 +194,8 @@ class Rescuer(Loop[Rescued]):
                 self.emitter.emit(JobDied.by(move))
 
     def _decide(self, orphan: Orphan) -> Transition:
-        cause = f"worker {orphan.worker} died while it held the job (silent for {orphan.silent_for})"
+        silent = format_duration(timedelta(seconds=round(orphan.silent_for.total_seconds())))
+        cause = f"worker {orphan.worker} died while it held the job (silent for {silent})"
         outcome = Crashed(Failure("ProcessCrashed", cause))
         return decide(orphan.claim, outcome, None, self._clock.now(), self._random)
 
