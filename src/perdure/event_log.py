@@ -14,11 +14,22 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from perdure.errors import SettingsError
-from perdure.events import Emitter, Event, JobDied, JobRetrying, JobStarted, JobSucceeded, StoreRecovered, StoreTrouble
+from perdure.events import (
+    Emitter,
+    Event,
+    JobDied,
+    JobRetrying,
+    JobStarted,
+    JobSucceeded,
+    OfAJob,
+    StoreRecovered,
+    StoreTrouble,
+)
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _STILL_EVERY: Final = 10.0
 _SECOND: Final = 1.0
+_UNLOGGED: Final = {"ref", "meta", "next_at"}  # the line has the wait, and the ref where there is one
 
 
 class EventLog:
@@ -105,6 +116,10 @@ class AttemptLog:
 
 def _write(event: Event, level: str | None = None, **more: int) -> None:
     fields: dict[str, Any] = asdict(event)
+    if isinstance(event, OfAJob):
+        fields = {name: value for name, value in fields.items() if name not in _UNLOGGED}
+        if event.ref is not None:
+            fields["ref"] = event.ref
     if isinstance(event, JobDied | JobRetrying) and (traceback := fields.pop("traceback")) is not None:
         fields["exception"] = traceback
     _logger().log(_LEVELS[level or event.level], event.sentence, **fields, **more)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import ClassVar, Final, Self
+from datetime import datetime
+from typing import Any, ClassVar, Final, Self
 
-from msgspec import Struct
+from msgspec import Struct, field, json
 
+from perdure.domain.job import Claim
 from perdure.domain.transition import Transition
 from perdure.errors import ArgumentError
 
@@ -153,7 +155,14 @@ class RescueFailed(Event, frozen=True):
     error: str
 
 
-class JobStarted(Event, frozen=True):
+class OfAJob(Struct, frozen=True, kw_only=True):
+    """What the application itself has said of a job: its `ref`, and its `meta`, which the log leaves out."""
+
+    ref: str | None = None
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class JobStarted(Event, OfAJob, frozen=True):
     """An attempt begins. Only for those who subscribe to it by name."""
 
     sentence: ClassVar[str] = "job started"
@@ -163,7 +172,7 @@ class JobStarted(Event, frozen=True):
     attempt: int
 
 
-class JobSucceeded(Event, frozen=True):
+class JobSucceeded(Event, OfAJob, frozen=True):
     """An attempt has succeeded, after so many seconds. Only for those who subscribe to it by name."""
 
     sentence: ClassVar[str] = "job succeeded"
@@ -174,7 +183,7 @@ class JobSucceeded(Event, frozen=True):
     seconds: float
 
 
-class JobFailed(Event, frozen=True):
+class JobFailed(Event, OfAJob, frozen=True):
     """An attempt has failed; `will_retry` tells whether another follows. Only for those who subscribe to it by name.
 
     `exception` is what the handler raised. None: the attempt ran in a process of its own, was out of time, or its
@@ -193,6 +202,11 @@ class JobFailed(Event, frozen=True):
     exception: BaseException | None = None
 
 
+def said_of(claim: Claim) -> dict[str, Any]:
+    """The fields of `OfAJob`."""
+    return {"ref": claim.ref, "meta": json.decode(claim.meta) if claim.meta else {}}
+
+
 PER_ATTEMPT: Final = (JobStarted, JobSucceeded, JobFailed)
 """Events of every attempt: they are made only while there is a subscriber to one of them."""
 
@@ -206,10 +220,11 @@ class PromotionFailed(Event, frozen=True):
     error: str
 
 
-class JobRetrying(Event, frozen=True):
+class JobRetrying(Event, OfAJob, frozen=True):
     """An attempt failed and another one follows.
 
-    `failures` are those that count against `max_attempts`, which is the limit of the rule for this error.
+    `failures` are those that count against `max_attempts`, which is the limit of the rule for this error. `next_at` is
+    when it follows, by the database's clock, up to the moment that it takes to record the failure.
     """
 
     sentence: ClassVar[str] = "attempt failed, will try again"
@@ -222,9 +237,10 @@ class JobRetrying(Event, frozen=True):
     wait: float
     error: str
     traceback: str | None = None
+    next_at: datetime | None = None
 
 
-class JobDied(Event, frozen=True):
+class JobDied(Event, OfAJob, frozen=True):
     """A job went to the dead letters."""
 
     sentence: ClassVar[str] = "job is dead"
@@ -241,7 +257,8 @@ class JobDied(Event, frozen=True):
         """The death of a job by this move."""
         claim, failure = move.claim, move.failure
         traceback = None if failure is None else failure.traceback
-        return cls(claim.job_id, claim.kind, claim.attempt, move.reason.value, str(failure or ""), traceback)
+        facts = claim.job_id, claim.kind, claim.attempt, move.reason.value, str(failure or "")
+        return cls(*facts, traceback, **said_of(claim))
 
 
 class UnknownKindSeen(Event, frozen=True):

@@ -6,8 +6,22 @@ from typing import Any
 
 import pytest
 from tests.hooks.conftest import AtWork
+from tests.support.waiting import until
 
-from perdure import App, ArgumentError, Backoff, Event, JobFailed, JobNotSuccessful, JobStarted, JobSucceeded, Retry
+from perdure import (
+    App,
+    ArgumentError,
+    Backoff,
+    Context,
+    Event,
+    JobDied,
+    JobFailed,
+    JobNotSuccessful,
+    JobRetrying,
+    JobStarted,
+    JobSucceeded,
+    Retry,
+)
 
 
 async def test_those_who_name_them_hear_of_each_attempt(app: App, at_work: AtWork) -> None:
@@ -56,6 +70,47 @@ async def test_a_failure_that_is_retried_says_so(app: App, at_work: AtWork) -> N
         with pytest.raises(JobNotSuccessful):
             await (await soon.enqueue()).result("30s")
     assert [(event.attempt, event.will_retry) for event in heard] == [(1, True), (2, False)]
+
+
+async def test_events_of_a_job_tell_its_ref_and_metadata(app: App, at_work: AtWork) -> None:
+    heard: list[Any] = []
+    app.subscribe(heard.append, JobStarted, JobSucceeded, JobFailed, JobRetrying, JobDied)
+
+    @app.job(retry=Retry(attempts=2, backoff=Backoff.fixed("50ms")))
+    async def soon(fail: bool) -> None:
+        if fail:
+            raise LookupError("gone")
+
+    async with at_work():
+        await (await soon.using(ref="S-1", meta={"flag": "dark"}).enqueue(fail=False)).result("30s")
+        failed = await soon.using(ref="S-2", meta={"flag": "light"}).enqueue(fail=True)
+        with pytest.raises(JobNotSuccessful):
+            await failed.result("30s")
+        attempts = (await (await app.desk("test")).job("S-2")).attempts
+        await (await soon.enqueue(fail=False)).result("30s")
+    told = {(type(event).__name__, event.ref, event.meta.get("flag")) for event in heard}
+    assert told >= {("JobStarted", "S-1", "dark"), ("JobSucceeded", "S-1", "dark"), ("JobSucceeded", None, None)}
+    assert told >= {(name, "S-2", "light") for name in ("JobStarted", "JobFailed", "JobRetrying", "JobDied")}
+    [retrying] = [event for event in heard if isinstance(event, JobRetrying)]
+    assert attempts[0].next_at is not None
+    assert retrying.next_at is not None
+    assert abs((attempts[0].next_at - retrying.next_at).total_seconds()) < 5
+
+
+async def test_a_success_that_commits_with_the_handlers_own_writes_is_told(app: App, at_work: AtWork) -> None:
+    heard: list[Any] = []
+    app.subscribe(heard.append, JobStarted, JobSucceeded, JobFailed)
+
+    @app.job
+    async def book(ctx: Context) -> None:
+        async with ctx.transaction():
+            pass
+
+    async with at_work():
+        handle = await book.enqueue()
+        await handle.result("30s")
+        await until(lambda: len(heard) > 1)
+    assert [(type(event), event.job_id) for event in heard] == [(JobStarted, handle.id), (JobSucceeded, handle.id)]
 
 
 async def test_those_who_name_nothing_are_not_told_of_each_attempt(app: App, at_work: AtWork) -> None:

@@ -34,6 +34,7 @@ from perdure.events import (
     JobSucceeded,
     LoopFailed,
     UnknownKindSeen,
+    said_of,
 )
 from perdure.flows.journal import Journal
 from perdure.flows.park import parked_in
@@ -157,7 +158,7 @@ class Executor:
             self._slots.take(claim.queue)
             if self._emitter.follows_attempts:
                 running.followed = True
-                self._emitter.emit(JobStarted(claim.job_id, claim.kind, claim.queue, claim.attempt))
+                self._emitter.emit(JobStarted(claim.job_id, claim.kind, claim.queue, claim.attempt, **said_of(claim)))
             try:
                 self._begin(running)
             except Exception as error:  # noqa: BLE001 - the other claims are still to be started
@@ -368,6 +369,8 @@ class Executor:
                 self.finished += 1
                 self._acknowledger.note(answer, running.claim.job_id)
                 self._on_end(running.claim, NOTHING)
+                if self._emitter.follows_attempts and not answer.stale:
+                    self._follow_success(running)
         if isinstance(outcome, Parked) and running.stop not in (None, Stop.CLOSING):
             outcome = running.outcome_when_stopped()  # it was told to stop, and would have waited
         if outcome is None or (running.stop is Stop.LOST and not isinstance(outcome, Done)):
@@ -383,22 +386,31 @@ class Executor:
         if self._emitter.follows_attempts:
             self._follow(running, transition)
         if transition.failure is not None:
-            self._tell(transition)
+            self._tell(running, transition)
 
     def _follow(self, running: Running, move: Transition) -> None:
         """Emit how an attempt has ended, for those who follow every one."""
-        claim, seconds = running.claim, round(self._clock.monotonic() - running.started, 6)
-        exception, running.exception = running.exception, None  # else the two would hold each other
         if move.to is JobState.SUCCEEDED:
-            self._emitter.emit(JobSucceeded(claim.job_id, claim.kind, claim.queue, claim.attempt, seconds))
+            self._follow_success(running)
         elif move.failure is not None:
+            claim, seconds = running.claim, self._seconds(running)
+            exception, running.exception = running.exception, None  # else the two would hold each other
             will_retry, error = move.to is not JobState.DEAD, str(move.failure)
             self._emitter.emit(
                 JobFailed(
                     *(claim.job_id, claim.kind, claim.queue, claim.attempt, seconds, will_retry, error),
                     exception=exception,
+                    **said_of(claim),
                 )
             )
+
+    def _follow_success(self, running: Running) -> None:
+        claim = running.claim
+        facts = claim.job_id, claim.kind, claim.queue, claim.attempt, self._seconds(running)
+        self._emitter.emit(JobSucceeded(*facts, **said_of(claim)))
+
+    def _seconds(self, running: Running) -> float:
+        return round(self._clock.monotonic() - running.started, 6)
 
     def _open_journal(
         self, claim: Claim, flag: StopFlag, *, started: float, triage: Triage | None, blocking: bool
@@ -446,7 +458,7 @@ class Executor:
         # The database's clock, as of the claim, plus the time measured here: this machine's date does not matter.
         return claim.claimed_at + timedelta(seconds=self._clock.monotonic() - started)
 
-    def _tell(self, transition: Transition) -> None:
+    def _tell(self, running: Running, transition: Transition) -> None:
         if transition.to is JobState.DEAD:
             self._emitter.emit(JobDied.by(transition))
         else:
@@ -454,8 +466,9 @@ class Executor:
             wait = transition.wait.total_seconds() if transition.wait else 0.0
             failure = transition.failure
             traceback = None if failure is None else failure.traceback
-            told = JobRetrying(claim.job_id, claim.kind, claim.attempt, *counts, wait, str(failure), traceback)
-            self._emitter.emit(told)
+            facts = claim.job_id, claim.kind, claim.attempt, *counts, wait, str(failure), traceback
+            next_at = self._now(claim, running.started) + timedelta(seconds=wait)
+            self._emitter.emit(JobRetrying(*facts, next_at, **said_of(claim)))
 
 
 def _may_be_typed() -> bool:
