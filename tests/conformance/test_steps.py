@@ -43,7 +43,8 @@ async def save(store: Store, claim: Claim, *steps: StepRecord) -> list[bool]:
 
 
 async def steps_of(store: Store, claim: Claim) -> list[StepRecord]:
-    return (await store.steps([claim.job_id])).get(claim.job_id, [])
+    """What was said of the steps; when they were written is told by the database."""
+    return [replace(step, changed_at=None) for step in (await store.steps([claim.job_id])).get(claim.job_id, [])]
 
 
 @pytest.mark.parametrize("state", StepState)
@@ -58,6 +59,18 @@ async def test_e3_a_step_is_kept_with_all_that_was_said_of_it(
     bare = StepRecord(key="bare", kind=kind, state=state, begun_at=clock.now())
     assert await save(store, claim, full, bare) == [True, True]
     assert await steps_of(store, claim) == [full, bare]
+
+
+async def test_e3_a_step_says_when_it_was_last_written(store: Store, clock: ManualClock) -> None:
+    claim = await start(store)
+    begun_at = clock.now()
+    await save(store, claim, a_step(clock, state=StepState.BEGUN))
+    clock.move(MINUTE)
+    await save(store, claim, a_step(clock, begun_at=begun_at))
+    clock.move(MINUTE)
+    await save(store, claim, a_step(clock, result="2"))  # a step that is done stays as it is
+    [step] = (await store.steps([claim.job_id]))[claim.job_id]
+    assert (step.begun_at, step.changed_at) == (begun_at, begun_at + MINUTE)
 
 
 async def test_e3_steps_come_back_in_the_order_in_which_they_were_begun(store: Store, clock: ManualClock) -> None:

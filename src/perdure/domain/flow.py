@@ -45,6 +45,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     tries: int = 0
     due_at: datetime | None = None  # when it is to be looked at again, at the latest
     begun_at: datetime
+    changed_at: datetime | None = None  # when it was last written; the database says so
 
 
 class StepWrite(Struct, frozen=True):

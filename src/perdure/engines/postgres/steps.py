@@ -29,7 +29,7 @@ class PostgresSteps:
     async def steps(self, job_ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
         """The steps of these jobs, in the order in which they were begun; a job without any is left out."""
         found: dict[JobId, list[StepRecord]] = {}
-        for job_id, key, kind, state, result, note, tries, due_at, begun_at in await self._pool.rows(
+        for job_id, key, kind, state, result, note, tries, due_at, begun_at, changed_at in await self._pool.rows(
             self._statements["steps"], {"ids": text_array(job_ids)}
         ):
             step = StepRecord(
@@ -41,6 +41,7 @@ class PostgresSteps:
                 tries=tries,
                 due_at=due_at,
                 begun_at=begun_at,
+                changed_at=changed_at,
             )
             found.setdefault(job_id, []).append(step)
         return found

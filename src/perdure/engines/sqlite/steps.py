@@ -77,7 +77,7 @@ def _turn(row: list[Any]) -> int:
 
 
 def _step(key: str, kind: str, state: str, result: str | None, note: str | None, *rest: Any) -> StepRecord:
-    tries, due_at, begun_at = rest
+    tries, due_at, begun_at, changed_at = rest
     return StepRecord(
         key=key,
         kind=StepKind(kind),
@@ -87,4 +87,5 @@ def _step(key: str, kind: str, state: str, result: str | None, note: str | None,
         tries=tries,
         due_at=maybe_moment(due_at),
         begun_at=from_micros(begun_at),
+        changed_at=from_micros(changed_at),
     )

@@ -1,5 +1,5 @@
 -- name: steps
-SELECT job_id::text, key, kind, state, result, note, tries, due_at, begun_at
+SELECT job_id::text, key, kind, state, result, note, tries, due_at, begun_at, changed_at
 FROM {step} WHERE job_id = ANY (%(ids)s::uuid[]) ORDER BY turn;
 
 -- name: save_steps

@@ -1,7 +1,7 @@
 -- name: steps
 SELECT CAST(json_group_array(json_array(
     step.turn, step.job_id, step.key, step.kind, step.state, step.result, step.note, step.tries, step.due_at,
-    step.begun_at
+    step.begun_at, step.changed_at
 )) AS BLOB)
 FROM json_each(:ids) AS row CROSS JOIN {step} AS step ON step.job_id = row.value;
 
