@@ -390,11 +390,11 @@ class Executor:
 
     def _follow(self, running: Running, move: Transition) -> None:
         """Emit how an attempt has ended, for those who follow every one."""
+        exception, running.exception = running.exception, None  # else the two would hold each other
         if move.to is JobState.SUCCEEDED:
             self._follow_success(running)
         elif move.failure is not None:
             claim, seconds = running.claim, self._seconds(running)
-            exception, running.exception = running.exception, None  # else the two would hold each other
             will_retry, error = move.to is not JobState.DEAD, str(move.failure)
             self._emitter.emit(
                 JobFailed(
