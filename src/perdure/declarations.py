@@ -241,7 +241,7 @@ class Declarations:
         raises is raised there. A plain generator function serves sync and async handlers alike; an async one runs on
         the worker's event loop, also for sync handlers. The first one declared is the outermost.
         """
-        self.hooks.middleware = (*self.hooks.middleware, read_around("middleware", around, 1))
+        self.hooks.add_middleware(read_around("middleware", around, 1))
         return around
 
     def job_named(self, name: str) -> Job[Any, Any]:

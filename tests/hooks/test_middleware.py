@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ import pytest
 from tests.hooks.conftest import AtWork
 
 from perdure import App, Context, JobNotSuccessful, JobState, SettingsError
+from perdure.hooks import middleware
 from perdure.testing import Sandbox
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
@@ -231,6 +233,70 @@ async def test_one_that_raises_before_it_yields_fails_the_attempt_and_the_handle
     assert ran == []
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(("yields", "problem"), [(0, "didn't yield"), (2, "didn't stop")])
+async def test_one_that_does_not_yield_once_fails_the_attempt_and_is_closed(
+    app: App, at_work: AtWork, is_async: bool, yields: int, problem: str
+) -> None:
+    closed: list[str] = []
+
+    def plain(ctx: Context) -> Iterator[None]:
+        try:
+            for _ in range(yields):
+                yield
+        finally:
+            closed.append(ctx.kind)
+
+    async def later(ctx: Context) -> AsyncIterator[None]:
+        try:
+            for _ in range(yields):
+                yield
+        finally:
+            closed.append(ctx.kind)
+
+    app.middleware(later if is_async else plain)
+
+    @app.job
+    async def soon() -> None: ...
+
+    @app.job
+    def blocking() -> None: ...
+
+    async with at_work():
+        for job in (soon, blocking):
+            with pytest.raises(JobNotSuccessful, match=problem):
+                await (await job.enqueue()).result("30s")
+    assert closed == [soon.kind.name, blocking.kind.name]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("error", [StopIteration("odd"), RuntimeError("odd"), StopAsyncIteration("odd")])
+async def test_exceptions_that_end_generators_pass_through_as_they_are(
+    app: App, at_work: AtWork, is_async: bool, error: Exception
+) -> None:
+    def plain(ctx: Context) -> Iterator[None]:
+        yield
+
+    async def later(ctx: Context) -> AsyncIterator[None]:
+        yield
+
+    app.middleware(later if is_async else plain)
+
+    @app.job
+    def blocking() -> None:
+        raise error
+
+    @app.job
+    async def soon() -> None:
+        raise error
+
+    expected = "RuntimeError" if isinstance(error, StopIteration) else type(error).__name__
+    async with at_work():
+        for job, name in ((soon, expected), (blocking, type(error).__name__)):
+            with pytest.raises(JobNotSuccessful, match=f"{name}: "):
+                await (await job.enqueue()).result("30s")
+
+
 async def test_a_wait_passes_through_it_and_each_attempt_is_wrapped_again(app: App) -> None:
     """A park is no exception of the application's: `except Exception` does not see it."""
     entered: list[int] = []
@@ -302,6 +368,30 @@ async def test_a_middleware_leaves_nothing_behind_that_only_the_collector_frees(
         finally:
             gc.enable()
     assert left <= 1
+
+
+async def test_the_only_one_adds_a_single_frame_to_an_attempt(app: App, at_work: AtWork) -> None:
+    """It is on the path of every attempt, so its price is kept low."""
+
+    @app.middleware
+    def empty(ctx: Context) -> Iterator[None]:
+        yield
+
+    @app.job
+    async def soon() -> int:
+        return frames_of_middleware()
+
+    @app.job
+    def blocking() -> int:
+        return frames_of_middleware()
+
+    async with at_work():
+        for job in (soon, blocking):
+            assert await (await job.enqueue()).result("30s") == 1
+
+
+def frames_of_middleware() -> int:
+    return sum(frame.f_code.co_filename == middleware.__file__ for frame, _ in traceback.walk_stack(None))
 
 
 def contexts() -> int:

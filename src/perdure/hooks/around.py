@@ -22,11 +22,15 @@ RunCoroutine = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class Around(Struct, frozen=True):
-    """One such function, checked: `open` makes a context manager, which is async if `is_async`."""
+    """One such function, checked: `open` makes a context manager, which is async if `is_async`.
+
+    `generate` is the function itself if it makes a generator and no context manager.
+    """
 
     name: str
     is_async: bool
     open: Callable[..., Any]
+    generate: Callable[..., Any] | None = None
 
 
 def read_around(field: str, function: object, arguments: int) -> Around:
@@ -38,9 +42,9 @@ def read_around(field: str, function: object, arguments: int) -> Around:
     if inner is not function and (inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner)):
         made = Around(name, inspect.isasyncgenfunction(inner), function)
     elif inspect.isasyncgenfunction(function):
-        made = Around(name, is_async=True, open=asynccontextmanager(function))
+        made = Around(name, is_async=True, open=asynccontextmanager(function), generate=function)
     elif inspect.isgeneratorfunction(function):
-        made = Around(name, is_async=False, open=contextmanager(function))
+        made = Around(name, is_async=False, open=contextmanager(function), generate=function)
     else:
         raise SettingsError(f"{field} {name}", "must yield once: write what comes before, `yield`, what comes after")
     try:

@@ -6,16 +6,29 @@ from typing import Final
 
 from perdure.hooks.around import Around
 from perdure.hooks.lifespan import Lifespans
+from perdure.hooks.middleware import call_within, call_within_blocking
 
 
 class Hooks:
-    """The middleware around each attempt, the first outermost, and the lifespans around each worker."""
+    """The middleware around each attempt, the first outermost, and the lifespans around each worker.
 
-    __slots__ = ("lifespans", "middleware")
+    `call` and `call_blocking` call a handler inside the middleware.
+    """
+
+    __slots__ = ("call", "call_blocking", "lifespans", "middleware")
 
     def __init__(self) -> None:
-        self.middleware: tuple[Around, ...] = ()
         self.lifespans = Lifespans()
+        self._set_middleware(())
+
+    def add_middleware(self, around: Around) -> None:
+        """Declare one more, inside the others."""
+        self._set_middleware((*self.middleware, around))
+
+    def _set_middleware(self, middleware: tuple[Around, ...]) -> None:
+        self.middleware = middleware
+        self.call = call_within(middleware)
+        self.call_blocking = call_within_blocking(middleware)
 
 
 NO_HOOKS: Final = Hooks()

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -51,9 +50,9 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     bounds: Bounds = NO_BOUNDS
     hooks: Hooks = NO_HOOKS  # of its app
 
-    def bound(self, context: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any]:
-        """The handler with its arguments, and with the context where it takes one."""
-        return partial(self.handler, *((context, *args) if self.signature.takes_context else args), **kwargs)
+    def with_context(self, context: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of the handler by position: with the context first, where it takes one."""
+        return (context, *args) if self.signature.takes_context else args
 
     @property
     def is_gated(self) -> bool:

@@ -6,7 +6,6 @@ from perdure.clock import Clock
 from perdure.domain.outcome import Outcome
 from perdure.flows.park import parked_in
 from perdure.hooks.around import RunCoroutine
-from perdure.hooks.middleware import call_within_blocking
 from perdure.policy.triage import classify
 from perdure.worker.attempt import NOTHING, AttemptInterrupted, done, unreadable
 from perdure.worker.context import CURRENT, Context
@@ -25,8 +24,7 @@ def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoro
         return unreadable(error)
     CURRENT.set(context)
     try:
-        call = kind.bound(context, args, kwargs)
-        result = call_within_blocking(kind.hooks.middleware, context, call, run)
+        result = kind.hooks.call_blocking(kind.handler, context, kind.with_context(context, args), kwargs, run)
         return NOTHING if result is None else done(result)
     except (AttemptInterrupted, KeyboardInterrupt):
         raise

@@ -40,7 +40,6 @@ from perdure.flows.journal import Journal
 from perdure.flows.park import parked_in
 from perdure.flows.recorder import Recorder
 from perdure.flows.step_gates import StepGate, gate_before
-from perdure.hooks.middleware import call_within
 from perdure.kinds.kind import Mode, Registry
 from perdure.lifecycle.at_once import at_once
 from perdure.policy.decide import Limits, decide
@@ -263,7 +262,7 @@ class Executor:
             return
         try:
             if kind.hooks.middleware:
-                result = await call_within(kind.hooks.middleware, context, kind.bound(context, args, kwargs))
+                result = await kind.hooks.call(kind.handler, context, kind.with_context(context, args), kwargs)
             elif kind.signature.takes_context:
                 result = await kind.handler(context, *args, **kwargs)
             else:

@@ -27,7 +27,6 @@ from perdure.clock import SystemClock
 from perdure.domain.outcome import Failed, Failure, Outcome
 from perdure.errors import PayloadError, SettingsError
 from perdure.flows.park import Park, parked_in
-from perdure.hooks.middleware import call_within, call_within_blocking
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
 from perdure.lifecycle.at_once import at_once
@@ -165,7 +164,7 @@ class Inmate:
         try:
             with limit:
                 run = self._run_sync if blocking else self._run_async
-                result = run(context, kind, kind.bound(context, args, kwargs))
+                result = run(context, kind, kind.with_context(context, args), kwargs)
             outcome: Outcome = NOTHING if result is None else done(result)
             if context.opened is not None:
                 outcome = with_journal(context.opened, outcome) or outcome
@@ -195,7 +194,7 @@ class Inmate:
             if self._interrupt is not None:
                 self._interrupt()
 
-    def _run_async(self, context: Context, kind: Kind, call: Callable[[], Any]) -> Any:
+    def _run_async(self, context: Context, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         async def attempt() -> Any:
             loop, task = asyncio.get_running_loop(), asyncio.current_task()
             if task is not None:
@@ -204,14 +203,14 @@ class Inmate:
                     task.cancel()
             try:
                 async with kind.hooks.lifespans.opened(_not_closed):
-                    return await call_within(kind.hooks.middleware, context, call)
+                    return await kind.hooks.call(kind.handler, context, args, kwargs)
             finally:
                 self._interrupt = None
                 await _settled(context)
 
         return asyncio.run(attempt())
 
-    def _run_sync(self, context: Context, kind: Kind, call: Callable[[], Any]) -> Any:
+    def _run_sync(self, context: Context, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         here = threading.get_ident()
         signal.signal(signal.SIGTERM, self._raise_if_told)
         self._interrupt = lambda: signal.pthread_kill(here, signal.SIGTERM)
@@ -219,7 +218,7 @@ class Inmate:
         try:
             self._raise_if_told()
             with asyncio.Runner() as loop, kind.hooks.lifespans.opened_blocking(_not_closed, loop.run):
-                return call_within_blocking(kind.hooks.middleware, context, call, loop.run)
+                return kind.hooks.call_blocking(kind.handler, context, args, kwargs, loop.run)
         finally:
             self._in_handler = False
             self._interrupt = None
