@@ -44,3 +44,9 @@ def test_every_command_that_is_recommended_exists() -> None:
         *_, hint = run_cli(word).err.splitlines()
         command = hint.removeprefix("Did you mean: perdure ").split()
         assert run_cli(*command, "--help").code == Exit.OK, word
+
+
+def test_no_flag_of_perdure_itself_is_shown_with_a_type() -> None:
+    shown = run_cli("--help").out
+    assert "--install-completion" in shown
+    assert "<bool>" not in shown

@@ -35,6 +35,7 @@ class Perdure(TyperGroup):
     ) -> Any:
         """Run a command line and exit with its code."""
         del standalone_mode
+        _without_type(self.params)  # the options for completion came after this command was made
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words
         if as_json:  # what nobody has configured a log for would end on standard error, between the documents
@@ -54,11 +55,15 @@ class Perdure(TyperGroup):
 
 def _show_flags_as_flags(command: Any, context: typer.Context) -> None:
     """A flag takes no value: the help must not name a type for it, as typer does."""
-    for param in command.get_params(context):
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
+    _without_type(command.get_params(context))
     for inner in getattr(command, "commands", {}).values():
         _show_flags_as_flags(inner, typer.Context(inner, parent=context))
+
+
+def _without_type(params: Sequence[Any]) -> None:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
 
 
 def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: bool) -> None:
