@@ -16,8 +16,9 @@ from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
 
 
 @pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
-    """Leave no trace in the logging of other tests."""
+def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leave no trace in the logging of other tests, and find none of theirs."""
+    monkeypatch.delenv("PERDURE_URL", raising=False)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -90,6 +91,22 @@ def test_a_file_that_is_about_to_be_made_is_told(tmp_path: Path, capsys: pytest.
     [told] = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert told["file"] == str(file)
     file.touch()
+    greet(app, app.serving(WorkerSettings()), pretty=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_another_database_than_commands_look_at_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "here.db").touch()
+    monkeypatch.chdir(tmp_path)
+    app = shop("sqlite:///here.db")
+    set_up_logging(LogFormat.JSON, LogLevel.WARNING)
+    monkeypatch.setenv("PERDURE_URL", "postgresql://ada:secret@db/shop")
+    greet(app, app.serving(WorkerSettings()), pretty=False)
+    [told] = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert (told["app"], told["commands"]) == ("sqlite:///here.db", "postgresql://ada:***@db/shop")
+    monkeypatch.setenv("PERDURE_URL", f"sqlite:///{tmp_path}/here.db")
     greet(app, app.serving(WorkerSettings()), pretty=False)
     assert capsys.readouterr().err == ""
 

@@ -28,6 +28,14 @@ def test_an_entry_is_added_and_listed(cli: Cli, arrange: Arrange[Any]) -> None:
     assert cli("audit", "list", "--action", "reviewed", "--json").json["entries"] == [added]
 
 
+@pytest.mark.parametrize("words", [("list",), ("add", "x")])
+def test_a_job_that_nobody_knows_is_told(cli: Cli, arrange: Arrange[Any], words: tuple[str, ...]) -> None:
+    arrange(enqueue)
+    answer = cli("audit", *words, "--job", "nine")
+    assert (answer.code, answer.out) == (Exit.NOT_FOUND, "")
+    assert "there is no job with the ref 'nine'" in answer.err
+
+
 def test_pages_of_the_trail_follow_each_other(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(enqueue)
     for word in ("one", "two", "three"):
@@ -57,13 +65,11 @@ def test_hostile_text_in_the_trail_is_made_visible(cli: Cli, arrange: Arrange[An
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        (("audit", "list", "--job", "nine"), "--job"),
         (("audit", "list", "--since", "soon"), "--since"),
         (("audit", "list", "--limit", "0"), "--limit"),
         (("audit", "list", "--before", "0"), "--before"),
         (("audit", "list", "--actor", ""), "--actor"),
         (("audit", "add", ""), "ACTION"),
-        (("audit", "add", "x", "--job", "nine"), "--job"),
         (("audit", "add", "x", "--details", "{"), "--details"),
         (("audit", "add", "x", "--details", "[1]"), "--details"),
     ],

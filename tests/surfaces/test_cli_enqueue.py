@@ -60,11 +60,19 @@ def test_a_job_is_made_with_all_that_was_said(cli: Cli) -> None:
         "b",
         "--meta",
         '{"by": "me"}',
+        "--ref",
+        "JB_1",
     )
     answer = enqueue(cli, "--args", '{"day": "2026-03-01"}', "--id", own, *words, "--json")
     assert (answer.code, answer.json["id"], answer.json["intake"]) == (Exit.OK, own, "new")
-    job = cli("jobs", "show", own, "--json").json["job"]
-    assert (job["kind"], job["queue"], job["priority"], job["state"]) == ("report", "mail", 2, "scheduled")
+    job = cli("jobs", "show", "JB_1", "--json").json["job"]
+    assert (job["id"], job["kind"], job["queue"], job["priority"], job["state"]) == (
+        own,
+        "report",
+        "mail",
+        2,
+        "scheduled",
+    )
     assert (job["args"], job["tags"], job["meta"]) == ({"day": "2026-03-01"}, ["a", "b"], {"by": "me"})
 
 

@@ -403,6 +403,11 @@ def test_f4_a_ref_does_wherever_an_id_does(cli: Cli, arrange: Arrange[Any]) -> N
     for words in (("jobs", "list"), ("dead", "list")):
         assert "JB_abc123" in cli(*words).out
         assert cli(*words, "--json").json["jobs"][0]["ref"] == "JB_abc123"
+    assert cli("audit", "add", "read", "--job", "JB_abc123", "--json").json["job_id"] == job_id
+    assert [entry["action"] for entry in cli("audit", "list", "--job", "JB_abc123", "--json").json["entries"]] == [
+        "read"
+    ]
+    assert cli("jobs", "list", "--parent", "JB_abc123", "--json").json["jobs"] == []
     assert cli("dead", "requeue", "JB_abc123", "--json").json["ids"] == [job_id]
     assert cli("jobs", "cancel", "JB_abc123", "JB_nobody", "--json").json["not_found"] == ["JB_nobody"]
 

@@ -76,6 +76,18 @@ def test_the_projects_app_is_loaded_with_the_projects_database_and_all_that_it_i
     assert sorted(app.kinds) == ["bills", "mail"]
 
 
+def test_enqueue_says_where_it_puts_a_job_if_that_is_not_what_other_commands_look_at(folder: Path) -> None:
+    says(folder, 'app = "stall:app"', 'url = "sqlite:///data.db"')
+    stall = "from perdure import App\napp = App('sqlite:///own.db')\n@app.job\ndef work() -> None: ...\n"
+    (folder / "stall.py").write_text(stall)
+    told = run_cli("enqueue", "work", env={"PERDURE_APP": None})
+    assert told.code == Exit.OK
+    said = " ".join(told.err.split())
+    assert f"app=sqlite:///own.db commands=sqlite:///{folder}/data.db" in said
+    assert f"a new, empty database file is made: is this the right folder? file={folder}/own.db" in said
+    assert run_cli("enqueue", "work", "--json", env={"PERDURE_APP": None}).err == ""
+
+
 @pytest.mark.parametrize("name", ["shop:make", "shop:make()"])
 def test_a_factory_will_do(name: str) -> None:
     assert isinstance(load_app(name), App)

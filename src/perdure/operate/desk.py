@@ -32,12 +32,13 @@ from perdure.operate.asking import asked_by, who_asks
 from perdure.operate.calendar import Calendar
 from perdure.operate.holds import Holds
 from perdure.operate.records import Asking, AuditPage, Changed, JobDetail, JobPage, Overview, Unchanged, Why
-from perdure.operate.trail import add_entry, checked_actor, read_trail, trail_filter
+from perdure.operate.trail import add_entry, checked_actor, read_trail
 from perdure.operate.why import why
 from perdure.operate.wording import listed
 from perdure.operate.words import states_meant
 from perdure.options import checked_instant, checked_name, checked_ref
 from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.storage.audit import AuditFilter
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Tally
 
@@ -127,9 +128,7 @@ class Desk:
 
     async def children(self, job_id: str) -> list[JobId]:
         """The ids of the jobs that a job has spawned, in their order, at most 10,000; raises NotFoundError."""
-        known = as_job_id(job_id)
-        if await self._store.job(known) is None:
-            raise NotFoundError(f"there is no job {known}")
+        known = (await self._found(job_id)).id
         found: list[JobId] = []
         for family in await self._store.families(known):
             room = MOST_AT_ONCE - len(found)
@@ -173,7 +172,8 @@ class Desk:
 
         At most 500 entries; the next page is `before=page.next`. Entries stay when their jobs are gone.
         """
-        which = trail_filter(job=job, actor=actor, action=action, since=since, until=until)
+        job_id = None if job is None else await self._id_of(job)
+        which = AuditFilter(job_id=job_id, actor=actor, action=action, since=since, until=until)
         return await read_trail(self._store, which, limit, before)
 
     async def record(
@@ -181,9 +181,10 @@ class Desk:
     ) -> AuditEntry:
         """Add an entry of your own to the audit trail, under the name of this desk's actor.
 
-        `details` are stored as JSON, 16 KiB at most. The job need not exist (any more).
+        `details` are stored as JSON, 16 KiB at most. A job that is named by its id need not exist (any more).
         """
-        return await add_entry(self._store, self.actor, action, job, details)
+        job_id = None if job is None else await self._id_of(job)
+        return await add_entry(self._store, self.actor, action, job_id, details)
 
     async def overview(self) -> Overview:
         """How many jobs stand where, and who works."""
@@ -230,8 +231,7 @@ class Desk:
 
     async def asks(self, job_id: str) -> list[str]:
         """The names of what a job has asked and nobody has answered, in the order of asking."""
-        known = as_job_id(job_id) if is_job_id(job_id) else (await self.job_by_ref(job_id)).id
-        return await asked_by(self._store, known)
+        return await asked_by(self._store, await self._id_of(job_id))
 
     async def emit(self, event: str, payload: str | None = None) -> Emission:
         """Make an event known, with a payload that is JSON, and wake the jobs that wait for it; the first one wins.
@@ -316,6 +316,10 @@ class Desk:
         if isinstance(which, JobFilter):
             return self._matching(action.aim(which), limit, tally)
         return self._named(_names(which), tally)
+
+    async def _id_of(self, name: str) -> JobId:
+        """The id of the job of this id or ref; one that is named by its id need not exist."""
+        return as_job_id(name) if is_job_id(name) else (await self.job_by_ref(name)).id
 
     async def _found(self, name: str) -> JobView:
         """The job of this id or ref."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from perdure.domain.audit import SYSTEM, AuditEntry
-from perdure.domain.ids import as_job_id
+from perdure.domain.ids import JobId
 from perdure.errors import ArgumentError, PayloadError
 from perdure.kinds.encoding import encode
 from perdure.operate.records import AuditPage
@@ -34,14 +33,6 @@ def checked_actor(actor: object) -> str:
     return actor
 
 
-def trail_filter(
-    *, job: str | None, actor: str | None, action: str | None, since: datetime | None, until: datetime | None
-) -> AuditFilter:
-    """The entries that are asked for, each condition checked."""
-    job_id = None if job is None else as_job_id(job, field="job")
-    return AuditFilter(job_id=job_id, actor=actor, action=action, since=since, until=until)
-
-
 async def read_trail(store: Store, which: AuditFilter, limit: int, before: int | None) -> AuditPage:
     """A page of the entries that match."""
     check_whole("limit", limit, 1, LONGEST_PAGE)
@@ -53,10 +44,9 @@ async def read_trail(store: Store, which: AuditFilter, limit: int, before: int |
 
 
 async def add_entry(
-    store: Store, actor: str, action: str, job: str | None, details: Mapping[str, Any] | None
+    store: Store, actor: str, action: str, job_id: JobId | None, details: Mapping[str, Any] | None
 ) -> AuditEntry:
     """Add an entry; refuses what cannot be stored by name."""
-    job_id = None if job is None else as_job_id(job, field="job")
     return await store.record(actor, checked_name("action", action, _LONGEST_ACTION), job_id, _document(details))
 
 

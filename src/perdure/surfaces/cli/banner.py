@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from perdure.app import App
 from perdure.engines.passwords import without_password
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console
+from perdure.surfaces.cli.project import URL_VARIABLE, project
 from perdure.version import __version__
 from perdure.worker.settings import WorkerSettings
 
@@ -74,8 +76,32 @@ def _warn(app: App, queues: Sequence[str]) -> None:
             unserved.setdefault(kind.queue, []).append(kind.name)
     for queue, kinds in sorted(unserved.items()):
         log.warning("this worker does not serve the queue of some of its kinds", queue=queue, kinds=kinds)
+    for doubt, facts in doubts_about_database(app):
+        log.warning(doubt, **facts)
+
+
+def doubts_about_database(app: App) -> list[tuple[str, dict[str, str]]]:
+    """What makes it doubtful that the app's database is the one that is meant, each with its facts."""
+    doubts = []
+    named = os.environ.get(URL_VARIABLE) or project().url
+    if named is not None and _place(named) != _place(app.url):
+        doubts.append(
+            (
+                "the app names another database than commands without --url look at",
+                {"app": without_password(app.url), "commands": without_password(named)},
+            )
+        )
     if (file := _missing_file(app.url)) is not None:
-        log.warning("a new, empty database file is made: is this the right folder?", file=str(file))
+        doubts.append(("a new, empty database file is made: is this the right folder?", {"file": str(file)}))
+    return doubts
+
+
+def _place(url: str) -> tuple[object, ...]:
+    """Where a database lies, whoever asks and with whatever options."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return ("sqlite", Path(unquote(parts.path[1:])).absolute())
+    return ("postgresql", parts.hostname, parts.port, parts.path)
 
 
 def _missing_file(url: str) -> Path | None:

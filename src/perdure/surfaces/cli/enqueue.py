@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from perdure.app import App
 from perdure.domain.job import Intake, JobView
@@ -14,10 +16,11 @@ from perdure.errors import ArgumentError
 from perdure.handle import Handle
 from perdure.kinds.encoding import encode
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.banner import doubts_about_database
 from perdure.surfaces.cli.completion import complete_kind, complete_queue
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.loading import load_app
-from perdure.surfaces.cli.output import print_json, say
+from perdure.surfaces.cli.output import console, print_json, say
 from perdure.surfaces.cli.project import project
 from perdure.surfaces.cli.reading import read_json
 from perdure.surfaces.cli.times import both, read_time
@@ -47,6 +50,10 @@ OwnId = Annotated[
         "--id", metavar="UUID", help="An id of your own: given again, it is the same job.", rich_help_panel=_HOW
     ),
 ]
+Ref = Annotated[
+    str | None,
+    typer.Option("--ref", help="A name that people know the job by; unique among all jobs.", rich_help_panel=_HOW),
+]
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", help="A tag; may be given several times.", rich_help_panel=_HOW)
 ]
@@ -72,6 +79,7 @@ def enqueue(
     delay: Delay = None,
     at: At = None,
     job_id: OwnId = None,
+    ref: Ref = None,
     tag: Tags = None,
     meta: Meta = None,
     as_json: options.Json = False,
@@ -89,6 +97,10 @@ def enqueue(
     given = _object("--args", args)
     moment = None if at is None else read_time("--at", at)
     loaded = load_app(app)
+    if not as_json:
+        for doubt, facts in doubts_about_database(loaded):
+            told = "  ".join(f"{name}={one_line(value, 500)}" for name, value in facts.items())
+            console(sys.stderr).print(Text(f"note: {doubt}  {told}", style="yellow"), soft_wrap=True)
     job = loaded.job_named(kind)
     known = _typed(loaded, kind, given)
     said = _object("--meta", meta) if meta is not None else None
@@ -102,6 +114,7 @@ def enqueue(
                 delay=delay,
                 run_at=None if moment is None else moment.when(now),
                 id=job_id,
+                ref=ref,
                 tags=tuple(tag or ()),
                 meta=said,
             )
