@@ -33,8 +33,8 @@ log = structlog.get_logger("perdure_systems")
 class System(msgspec.Struct, frozen=True, kw_only=True):
     """What makes up a system. `apps` are those whose jobs it runs, its own first.
 
-    `worker` may be a function, which reads the settings when the system starts. Routes find the workers of their process
-    in `request.app.state.workers`.
+    `worker` may be a function, which reads the settings when the system starts. Routes find the workers of their
+    process in `request.app.state.workers`.
     """
 
     name: str

@@ -44,9 +44,12 @@ function refreshAll() {
   }
 }
 
-// A form with data-action sends its fields as JSON, or no body at all if it has none.
+// A form with data-action sends its fields as JSON, or no body at all if it has none. Number fields are sent as numbers.
 async function send(form) {
   const fields = Object.fromEntries(new FormData(form));
+  for (const input of form.querySelectorAll("input[type=number][name]")) {
+    if (fields[input.name] !== "") fields[input.name] = Number(fields[input.name]);
+  }
   const options = { method: form.dataset.method || "POST", headers: { Accept: "application/json" } };
   if (Object.keys(fields).length > 0) {
     options.body = JSON.stringify(fields);
