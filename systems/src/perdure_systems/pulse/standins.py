@@ -1,0 +1,141 @@
+"""A stand-in for the model: a real HTTP server with knobs for what can go wrong.
+
+In tests: `async with ModelStandin() as model:`. By itself: `python -m perdure_systems.pulse.standins --port 8194`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final, Self
+
+import typer
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from perdure_systems.kit.service import bind
+from perdure_systems.kit.web import JsonResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORD: Final = re.compile(r"[A-Za-zÀ-ÿ]{5,}")
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
+_TOPICS: Final = 5
+
+
+class ModelStandin:
+    """Answers as the model does. The knobs may be turned at any time.
+
+    `price` is that of 1,000 characters; `delay` are seconds before each answer; `next_answers` are status codes for the
+    next requests (503, 429, 202, or 0 to hang up); `fail_every` fails every n-th request with 503; while `open` is not
+    set no request is answered. `asked` are the texts of all requests, `answered` counts the good answers.
+    """
+
+    def __init__(self, *, port: int = 0, price: float = 0.01, delay: float = 0.0, fail_every: int = 0) -> None:
+        self.price, self.delay, self.fail_every = price, delay, fail_every
+        self.retry_after = 30
+        self.next_answers: deque[int] = deque()
+        self.open = asyncio.Event()
+        self.open.set()
+        self.asked: list[str] = []
+        self.answered = 0
+        self._listening = bind("127.0.0.1", port)
+        routes = [
+            Route("/v1/analyse", self._analyse, methods=["POST"]),
+            Route("/v1/embed", self._embed, methods=["POST"]),
+        ]
+        config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off")
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._server.serve([self._listening]))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.open.set()
+        self._server.should_exit = True
+        self._server.force_exit = True
+        if self._task is not None:
+            await self._task
+
+    async def _analyse(self, request: Request) -> Response:
+        text = (await request.json())["text"]
+        refusal = await self._refusal(text)
+        if refusal is not None:
+            return refusal
+        words = Counter(word.lower() for word in _WORD.findall(text))
+        return JsonResponse(
+            {
+                "summary": _SENTENCE.split(text.strip())[0][:200],
+                "topics": [word for word, _ in words.most_common(_TOPICS)],
+                "cost": round(len(text) / 1_000 * self.price, 6),
+            }
+        )
+
+    async def _embed(self, request: Request) -> Response:
+        return await self._refusal((await request.json())["text"]) or JsonResponse({})
+
+    async def _refusal(self, text: str) -> Response | None:
+        self.asked.append(text)
+        status = self.next_answers.popleft() if self.next_answers else 200
+        if self.fail_every and len(self.asked) % self.fail_every == 0:
+            status = 503
+        await self.open.wait()
+        await asyncio.sleep(self.delay)
+        if status == 200:  # noqa: PLR2004 - OK
+            self.answered += 1
+            return None
+        if status == 0:
+            return _HangUp()
+        return Response(f"the model answers {status}", status, {"Retry-After": str(self.retry_after)})
+
+
+class _HangUp(Response):
+    """Ends the connection in the middle of an answer."""
+
+    def __init__(self) -> None:
+        super().__init__(b"", 200, {"Content-Length": "1000"})
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to the process that it runs in."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+def main(
+    port: Annotated[int, typer.Option(help="The port to listen on.")] = 8194,
+    price: Annotated[float, typer.Option(help="The price of 1,000 characters.")] = 0.01,
+    delay: Annotated[float, typer.Option(help="Seconds before each answer.")] = 0.5,
+    fail_every: Annotated[int, typer.Option(help="Fail every n-th request; 0: none.")] = 7,
+) -> None:
+    """Run the stand-in for the model until Ctrl-C."""
+
+    async def serve() -> None:
+        async with ModelStandin(port=port, price=price, delay=delay, fail_every=fail_every) as standin:
+            print(f"the model answers at {standin.url}", flush=True)  # noqa: T201 - a command line prints
+            await asyncio.Event().wait()
+
+    try:
+        asyncio.run(serve())
+    except KeyboardInterrupt:
+        return
+
+
+if __name__ == "__main__":
+    typer.run(main)
