@@ -270,7 +270,7 @@ class Worker:
         self._standing.loud(because)
 
     async def started(self) -> None:
-        """Wait until the loops are launched and the worker claims (A19); ConflictError if `run` ends before that."""
+        """Wait until the loops are launched and the worker claims; ConflictError if `run` ends before that."""
         signals = [self._loop.create_task(event.wait()) for event in (self.opened, self._ended)]
         try:
             await asyncio.wait(signals, return_when=asyncio.FIRST_COMPLETED)
@@ -281,7 +281,7 @@ class Worker:
             raise ConflictError(f"worker {self.name} ended before it had started: see the error of its run()")
 
     async def wait_for_completion(self, timeout: Duration = COMPLETION_TIMEOUT) -> None:  # noqa: ASYNC109
-        """Stop, and wait until the worker has closed and no attempt and no tick of it runs any more (A18).
+        """Stop, and wait until the worker has closed and no attempt and no tick of it runs any more.
 
         Call it before HTTP and the database close. Past the timeout handlers are asked to stop at once, as by `hurry`,
         and StillRunning says what still runs.
