@@ -2,9 +2,9 @@
 
 `python -m benchmarks.ours.hooks [--engine sqlite|postgres] [--rounds N]` prints the figures of each engine.
 
-The drains take turns on one database, each round in another order, and the medians count. The processor time that this
-process uses per job stands beside the jobs per second: other programs on the machine hardly change it. It leaves out
-what PostgreSQL's own processes use.
+The drains take turns on one database, each round in another order, and the medians count. A ratio compares two drains
+of the same round. The processor time that this process uses per job stands beside the jobs per second: other programs
+on the machine change it less. It leaves out what PostgreSQL's own processes use.
 """
 
 from __future__ import annotations
@@ -43,6 +43,14 @@ class Drain(Struct, frozen=True):
     cpu_micros: float
 
 
+class Cost(Struct, frozen=True):
+    """The medians of one part, and of its ratios to the plain drain of the same round."""
+
+    drain: Drain
+    speed: float
+    cpu: float
+
+
 async def _noop() -> None: ...
 
 
@@ -56,8 +64,8 @@ async def _empty_async(ctx: Context) -> AsyncIterator[None]:
     yield
 
 
-def hook_cost(engine: Engine, server: str, *, jobs: int = JOBS, rounds: int = ROUNDS) -> dict[str, Drain]:
-    """The medians of each part."""
+def hook_cost(engine: Engine, server: str, *, jobs: int = JOBS, rounds: int = ROUNDS) -> dict[str, Cost]:
+    """What each part costs."""
     drains: dict[str, list[Drain]] = {name: [] for name in PARTS}
     with new_database(engine, server) as database, _quiet_log():
         url = address(engine, database)
@@ -66,7 +74,7 @@ def hook_cost(engine: Engine, server: str, *, jobs: int = JOBS, rounds: int = RO
             begin = number % len(PARTS)
             for name in (*PARTS[begin:], *PARTS[:begin]):
                 drains[name].append(asyncio.run(_drained(url, name, jobs)))
-    return {name: _median(some) for name, some in drains.items()}
+    return {name: _cost(some, drains[PLAIN]) for name, some in drains.items()}
 
 
 async def _drained(url: str, name: str, jobs: int) -> Drain:
@@ -102,9 +110,12 @@ def _quiet_log() -> Iterator[None]:
             structlog.reset_defaults()
 
 
-def _median(drains: list[Drain]) -> Drain:
-    return Drain(
-        statistics.median(drain.per_second for drain in drains), statistics.median(drain.cpu_micros for drain in drains)
+def _cost(drains: list[Drain], plain: list[Drain]) -> Cost:
+    median, pairs = statistics.median, list(zip(drains, plain, strict=True))
+    return Cost(
+        Drain(median(drain.per_second for drain in drains), median(drain.cpu_micros for drain in drains)),
+        speed=median(drain.per_second / other.per_second for drain, other in pairs),
+        cpu=median(drain.cpu_micros / other.cpu_micros for drain, other in pairs),
     )
 
 
@@ -123,14 +134,12 @@ def main() -> None:
             _show(Engine.POSTGRES, hook_cost(Engine.POSTGRES, server, rounds=given.rounds))
 
 
-def _show(engine: Engine, figures: dict[str, Drain]) -> None:
-    plain = figures[PLAIN]
-    for name, drain in figures.items():
-        speed, cost = drain.per_second / plain.per_second, drain.cpu_micros / plain.cpu_micros
-        rates = (
-            f"{drain.per_second:,.0f} jobs/s ({speed:.3f}), {drain.cpu_micros:.2f} µs of processor time ({cost:.3f})"
+def _show(engine: Engine, figures: dict[str, Cost]) -> None:
+    for name, cost in figures.items():
+        speed = f"{cost.drain.per_second:,.0f} jobs/s ({cost.speed:.3f})"
+        print(
+            f"{engine} {name}: {speed}, {cost.drain.cpu_micros:.2f} µs of processor time ({cost.cpu:.3f})", flush=True
         )
-        print(f"{engine} {name}: {rates}")
 
 
 if __name__ == "__main__":
