@@ -69,6 +69,19 @@ async def test_rows_come_back_as_records(database: Database) -> None:
     assert await database.one(Note, "SELECT * FROM note WHERE id = :id", {"id": "none"}) is None
 
 
+class CamelNote(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    is_done: bool
+
+
+async def test_a_record_may_have_other_names_in_json(database: Database) -> None:
+    async with database.transaction() as session:
+        await add(session, "one")
+    found = await database.one(CamelNote, "SELECT id, done AS is_done FROM note")
+    assert found == CamelNote("one", is_done=True)
+    assert msgspec.json.encode(found) == b'{"id":"one","isDone":true}'
+
+
 async def test_a_block_that_raises_leaves_nothing(database: Database) -> None:
     with pytest.raises(KeyError):  # noqa: PT012 - the block is the point
         async with database.transaction() as session:

@@ -14,10 +14,13 @@ _UNIONS: Final = (Union, types.UnionType)
 
 
 def as_record(row: dict[str, Any], record: type[R]) -> R:
-    """The row as a record of this type: text of JSON fields is decoded, SQLite's 0 and 1 become booleans."""
-    json_fields = _json_fields(record)
+    """The row as a record of this type: text of JSON fields is decoded, SQLite's 0 and 1 become booleans.
+
+    Columns have the names of the fields, also where the record has others in JSON (`rename="camel"`).
+    """
+    json_fields, encoded = _json_fields(record), _encoded_names(record)
     values = {
-        name: msgspec.json.decode(value) if name in json_fields and isinstance(value, str) else value
+        encoded.get(name, name): msgspec.json.decode(value) if name in json_fields and isinstance(value, str) else value
         for name, value in row.items()
     }
     return msgspec.convert(values, record, strict=False)
@@ -26,6 +29,11 @@ def as_record(row: dict[str, Any], record: type[R]) -> R:
 def as_json(value: Any) -> str:
     """The text of a JSON column."""
     return msgspec.json.encode(value).decode()
+
+
+@lru_cache(maxsize=100)
+def _encoded_names(record: type[msgspec.Struct]) -> dict[str, str]:
+    return dict(zip(record.__struct_fields__, record.__struct_encode_fields__, strict=True))
 
 
 @lru_cache(maxsize=100)
