@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from perdure import Page
+from perdure import NotFoundError, Page
 from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.kit.web import read_page
 from perdure_systems.pulse import operations
@@ -56,7 +57,12 @@ async def jobs_page(request: Request) -> Response:
 async def job_page(request: Request) -> Response:
     """One job, its result and its children."""
     at = await desk()
-    view = await operations.find(at, request.path_params["id"])
+    try:
+        view = await operations.find(at, request.path_params["id"])
+    except NotFoundError as error:
+        missing = pages.render("missing.html", here="/", detail=str(error))
+        missing.status_code = HTTPStatus.NOT_FOUND
+        return missing
     detail = await at.job(view.id)
     [job] = await show_all(at, [view])
     return pages.render(
