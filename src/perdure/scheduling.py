@@ -64,6 +64,9 @@ def checked_schedule(
         max_attempts=job.max_attempts,
         crash_limit=job.crash_limit,
         settings=job.settings,
+        tags=job.tags,
+        meta=job.meta,
+        fair_key=job.fair_key,
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+from tests.support.behind import query
 from tests.support.jobs import claim_some, employ
 from tests.support.working import at_work, found, seen
 
@@ -114,6 +116,43 @@ async def test_b8_children_chains_and_schedules_carry_settings(app: App) -> None
         await found(all_dead)
     views = await store.jobs(JobFilter(kind="fails"), Page())
     assert [(view.failures, view.max_attempts) for view in views] == [(2, 2)] * 3
+
+
+async def test_tags_and_metadata_of_a_call_reach_the_jobs_of_its_schedule(app: App) -> None:
+    @app.job
+    async def report(ctx: Context) -> dict[str, Any]:
+        return {"tags": ctx.tags, "meta": ctx.meta, "is_told": ctx.nominal_at is not None}
+
+    call = report.using(tags=["monthly", "eu"], meta={"tenant": "acme", "schedule": "mine"}).call()
+    await app.schedule("often", call, every="1h")
+    desk = await app.desk("ada")
+    await desk.calendar.trigger("often")
+    store = await app.store()
+    [view] = await store.jobs(JobFilter(tag="monthly"), Page())
+    assert view.tags == ("schedule:often", "monthly", "eu")
+    async with at_work(store, app):
+        told = await report.handle(view.id).result("30s")
+    assert (told["meta"]["tenant"], told["meta"]["schedule"], told["is_told"]) == ("acme", "often", True)
+
+
+async def test_the_fair_share_of_a_kind_goes_with_calls_of_every_sort(app: App, engine_url: str) -> None:
+    @app.job(fair="tenant")
+    async def send(tenant: str) -> None: ...
+
+    await app.schedule("often", send.call("fired"), every="1h")
+    await (await app.desk("ada")).calendar.trigger("often")
+    await app.batch([send.call("batched")], then=send.call("after a batch"))
+    await (send.call("link 1") | send.call("link 2")).enqueue()
+    store = await app.store()
+
+    async def all_done() -> bool:
+        views = await store.jobs(JobFilter(kind="send"), Page())
+        return len(views) == 5 and all(view.state is JobState.SUCCEEDED for view in views)
+
+    async with at_work(store, app):
+        await found(all_done)
+    keys = query(engine_url, "SELECT fair_key FROM {job} WHERE kind = 'send'")
+    assert sorted(keys) == [("after a batch",), ("batched",), ("fired",), ("link 1",), ("link 2",)]
 
 
 async def test_b8_a_retry_function_that_refuses_its_setting_is_heard_at_enqueue(app: App) -> None:

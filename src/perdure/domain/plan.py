@@ -33,6 +33,7 @@ class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unique: UniqueKey | None = None
     fills: str | None = None
     settings: str | None = None
+    fair_key: str | None = None
 
     def made(self, job_id: JobId, before: str | None = None) -> NewJob:
         """The job itself; `before` is the JSON of what came before it."""

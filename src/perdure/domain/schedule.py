@@ -77,6 +77,9 @@ class Schedule(Struct, frozen=True, kw_only=True):
     max_attempts: int | None = None
     crash_limit: int = DEFAULT_CRASH_LIMIT
     settings: str | None = None  # JSON: those of every job that it makes
+    tags: tuple[str, ...] = ()  # beside the one that names the schedule
+    meta: str | None = None  # JSON; beside it each job is told its schedule and its nominal time
+    fair_key: str | None = None
 
 
 class ScheduleView(Struct, frozen=True, kw_only=True):

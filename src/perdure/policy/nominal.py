@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msgspec import json
 
@@ -17,9 +17,13 @@ _ONE_AT_A_TIME: Final = frozenset({JobState.RUNNING, JobState.RETRYING, JobState
 
 
 def job_of(schedule: Schedule, nominal_at: datetime, chance: Randomness, cause: Cause = Cause.TIME) -> NewJob:
-    """The job of one nominal time, which its handler can ask for as `ctx.nominal_at`."""
+    """The job of one nominal time, which its handler can ask for as `ctx.nominal_at`.
+
+    What the schedule says of itself in the metadata comes before what was given with its call.
+    """
     spread = timedelta(seconds=chance.uniform(0, schedule.jitter.total_seconds())) if schedule.jitter else None
     queued = schedule.overlap is Overlap.QUEUE
+    given = json.decode(schedule.meta, type=dict[str, Any]) if schedule.meta else {}
     return NewJob(
         id=new_job_id(),
         kind=schedule.kind,
@@ -31,6 +35,7 @@ def job_of(schedule: Schedule, nominal_at: datetime, chance: Randomness, cause: 
         max_attempts=schedule.max_attempts,
         crash_limit=schedule.crash_limit,
         settings=schedule.settings,
-        tags=(f"schedule:{schedule.name}",),
-        meta=json.encode({"schedule": schedule.name, "nominal_at": nominal_at, "cause": cause}).decode(),
+        tags=(f"schedule:{schedule.name}", *schedule.tags),
+        meta=json.encode(given | {"schedule": schedule.name, "nominal_at": nominal_at, "cause": cause}).decode(),
+        fair_key=schedule.fair_key,
     )
