@@ -208,6 +208,25 @@ async def test_d3_answers_are_judged_by_the_jobs_triage(
         assert (view.last_error or "").endswith(error or "")
 
 
+async def test_d5_a_poll_that_ends_in_an_error_is_counted(app: App, box: Sandbox) -> None:
+    ca = Authority(box, Pending(), Permanent("denied"), "issued")
+
+    @app.job
+    async def issue(ctx: Context) -> str:
+        return await ctx.poll("issued", ca.status, 7, jitter=STEADY)
+
+    handle = await issue.enqueue()
+    await box.drain(travel=True)
+    desk = await app.desk("me")
+    detail = await desk.job(handle.id)
+    assert detail.job.state is JobState.DEAD
+    assert [(step.tries, step.note) for step in detail.steps] == [(2, "denied")]
+    await desk.requeue(handle.id)
+    await box.drain()
+    assert (await box.job(handle)).result == '"issued 7"'
+    assert [step.tries for step in (await desk.job(handle.id)).steps] == [3]
+
+
 @pytest.mark.parametrize(
     ("header", "second"), [("40", 40), ("Thu, 01 Jan 2026 00:01:30 GMT", 90), ("86400", 600)], ids=["s", "date", "day"]
 )

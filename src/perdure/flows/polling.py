@@ -89,8 +89,7 @@ class Plan:
         """The step after one more poll without an answer; without a due time, it is time for PollTimeout."""
         now, this = journal.now, _round_of(record)
         began, polls = this.began or now, this.polls + 1
-        note = storable(_said(error), MESSAGE_LIMIT)
-        record = replace(record, tries=record.tries + 1, note=note, due_at=None)
+        record = replace(record, tries=record.tries + 1, note=_noted(error), due_at=None)
         wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=isinstance(error, verdicts.Verdict))
         wait = self._retry.wait(polls - 1, now - began, journal.random, wanted)
         if wait is not None:
@@ -145,7 +144,10 @@ async def _polled(journal: Journal, key: str, calling: Calling, plan: Plan, reco
     try:
         result = await calling.once(journal)
     except Exception as error:
-        asked = _asked(error, journal.triage, journal.now)
+        is_pending, asked = _asked(error, journal.triage, journal.now)
+        if not is_pending:  # counted, and asked again at once if the job has another attempt
+            await journal.save(replace(record, tries=record.tries + 1, note=_noted(error), due_at=None))
+            raise
         record = plan.after(record, journal, error, asked)
         await journal.save(record)
         if record.due_at is None:
@@ -158,15 +160,19 @@ async def _polled(journal: Journal, key: str, calling: Calling, plan: Plan, reco
     return record
 
 
-def _asked(error: Exception, triage: Triage | None, now: datetime) -> timedelta | None:
-    """The wait that is asked for after a poll that is pending; an error that means anything else is raised (D3).
+def _asked(error: Exception, triage: Triage | None, now: datetime) -> tuple[bool, timedelta | None]:
+    """Whether a poll is pending, and the wait that is asked for; an error that means anything else is final (D3).
 
     Of what the job's triage has no opinion on, that of HTTP clients may have one.
     """
     verdict = judged(error, triage) or judged(error, _http_triage())
     if isinstance(verdict, verdicts.Pending | verdicts.RetryAfter):
-        return verdict.after(now)
-    raise error
+        return True, verdict.after(now)
+    return False, None
+
+
+def _noted(error: Exception) -> str:
+    return storable(_said(error), MESSAGE_LIMIT)
 
 
 def _said(error: Exception) -> str:
