@@ -18,8 +18,8 @@ from typing import Final
 from perdure import App, Backoff, Context, Handle, Jitter, Retry, Unique
 from perdure_systems.authorities.chains import verify
 from perdure_systems.authorities.connectors import Order, Placed, Reason, connector_for
+from perdure_systems.authorities.csr import SigningRequest
 from perdure_systems.authorities.records import certificate_of, keep, note_revocation
-from perdure_systems.authorities.requests import SigningRequest
 from perdure_systems.authorities.settings import Authority, max_wait_of, read_settings
 from perdure_systems.authorities.triage import HTTP
 from perdure_systems.authorities.wire import WIRES
