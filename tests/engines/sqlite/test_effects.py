@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -15,7 +16,7 @@ from perdure.domain.states import JobState
 from perdure.engines.sqlite.store import SqliteStore
 
 SOON = 10.0
-ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT note_begun() UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 SEVERAL = {"apsw": "SELECT 1; SELECT 2", "sqlite3": "SELECT 1 UNION SELECT 2"}  # sqlite3 takes one statement at a time
 
 
@@ -41,6 +42,14 @@ def define_function(connection: Any, name: str, function: Callable[[], int]) -> 
 
 def close_it(connection: Any) -> None:
     connection.close()
+
+
+def add_function(connection: Any, name: str, function: Callable[[], None]) -> None:
+    """Let SQL call a function without arguments, through either library."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.create_function(name, 0, function)
+    else:
+        connection.create_scalar_function(name, function, 0)
 
 
 async def takes_its_turn(store: SqliteStore) -> None:
@@ -101,9 +110,9 @@ async def test_a_transaction_in_the_middle_of_a_statement_is_undone_though_a_cur
     effects = await store.begin_effects(blocking=True)
     left = leave_a_cursor_open(effects.connection)
     begun, stopped = threading.Event(), list[BaseException]()
+    add_function(effects.connection, "note_begun", begun.set)
 
     def work() -> None:
-        begun.set()
         try:
             effects.connection.cursor().execute(ENDLESS).fetchall()
         except Exception as error:  # noqa: BLE001 - of either library
@@ -111,8 +120,7 @@ async def test_a_transaction_in_the_middle_of_a_statement_is_undone_though_a_cur
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    begun.wait(SOON)
-    await asyncio.sleep(0.05)
+    assert begun.wait(SOON)  # from now on the statement runs
     await effects.undo(forced=True)
     await takes_its_turn(store)
     thread.join(SOON)
