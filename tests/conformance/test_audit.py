@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -110,6 +111,33 @@ async def test_commands_are_in_the_trail_with_their_details(store: Store) -> Non
     assert entry.actor_type is ActorType.PERSON
     await store.purge(only(job_id), "ada", 1)
     assert await told(store, job_id=job_id) == [("ada", "purge", job_id), ("ada", "cancel", job_id)]
+
+
+async def test_each_command_notes_what_it_has_found(store: Store, clock: ManualClock) -> None:
+    """The same on both engines: where the job stood, and of which kind it was if it is gone."""
+    job_id = await enqueue(store, delay=HOUR)
+    was_due, new = clock.now() + HOUR, clock.now() + 2 * HOUR
+    await store.reschedule(only(job_id), new, "ada", 1)
+    await store.run_now(only(job_id), "ada", 1)
+    claim = await claim_one(store, await employ(store))
+    await store.cancel(only(job_id), "ada", "not needed", 1)
+    await apply(store, transition.cancelled(claim, None))
+    await store.requeue(only(job_id), "ada", 1)
+    await store.cancel(only(job_id), "ada", "", 1)
+    await store.purge(only(job_id), "ada", 1)
+    other = await enqueue(store)
+    await store.delete(only(other), "ada", 1)
+    entries = await trail(store)
+    times = entries.pop().details
+    assert {name: datetime.fromisoformat(when) for name, when in times.items()} == {"from": was_due, "to": new}
+    assert [(entry.action, entry.details) for entry in reversed(entries)] == [
+        ("run_now", {"from": "scheduled"}),
+        ("cancel", {"from": "running", "why": "not needed"}),
+        ("requeue", {"from": "cancelled"}),
+        ("cancel", {"from": "ready", "why": ""}),
+        ("purge", {"from": "cancelled", "kind": "greet"}),
+        ("delete", {"from": "ready", "kind": "greet"}),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,28 @@ class Audit:
         if ids:
             self._write(transaction, ids, actor, action, details)
 
+    def about_command(
+        self,
+        transaction: Transaction,
+        ids: Sequence[JobId],
+        actor: str,
+        action: str,
+        *,
+        with_kind: bool = False,
+        **details: str,
+    ) -> None:
+        """Note what somebody is about to do to jobs, with the state of each, and its kind if that will be gone."""
+        if ids:
+            left_out = {} if with_kind else {"kind": None}
+            entry = {"actor": clean(actor), "action": action, "details": to_document(details | left_out)}
+            where = {"ids": to_document(ids), "now": transaction.now}
+            transaction.change(self._sql["note_command"], entry | where)
+
+    def about_reschedule(self, transaction: Transaction, ids: Sequence[JobId], actor: str, to: str) -> None:
+        """Note that parked jobs are about to get this time."""
+        entry = {"actor": clean(actor), "ids": to_document(ids), "to": to, "now": transaction.now}
+        transaction.change(self._sql["note_reschedule"], entry)
+
     def about(self, transaction: Transaction, actor: str, action: str, **details: str) -> None:
         """Note what somebody did to something else; the details say to what."""
         self._write(transaction, [""], actor, action, {name: clean(text) for name, text in details.items()})

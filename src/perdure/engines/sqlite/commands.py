@@ -48,6 +48,7 @@ class CommandPart:
             chosen = self._choose(transaction, selections, limit)
             ids = self._allowed(transaction, chosen)
             if ids:
+                self._audit.about_command(transaction, ids, actor, "requeue")
                 document, again = to_document(ids), set(ids)
                 kin = [job for job in chosen if job.parent is not None or job.unique is not None]
                 if awaited := [job.job_id for job in kin if job.job_id in again]:
@@ -56,7 +57,6 @@ class CommandPart:
                 transaction.change(self._sql["ready_from_finished"], {"ids": document, "now": transaction.now})
                 transaction.change(self._sql["leave_finished"], {"ids": document})
                 transaction.change(self._sql["unmark"], {"ids": document})
-                self._audit.about_jobs(transaction, ids, actor, "requeue")
             return ids
 
         return await self._database.write(act)
@@ -76,15 +76,16 @@ class CommandPart:
         for selection in waiting:
             chosen = self._choose(transaction, [selection], limit - len(called_off))
             if chosen:
+                self._audit.about_command(transaction, [job.job_id for job in chosen], actor, "cancel", why=why)
                 self._calling_off.cancel(transaction, chosen, [selection.place], why=why or None, by=clean(actor))
                 called_off += chosen
         ids = [job.job_id for job in called_off]
         asked = [job.job_id for job in self._choose(transaction, running, limit - len(ids))]
         if asked:
+            self._audit.about_command(transaction, asked, actor, "cancel", why=why)
             request = {"ids": to_document(asked), "now": transaction.now, "why": why or None, "by": clean(actor)}
             transaction.change(self._sql["ask_to_stop"], request)
         self._settle_kin(transaction, called_off, why or None)
-        self._audit.about_jobs(transaction, ids + asked, actor, "cancel", why=why)
         return ids + asked
 
     async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
@@ -94,10 +95,10 @@ class CommandPart:
         def act(transaction: Transaction) -> list[JobId]:
             ids = self._allowed(transaction, self._choose(transaction, selections, limit))
             if ids:
+                self._audit.about_command(transaction, ids, actor, "run_now")
                 transaction.change(self._sql["waive_delay"], {"ids": to_document(ids)})
                 self._upkeep.make_ready(transaction, ids, Reason.RUN_NOW)
                 transaction.change(self._sql["hurry_steps"], {"ids": to_document(ids), "due_at": transaction.now})
-                self._audit.about_jobs(transaction, ids, actor, "run_now")
             return ids
 
         return await self._database.write(act)
@@ -111,11 +112,11 @@ class CommandPart:
         def act(transaction: Transaction) -> list[JobId]:
             ids = [job.job_id for job in self._choose(transaction, selections, limit)]
             if ids:
+                self._audit.about_reschedule(transaction, ids, actor, due_at.isoformat())
                 later = {"ids": to_document(ids), "due_at": to_micros(due_at)}
                 transaction.change(self._sql["note_run_at"], later)
                 transaction.change(self._sql["reschedule"], later)
                 transaction.change(self._sql["hurry_steps"], later)
-                self._audit.about_jobs(transaction, ids, actor, "reschedule", to=due_at.isoformat())
             return ids
 
         return await self._database.write(act)
@@ -166,10 +167,10 @@ class CommandPart:
     def _forget(self, transaction: Transaction, chosen: list[Chosen], actor: str) -> list[JobId]:
         ids = [job.job_id for job in chosen]
         if ids:
+            self._audit.about_command(transaction, ids, actor, "delete", with_kind=True)
             self._calling_off.take_out(transaction, ids, _DELETED)
             self._kinship.settle_deleted(transaction, chosen, _DELETED)
             self._upkeep.forget(transaction, ids)
-            self._audit.about_jobs(transaction, ids, actor, "delete")
         return ids
 
     async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
@@ -179,8 +180,8 @@ class CommandPart:
         def act(transaction: Transaction) -> list[JobId]:
             ids = [job.job_id for job in self._choose(transaction, selections, limit)]
             if ids:
+                self._audit.about_command(transaction, ids, actor, "purge", with_kind=True)
                 self._upkeep.forget(transaction, ids)
-                self._audit.about_jobs(transaction, ids, actor, "purge")
             return ids
 
         return await self._database.write(act)

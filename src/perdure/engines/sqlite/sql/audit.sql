@@ -2,6 +2,38 @@
 INSERT INTO {audit} (at, actor, action, job_id, details)
 SELECT :now, :actor, :action, row.value, :details FROM json_each(:ids) AS row;
 
+-- name: note_command
+-- What somebody is about to do to jobs, with the state and the kind of each; what is null in the details is left out.
+INSERT INTO {audit} (at, actor, action, job_id, details)
+SELECT
+    :now, :actor, :action, job.id,
+    json_patch(
+        json_object(
+            'from', CASE
+                WHEN lease.job_id IS NOT NULL THEN 'running' ELSE COALESCE(parked.state, finished.state, 'ready')
+            END,
+            'kind', job.kind
+        ),
+        :details
+    )
+FROM json_each(:ids) AS row
+CROSS JOIN {job} AS job ON job.id = row.value
+LEFT JOIN {lease} AS lease ON lease.job_id = job.id
+LEFT JOIN {parked} AS parked ON parked.job_id = job.id
+LEFT JOIN {finished} AS finished ON finished.job_id = job.id;
+
+-- name: note_reschedule
+-- What somebody is about to do to parked jobs, with the time that each has now.
+INSERT INTO {audit} (at, actor, action, job_id, details)
+SELECT
+    :now, :actor, 'reschedule', parked.job_id,
+    json_object(
+        'from', strftime('%Y-%m-%dT%H:%M:%S', parked.due_at / 1000000, 'unixepoch')
+        || printf('.%06d+00:00', parked.due_at % 1000000),
+        'to', :to
+    )
+FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value;
+
 -- name: note_moves
 -- What the engine itself did with claims.
 INSERT INTO {audit} (at, actor, action, job_id, details)
