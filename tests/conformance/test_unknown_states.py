@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.behind import query
-from tests.support.jobs import DAY, HOUR, employ, enqueue, job_in, only, show
+from tests.support.jobs import DAY, HOUR, employ, enqueue, job_in, only, show, state_of
 
 from perdure.clock import ManualClock
 from perdure.domain.ids import JobId
@@ -85,6 +85,21 @@ async def test_g10_commands_still_reach_the_others(store: Store, engine_url: str
     assert await store.requeue(JobFilter(), "ada", 10) == [other]
     assert await store.delete(JobFilter(), "ada", 10) == [other]
     assert (await show(store, left)).state == WORD
+
+
+async def test_g10_it_is_not_made_ready_when_it_is_due(store: Store, clock: ManualClock, engine_url: str) -> None:
+    left = await foreign(store, engine_url, "parked")
+    clock.move(-HOUR)
+    assert await store.parked_ahead() is None
+    clock.move(3 * HOUR)
+    assert await store.overdue(10) == []
+    promoted = await store.promote(10)
+    assert (promoted.total, promoted.next_due) == (0, None)
+    assert (await store.promote(10, only=left)).total == 0
+    other = await job_in(JobState.PAUSED, store)
+    clock.move(2 * HOUR)
+    assert (await store.promote(10)).total == 1
+    assert [await state_of(store, job_id) for job_id in (left, other)] == [WORD, JobState.READY]
 
 
 async def test_g10_a_worker_in_a_phase_that_nobody_knows_is_listed(store: Store, engine_url: str) -> None:

@@ -34,14 +34,14 @@ SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backe
 -- name: parked_ahead
 SELECT count(*), max(parked_at) - coalesce(%(now)s::timestamptz, now()) FROM {parked}
 WHERE parked_at > coalesce(%(now)s::timestamptz, now()) + %(slack)s::interval AND due_at IS NOT NULL
-AND state <> 'scheduled';
+AND state IN ('retrying', 'waiting', 'paused');
 
 -- name: redate_parked
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::timestamptz, now()) AS now
 ), chosen AS MATERIALIZED (
     SELECT job_id, due_at, parked_at FROM {parked}
-    WHERE parked_at > (SELECT now FROM t) + %(slack)s::interval AND due_at IS NOT NULL AND state <> 'scheduled'
+    WHERE parked_at > (SELECT now FROM t) + %(slack)s::interval AND due_at IS NOT NULL AND state IN ('retrying', 'waiting', 'paused')
     ORDER BY job_id LIMIT %(limit)s::int FOR UPDATE
 ), moved AS (
     UPDATE {parked} p SET due_at = c.due_at - (c.parked_at - t.now), parked_at = t.now

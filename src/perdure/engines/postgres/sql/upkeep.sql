@@ -1,11 +1,13 @@
 -- name: promote
 -- Make due jobs ready, oldest due first. One that must hold its key and cannot get it stays parked for 30 seconds; of
 -- two that want the same key, the one that holds it already goes first. A job without a place gets one by its time: behind
--- what was the newest number then, as far as that is known, and in the order of these times.
+-- what was the newest number then, as far as that is known, and in the order of these times. Jobs in a state that only a
+-- newer release knows are left alone, here and below (G10); `state || ''` keeps to the index of due times.
 WITH due AS MATERIALIZED (
     SELECT job_id, queue, priority, failures, crashes, since, due_at, seq, behind
     FROM {parked}
     WHERE due_at <= coalesce(%(now)s::timestamptz, now()) AND job_id <> ALL (%(aside)s::uuid[])
+      AND state || '' IN ('scheduled', 'retrying', 'waiting', 'paused')
       AND (%(only)s::uuid IS NULL OR job_id = %(only)s::uuid)
     ORDER BY due_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ), record AS MATERIALIZED (
@@ -85,11 +87,15 @@ RETURNING true;
 
 -- name: next_due
 SELECT due_at, due_at - coalesce(%(now)s::timestamptz, now())
-FROM {parked} WHERE due_at IS NOT NULL AND job_id <> ALL (%(aside)s::uuid[]) ORDER BY due_at LIMIT 1;
+FROM {parked}
+WHERE due_at IS NOT NULL AND job_id <> ALL (%(aside)s::uuid[])
+  AND state || '' IN ('scheduled', 'retrying', 'waiting', 'paused')
+ORDER BY due_at LIMIT 1;
 
 -- name: overdue
 SELECT job_id::text, queue, due_at FROM {parked}
 WHERE due_at <= coalesce(%(now)s::timestamptz, now()) - %(by)s::interval AND job_id <> ALL (%(aside)s::uuid[])
+  AND state || '' IN ('scheduled', 'retrying', 'waiting', 'paused')
 ORDER BY due_at LIMIT %(limit)s::int;
 
 -- name: orphans
@@ -241,6 +247,7 @@ WITH RECURSIVE t AS MATERIALIZED (
     FROM t CROSS JOIN spot s CROSS JOIN LATERAL (
         SELECT job_id, finished_at FROM {finished}
         WHERE state = s.state AND queue = s.queue AND finished_at > t.now + %(slack)s::interval
+          AND s.state IN ('succeeded', 'dead', 'cancelled')
         ORDER BY finished_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
     ) f
     LIMIT %(limit)s::int

@@ -9,13 +9,13 @@ PRAGMA synchronous;
 
 -- name: parked_ahead
 SELECT count(*), max(parked_at) FROM {parked}
-WHERE parked_at > :ahead AND due_at IS NOT NULL AND state <> 'scheduled';
+WHERE parked_at > :ahead AND due_at IS NOT NULL AND state IN ('retrying', 'waiting', 'paused');
 
 -- name: choose_ahead
 SELECT CAST(json_group_array(job_id) AS BLOB)
 FROM (
     SELECT job_id FROM {parked}
-    WHERE parked_at > :ahead AND due_at IS NOT NULL AND state <> 'scheduled'
+    WHERE parked_at > :ahead AND due_at IS NOT NULL AND state IN ('retrying', 'waiting', 'paused')
     LIMIT :limit
 );
 
