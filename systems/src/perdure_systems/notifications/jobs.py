@@ -9,7 +9,7 @@ requeue gives it a new life. A claim is exclusive: two servers never send the sa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -17,7 +17,19 @@ import httpx
 import msgspec
 import structlog
 
-from perdure import App, Backoff, ConflictError, Context, Finish, Jitter, Keep, NotFoundError, Retry, StoreUnavailable
+from perdure import (
+    App,
+    Backoff,
+    ConflictError,
+    Context,
+    Desk,
+    Finish,
+    Jitter,
+    Keep,
+    NotFoundError,
+    Retry,
+    StoreUnavailable,
+)
 from perdure_systems.notifications.channels.message import Message, Severity
 from perdure_systems.notifications.settings import notifier_for, retry_interval
 
@@ -34,8 +46,10 @@ STATUS_OF: Final = {
     "dead": "dead",
     "cancelled": "cancelled",
 }
+RETRY: Final = Retry(attempts=5, backoff=Backoff.exponential("1m", cap="1h"), jitter=Jitter.none())
 MOST_SWEPT: Final = 1_000
 LATE: Final = timedelta(seconds=10)
+_BATCH: Final = 100
 _HTTP_TIMEOUT: Final = 10.0
 _CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=50)
 
@@ -56,7 +70,7 @@ async def open_client() -> AsyncIterator[None]:
 @app.job(
     name=KIND,
     queue=QUEUE,
-    retry=Retry(attempts=5, backoff=Backoff.exponential("1m", cap="1h"), jitter=Jitter.none()),
+    retry=RETRY,
     timeout="30s",
     keep=Keep(succeeded="90d", cancelled="90d", dead=None),
     state_words=STATUS_OF,
@@ -98,18 +112,31 @@ async def sweep_retries() -> Swept:
     is the second look that `CERTCTL_NOTIFICATION_RETRY_INTERVAL` asks for. It sends nothing itself: what it makes ready
     is claimed by one worker. A retry that cannot be made ready is reported, and the sweep goes on.
     """
-    desk = await app.desk("app:notifications")
     late = [one for one in await (await app.store()).overdue(MOST_SWEPT, by=LATE) if one.queue == QUEUE]
+    desk = await app.desk("app:notifications")
     released = 0
-    for one in late:
-        try:
-            released += len((await desk.run_now(one.job_id)).ids)
-        except (ConflictError, NotFoundError):
-            continue  # a worker was faster
-        except StoreUnavailable:
-            raise  # no row is to blame, and the next sweep looks again
-        except Exception:
-            log.exception("a late retry could not be made ready", notification=one.job_id)
+    for several in _in_batches([one.job_id for one in late], _BATCH):
+        released += await _release(desk, several)
     if late:
         log.warning("retries were late", late=len(late), released=released, oldest_due=late[0].due_at.isoformat())
     return Swept(len(late), released)
+
+
+async def _release(desk: Desk, ids: Sequence[str]) -> int:
+    """Make retries ready; if that fails, each by itself, so that one bad row does not hold up the others."""
+    try:
+        return len((await desk.run_now(ids)).ids)
+    except (ConflictError, NotFoundError):
+        return 0  # a worker was faster
+    except StoreUnavailable:
+        raise  # no row is to blame, and the next sweep looks again
+    except Exception:
+        if len(ids) > 1:
+            return sum([await _release(desk, [one]) for one in ids])
+        log.exception("a late retry could not be made ready", notification=ids[0])
+        return 0
+
+
+def _in_batches(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """The ids in their order, so many at a time."""
+    return (ids[start : start + size] for start in range(0, len(ids), size))

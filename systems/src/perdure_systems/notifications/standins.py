@@ -41,10 +41,11 @@ _LONGEST_ALERT: Final = 130
 
 
 class Knobs(msgspec.Struct):
-    """How a receiver behaves: `failing` requests more are refused with `status`, all of them with -1."""
+    """How a receiver behaves: `failing` requests more are refused with `status` and `text`, all of them with -1."""
 
     failing: int = 0
     status: int = 503
+    text: str = "the stand-in was told to refuse"
     slow: float = 0.0
 
     async def delay(self) -> bool:
@@ -79,7 +80,7 @@ class StandIns:
 
     async def __aenter__(self) -> Self:
         """Open all receivers on free ports of this machine."""
-        self.http_url = await self._stack.enter_async_context(_http_server(self._application()))
+        self.http_url = await self._stack.enter_async_context(serve(self._application()))
         self.smtp_port = await self._stack.enter_async_context(self._smtp_server())
         return self
 
@@ -168,7 +169,7 @@ class StandIns:
         self.seen[channel] += 1
         await request.body()
         knobs = self.knobs[channel]
-        return PlainTextResponse("the stand-in was told to refuse", knobs.status) if await knobs.delay() else None
+        return PlainTextResponse(knobs.text, knobs.status) if await knobs.delay() else None
 
     async def _take(self, channel: Channel, request: Request, answer: Response) -> Response:
         body = await request.body()
@@ -209,8 +210,9 @@ class _Mailbox:
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's
         """Answer to a message."""
         self._standins.seen[Channel.EMAIL] += 1
-        if await self._standins.knobs[Channel.EMAIL].delay():
-            return "451 4.3.0 the stand-in was told to refuse"
+        knobs = self._standins.knobs[Channel.EMAIL]
+        if await knobs.delay():
+            return f"451 4.3.0 {knobs.text}"
         raw = envelope.content if isinstance(envelope.content, bytes) else b""
         mail: EmailMessage = message_from_bytes(raw, policy=policy.default)
         headers = {name.lower(): str(value) for name, value in mail.items()} | {"rcpt": ",".join(envelope.rcpt_tos)}
@@ -228,7 +230,8 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _http_server(application: Starlette) -> AsyncIterator[str]:
+async def serve(application: Starlette) -> AsyncIterator[str]:
+    """Serve an application on a free port of this machine while the block runs; its address."""
     listening = bind("127.0.0.1", 0)
     server = _Server(uvicorn.Config(application, log_level="error", lifespan="off", access_log=False))
     serving = asyncio.create_task(server.serve([listening]))
