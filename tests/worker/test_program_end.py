@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from tests.support.waiting import until
 
-from perdure import App, JobState, JobView
+from perdure import App, Context, JobState, JobView, WorkerSettings
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.storage.records import Wanted
@@ -42,6 +43,44 @@ async def test_g9_a_program_that_ends_costs_the_jobs_of_its_worker_no_attempt(en
     async with app:
         views = [await app.view(job_id) for job_id in ids]
     assert [_standing(view) for view in views] == [(JobState.READY, 0, 0)] * JOBS
+
+
+@pytest.mark.parametrize("has_middleware", [False, True])
+async def test_g9_a_thread_that_outlives_its_worker_ends_in_silence(
+    engine_url: str, monkeypatch: pytest.MonkeyPatch, has_middleware: bool
+) -> None:
+    """Its attempt was given up and its job is back in the queue; the event loop is closed when its handler returns."""
+    app, over, threads = App(engine_url), threading.Event(), list[threading.Thread]()
+    problems = list[threading.ExceptHookArgs]()
+    monkeypatch.setattr(threading, "excepthook", problems.append)
+
+    if has_middleware:
+
+        @app.middleware
+        async def around(ctx: Context) -> AsyncIterator[None]:
+            yield
+
+    @app.job
+    def lingers() -> None:
+        threads.append(threading.current_thread())
+        over.wait(60)
+
+    async def program() -> JobId:
+        async with app:
+            handle = await lingers.enqueue()
+            worker = await app.worker(WorkerSettings(stop_timeout="100ms", grace="50ms"))
+            working = asyncio.create_task(worker.run())
+            await until(lambda: bool(threads))
+            worker.stop()
+            await working
+            return handle.id
+
+    job_id = await asyncio.to_thread(lambda: asyncio.run(program()))
+    over.set()
+    await asyncio.to_thread(threads[0].join, 60)
+    assert problems == []
+    async with app:
+        assert _standing(await app.view(job_id)) == (JobState.READY, 0, 0)
 
 
 async def test_g9_a_program_that_ends_in_the_middle_of_a_claim_costs_no_attempt(

@@ -323,7 +323,11 @@ class Executor:
 
     def _run_on_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the worker's loop, and block the thread of a sync handler until it is done."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        except RuntimeError:
+            coroutine.close()  # if the loop is closed, it was never begun; else it is over
+            raise
 
     def _when_cancelled(self, running: Running, error: BaseException) -> Outcome | None:
         if running.stop is None and self._is_ending():  # whoever ends the program cancels all its tasks

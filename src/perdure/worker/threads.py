@@ -81,7 +81,12 @@ class ThreadCrew:
             self._ended.append((running, outcome))
             if not self._told:
                 self._told = True
-                self._loop.call_soon_threadsafe(self._deliver)
+                try:
+                    self._loop.call_soon_threadsafe(self._deliver)
+                except RuntimeError:
+                    if not self._loop.is_closed():
+                        raise
+                    return  # the attempt was given up, and its worker is gone: nobody waits for this
             if replaced:
                 return
         with self._lock:
