@@ -6,6 +6,7 @@ become 400, 404, 409 and 503; what nobody foresaw becomes a 500 that gives nothi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -28,6 +29,8 @@ T = TypeVar("T")
 MOST_BYTES: Final = 1_000_000
 _DEFAULT_PAGE_SIZE: Final = 50
 _LARGEST_PAGE_SIZE: Final = 500
+_LONGEST_ECHO: Final = 80
+_STEPS: Final = re.compile(r"[^.\[\]]+")
 
 log = structlog.get_logger("perdure_systems")
 
@@ -90,7 +93,8 @@ async def read_body(request: Request, as_type: type[T]) -> T:
         return msgspec.json.decode(body or b"{}", type=as_type)
     except msgspec.ValidationError as error:
         field = _field_of(str(error))
-        raise Problem(HTTPStatus.BAD_REQUEST, str(error).replace("`$.", "`"), field=field) from None
+        detail = str(error).replace("`$.", "`") + _got(body, field)
+        raise Problem(HTTPStatus.BAD_REQUEST, detail, field=field) from None
     except msgspec.DecodeError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, f"body must be JSON: {error}", field="body") from None
 
@@ -156,3 +160,16 @@ def _field_of(message: str) -> str | None:
     if "`$." in message:
         return message.rpartition("`$.")[2].rstrip("`")
     return message.partition("field `")[2].partition("`")[0] or None
+
+
+def _got(body: bytes, field: str | None) -> str:
+    """The value that a field of the body has, as the end of a message; nothing if it is missing or not plain."""
+    found: Any = msgspec.json.decode(body or b"{}")
+    for name in _STEPS.findall(field or ""):
+        if isinstance(found, list) and name.isdigit() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            found = found.get(name) if isinstance(found, dict) else None
+    if found is None or isinstance(found, dict | list):
+        return ""
+    return f", got {msgspec.json.encode(found).decode()[:_LONGEST_ECHO]}"
