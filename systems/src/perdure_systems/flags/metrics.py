@@ -1,0 +1,161 @@
+"""Figures about retries: how schedules ended, how retries fared, and what waits.
+
+They come from the jobs themselves: those that ended within the last day, at most 2,000 of each state, and all that have
+not ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from perdure import Desk, JobFilter, JobView, Page
+from perdure_systems.flags.jobs import ACTOR, APPLY, INVALIDATE, app
+
+WINDOW: Final = timedelta(days=1)
+HOURS: Final = 24
+_PAGES: Final = 4
+_ACTIVE: Final = ("scheduled", "ready", "running", "retrying", "waiting", "paused")
+_HOUR: Final = timedelta(hours=1)
+
+
+class Hour(msgspec.Struct, frozen=True, rename="camel"):
+    """How schedules ended within one hour."""
+
+    begins: datetime
+    applied_at_once: int
+    applied_on_retry: int
+    failed: int
+
+
+class Backlog(msgspec.Struct, frozen=True, rename="camel"):
+    """What has not ended: due by now, waiting for a retry, for its time, or for a breaker."""
+
+    due: int
+    retrying: int
+    scheduled: int
+    held: int
+    oldest_due_seconds: float
+
+
+class RetryMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    """Figures of the last 24 hours, and the backlog now. A rate is None while there is nothing to tell it from."""
+
+    at: datetime
+    applied: int
+    applied_on_retry: int
+    failed: int
+    cancelled: int
+    success_rate: float | None
+    failure_rate: float | None
+    retry_success_rate: float | None
+    failed_tries: int
+    backlog: Backlog
+    cache_backlog: int
+    errors: dict[str, int]
+    breakers: dict[str, str]
+    hours: list[Hour]
+    is_capped: bool
+
+
+async def measure_retries() -> RetryMetrics:
+    """The figures as of now."""
+    desk = await app.desk(ACTOR)
+    now = await desk.now()
+    since = now - WINDOW
+    applied, more = await _ended(desk, "succeeded", since)
+    failed, more_failed = await _ended(desk, "dead", since)
+    cancelled = (await desk.count(JobFilter(kind=APPLY, states="cancelled", finished_after=since))).jobs
+    retried = [job for job in applied if job.failures]
+    given_up = [job for job in failed if job.failures > 1]
+    counts, cache = await _count_by_state(desk, APPLY), await _count_by_state(desk, INVALIDATE)
+    return RetryMetrics(
+        at=now,
+        applied=len(applied),
+        applied_on_retry=len(retried),
+        failed=len(failed),
+        cancelled=cancelled,
+        success_rate=_share(len(applied), len(applied) + len(failed)),
+        failure_rate=_share(len(failed), len(applied) + len(failed)),
+        retry_success_rate=_share(len(retried), len(retried) + len(given_up)),
+        failed_tries=sum(job.failures for job in (*applied, *failed)),
+        backlog=Backlog(
+            due=counts.get("ready", 0) + counts.get("running", 0),
+            retrying=counts.get("retrying", 0),
+            scheduled=counts.get("scheduled", 0),
+            held=counts.get("paused", 0) + counts.get("waiting", 0),
+            oldest_due_seconds=await _oldest_due(desk, now),
+        ),
+        cache_backlog=sum(jobs for state, jobs in cache.items() if state in _ACTIVE),
+        errors=dict(Counter(_error_type(job) for job in failed).most_common(5)),
+        breakers={one.name: one.state for one in await desk.holds.breakers() if one.name.startswith("flags.")},
+        hours=_by_hour(applied, failed, now),
+        is_capped=more or more_failed,
+    )
+
+
+def as_prometheus(metrics: RetryMetrics) -> bytes:
+    """The same for Prometheus."""
+    registry = CollectorRegistry()
+    ended = Gauge("flags_schedules_ended_24h", "Schedules that ended in the last 24 h", ["how"], registry=registry)
+    for how, number in (
+        ("applied_at_once", metrics.applied - metrics.applied_on_retry),
+        ("applied_on_retry", metrics.applied_on_retry),
+        ("failed", metrics.failed),
+        ("cancelled", metrics.cancelled),
+    ):
+        ended.labels(how).set(number)
+    waiting = Gauge("flags_schedules_backlog", "Schedules that have not ended", ["state"], registry=registry)
+    for state in ("due", "retrying", "scheduled", "held"):
+        waiting.labels(state).set(getattr(metrics.backlog, state))
+    oldest = Gauge("flags_schedules_oldest_due_seconds", "How long the oldest due one waits", registry=registry)
+    oldest.set(metrics.backlog.oldest_due_seconds)
+    return generate_latest(registry)
+
+
+async def _count_by_state(desk: Desk, kind: str) -> dict[str, int]:
+    tallies = await desk.count_by("state", which=JobFilter(kind=kind))
+    return {str(one.state): one.jobs for one in tallies}
+
+
+async def _ended(desk: Desk, state: str, since: datetime) -> tuple[list[JobView], bool]:
+    found: list[JobView] = []
+    which, page = JobFilter(kind=APPLY, states=state, finished_after=since), Page(500)
+    for _ in range(_PAGES):
+        answer = await desk.jobs(which, page)
+        found += answer.jobs
+        if answer.next is None:
+            return found, False
+        page = Page(500, before=answer.next)
+    return found, True
+
+
+async def _oldest_due(desk: Desk, now: datetime) -> float:
+    waiting = (await desk.jobs(JobFilter(kind=APPLY, states=("ready", "running")), Page(500))).jobs
+    return max(((now - job.since).total_seconds() for job in waiting), default=0.0)
+
+
+def _by_hour(applied: Sequence[JobView], failed: Sequence[JobView], now: datetime) -> list[Hour]:
+    counts: Counter[tuple[int, str]] = Counter()
+    for how, jobs in (("applied", applied), ("failed", failed)):
+        for job in jobs:
+            if job.finished_at is not None:
+                word = "on retry" if how == "applied" and job.failures else how
+                counts[(min(int((now - job.finished_at) / _HOUR), HOURS - 1), word)] += 1
+    return [
+        Hour(now - (back + 1) * _HOUR, counts[back, "applied"], counts[back, "on retry"], counts[back, "failed"])
+        for back in reversed(range(HOURS))
+    ]
+
+
+def _error_type(job: JobView) -> str:
+    return (job.last_error or "unknown").partition(":")[0]
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
