@@ -509,7 +509,7 @@ def test_f4_a_word_that_is_not_clear_is_refused(cli: Cli, arrange: Arrange[Any])
     chosen = cli("jobs", "list", "--state", "sent", "--kind", "greet", "--json").json["jobs"]
     assert [job["id"] for job in chosen] == [sent]
     odd = cli("jobs", "list", "--state", "shipped", "--json").error["error"]
-    assert "there are scheduled, ready" in odd
+    assert "states are scheduled, ready" in odd
     assert "words of apps are pending, sent" in odd
     mixed = cli("jobs", "list", "--state", "dead", "--state", "pending", "--json")
     assert "give the kind too" in mixed.error["error"]

@@ -28,6 +28,8 @@ from perdure.surfaces.cli.exits import Exit
             "--concurrency stands after the command, as in: perdure worker --concurrency …",
         ),
         (("--nonsense", "stats"), "Try: perdure --help"),
+        (("nope",), "Try: perdure --help"),
+        (("wroker",), "Try: perdure --help"),
         (("jobs", "lst"), "Try: perdure jobs --help"),
     ],
 )

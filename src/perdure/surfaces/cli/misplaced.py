@@ -26,7 +26,8 @@ def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
         meant = [path for path in takers if set(path.split()[1:]) <= set(words)]  # the command that is typed after it
         return f"{word} stands after the command, as in: {(meant or takers)[0]} {word} …" if takers else None
     paths = [path for path, _ in _commands(root) if path.split()[-1] == word]
-    paths = paths or [_KNOWN_ELSEWHERE[word]] * (word in _KNOWN_ELSEWHERE)
+    if not paths and word in _KNOWN_ELSEWHERE:
+        paths = [_KNOWN_ELSEWHERE[word]]
     return f"Did you mean: {' or '.join(paths)}" if paths else None
 
 
