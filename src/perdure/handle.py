@@ -51,7 +51,7 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         if self._kind is None:
             return view.value
         if view.kind != self._kind.name and not view.kind.startswith(OWN):  # a chain gives what its last link gives
-            raise ConflictError(f"job {view.id} is a {view.kind}, not a {self._kind.name}: use app.handle(id)")
+            raise ConflictError(f"job {view.id} is of kind {view.kind}, not {self._kind.name}: use app.handle(id)")
         if view.result is None:
             return None
         return self._kind.signature.decode_result(view.result)

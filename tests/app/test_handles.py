@@ -53,7 +53,7 @@ async def test_a_handle_is_made_from_an_id(engine_url: str) -> None:
             worker.stop()
             await asyncio.wait_for(working, 30)
         assert await app.handle(str(job_id)).result("30s") == {"total": 3}
-        with pytest.raises(ConflictError, match="is a add, not a other"):
+        with pytest.raises(ConflictError, match="is of kind add, not other"):
             await other.handle(job_id).result("1s")
         with pytest.raises(NotFoundError, match="no longer"):
             await app.handle(new_job_id()).view()
