@@ -17,6 +17,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.engines.postgres.arrays import number_array, text_array
 from perdure.engines.postgres.cursors import Cursors
+from perdure.engines.postgres.naming import Naming
 from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import StoreUnavailable
@@ -403,3 +404,13 @@ async def pages_touched(store: PostgresStore, worker_id: Any, name: str) -> int:
 def _lost(wire: Wire, result: object) -> list[tuple[Any, ...]]:
     wire.drop()
     raise psycopg.OperationalError("the connection was lost")
+
+
+@pytest.mark.parametrize("name", ["claim_front", "claim_onward", "claim_onward_with_returns"])
+def test_every_way_to_claim_shares_one_end_that_draws_tokens_at_random(name: str) -> None:
+    naming = Naming("public")
+    statement = naming.statements("claims.sql")[name]
+    end = naming.statements("taking.sql")["take_picked"]
+    assert statement.endswith(end)
+    assert "random()" in end
+    assert "random()" not in statement.removesuffix(end)

@@ -12,7 +12,7 @@ from perdure.engines.sql_files import check_identifier, load_statements
 
 _PACKAGE: Final = "perdure.engines.postgres"
 _COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
-_LINE_UP: Final = "line_up"
+_SHARED: Final = {"line_up": "entering.sql", "take_picked": "taking.sql"}  # parts of statements, and their files
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -46,9 +46,9 @@ class Naming(Struct, frozen=True):
         return _statements(self, file)
 
     def fill(self, slot: str) -> str:
-        """A name, or the part that all statements share which make jobs ready."""
-        if slot == _LINE_UP:
-            return load_statements(_PACKAGE, "entering.sql", self)[slot]
+        """A name, or a part that several statements share."""
+        if slot in _SHARED:
+            return load_statements(_PACKAGE, _SHARED[slot], self)[slot].strip().rstrip(";")
         return self(slot)
 
 

@@ -1,9 +1,5 @@
 -- name: claim_front
--- Take jobs from the beginning of each queue. The worker's row is locked against burial, and its epoch must be ours. The
--- last column of a row is NULL, or the sum of: 1, the job has a fair key; 2, it had come back; 4, these queues have jobs
--- that came back.
--- The sequence goes up by 2^20; what lies between is drawn at random, because a standby that is promoted, or a backup
--- that is restored, gives out the numbers of the sequence once more.
+-- Take jobs from the beginning of each queue. The worker's row is locked against burial, and its epoch must be ours.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
 ), picked AS MATERIALIZED (
@@ -17,31 +13,7 @@ WITH me AS MATERIALIZED (
         WHERE queue = w.queue
         ORDER BY priority, seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
     ) r
-), gone AS (
-    DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
-), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
-           coalesce(%(now)s::timestamptz, now()) AS now
-), held AS (
-    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
-    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now, p.seq
-    FROM picked p CROSS JOIN batch b
-)
-SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
-           CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
-           + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
-           + CASE WHEN EXISTS (
-                 SELECT FROM {ready} b WHERE b.queue || '' = ANY (%(queues)s::text[])
-                 AND b.reason IS NOT NULL AND b.reason <> 'requeued'
-             ) THEN 4 ELSE 0 END, 0)
-FROM picked p CROSS JOIN batch b
-CROSS JOIN LATERAL (
-    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed, settings, ref
-    FROM {job} WHERE id = p.job_id OFFSET 0
-) j;
+), {take_picked};
 
 -- name: claim_onward
 -- The same, each priority of each queue from where we left off.
@@ -64,31 +36,7 @@ WITH me AS MATERIALIZED (
         ) r
         LIMIT w.wanted
     ) r
-), gone AS (
-    DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
-), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
-           coalesce(%(now)s::timestamptz, now()) AS now
-), held AS (
-    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
-    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now, p.seq
-    FROM picked p CROSS JOIN batch b
-)
-SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
-           CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
-           + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
-           + CASE WHEN EXISTS (
-                 SELECT FROM {ready} b WHERE b.queue || '' = ANY (%(queues)s::text[])
-                 AND b.reason IS NOT NULL AND b.reason <> 'requeued'
-             ) THEN 4 ELSE 0 END, 0)
-FROM picked p CROSS JOIN batch b
-CROSS JOIN LATERAL (
-    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed, settings, ref
-    FROM {job} WHERE id = p.job_id OFFSET 0
-) j;
+), {take_picked};
 
 -- name: claim_onward_with_returns
 -- The same, and before that the jobs that came back to an older place. They have an index of their own. A start beyond all
@@ -122,31 +70,7 @@ WITH me AS MATERIALIZED (
         ) r
         LIMIT w.wanted
     ) r
-), gone AS (
-    DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
-), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
-           coalesce(%(now)s::timestamptz, now()) AS now
-), held AS (
-    INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
-    SELECT p.job_id, b.token, %(worker)s::bigint, p.queue, p.priority, p.failures, p.crashes, p.since, b.now, p.seq
-    FROM picked p CROSS JOIN batch b
-)
-SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
-       j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
-           CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
-           + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
-           + CASE WHEN EXISTS (
-                 SELECT FROM {ready} b WHERE b.queue || '' = ANY (%(queues)s::text[])
-                 AND b.reason IS NOT NULL AND b.reason <> 'requeued'
-             ) THEN 4 ELSE 0 END, 0)
-FROM picked p CROSS JOIN batch b
-CROSS JOIN LATERAL (
-    SELECT kind, args, crash_limit, unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor,
-           parent_id, is_parent, gates_passed, settings, ref
-    FROM {job} WHERE id = p.job_id OFFSET 0
-) j;
+), {take_picked};
 
 -- name: has_returns
 -- Whether one of these queues has jobs that came back.
