@@ -22,6 +22,7 @@ from perdure_systems.audits.records import MIGRATIONS, Records
 from perdure_systems.audits.report import print_report
 from perdure_systems.audits.results import HandedOver, PageSpeed, Strategy
 from perdure_systems.audits.screenshots import take_screenshots
+from perdure_systems.audits.settings import LIMITS
 from perdure_systems.audits.webhooks import send_webhook
 from perdure_systems.kit.database import Database
 from perdure_systems.notifications.jobs import notify
@@ -53,18 +54,26 @@ log = structlog.get_logger("perdure_systems.audits")
 @app.job(name=AUDIT, queue=QUEUES[0], retry=settings.audit_retry, state_words=WORDS, keep=_UNTIL_CLEANED_UP)
 async def audit(ctx: Context, url: str, strategy: Strategy = "mobile", webhook_url: str | None = None) -> PageSpeed:
     """Audit one page."""
-    speed = await ctx.step("pagespeed", measure, ctx, url, strategy, timeout="90s", gates=settings.quota())
+    speed = await ctx.step(
+        "pagespeed", measure, ctx, url, strategy, timeout=LIMITS["pagespeed"], gates=settings.quota()
+    )
 
     required = settings.require_screenshots()
     shots = await ctx.step(
-        "screenshots", take_screenshots, ctx.job_id, url, required, timeout="120s", optional=not required
+        "screenshots",
+        take_screenshots,
+        ctx.job_id,
+        url,
+        required,
+        timeout=LIMITS["screenshots"],
+        optional=not required,
     )
     error = ctx.step_error("screenshots")
     for size, why in (shots.errors if shots else {}).items():
         ctx.warn(f"no {size} screenshot: {why}")
 
     report = await ctx.step(
-        "pdf", print_report, ctx.job_id, url, strategy, speed, shots, error, ctx.claimed_at, timeout="120s"
+        "pdf", print_report, ctx.job_id, url, strategy, speed, shots, error, ctx.claimed_at, timeout=LIMITS["pdf"]
     )
 
     body = webhook_body(ctx.job_id, url, strategy, speed, report)

@@ -11,6 +11,12 @@ from perdure_systems.kit.settings import number_from_env, required_from_env, swi
 
 QUOTA: Final = "audits.pagespeed"
 WEBHOOK_RETRY: Final = Retry(attempts=5, backoff=Backoff.table("30s", "1m", "5m", "15m"), jitter=Jitter.ratio(0.2))
+LIMITS: Final = {
+    "pagespeed": timedelta(seconds=90),
+    "screenshots": timedelta(seconds=120),
+    "pdf": timedelta(seconds=120),
+    "webhook": timedelta(seconds=30),
+}
 _YEAR: Final = 366
 
 

@@ -134,11 +134,15 @@ class Outside:
 
 
 class QuickInstruments:
-    """Measures, pictures and documents at once. What is named in `broken` fails; `seconds` is how long each takes."""
+    """Measures, pictures and documents at once. `seconds` is how long each takes.
+
+    What is named in `broken` fails, what is named in `slow` takes so many seconds.
+    """
 
     def __init__(self, seconds: float = 0) -> None:
         self.seconds = seconds
         self.broken: dict[str, Exception] = {}
+        self.slow: dict[str, float] = {}
         self.used = Counter[str]()
 
     async def measure(self, url: str, strategy: Strategy) -> PageSpeed:
@@ -171,7 +175,7 @@ class QuickInstruments:
 
     async def _use(self, name: str) -> None:
         self.used[name] += 1
-        if self.seconds:
-            await asyncio.sleep(self.seconds)
+        if seconds := self.slow.get(name, self.seconds):
+            await asyncio.sleep(seconds)
         if name in self.broken:
             raise self.broken[name]

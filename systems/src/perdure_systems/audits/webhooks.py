@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
 
 import httpx
 from msgspec.structs import replace
@@ -15,8 +14,6 @@ from perdure_systems.audits.addresses import AddressRefused, GuardedTransport, t
 from perdure_systems.audits.records import Delivery, Records
 from perdure_systems.audits.screenshots import brief
 from perdure_systems.audits.signing import webhook_headers
-
-LIMIT_SECONDS: Final = 30
 
 
 class WebhookFailed(ConnectionError):  # noqa: N818 - says what happened
@@ -65,17 +62,18 @@ async def send_webhook(ctx: Context, records: Records, audit_id: str, url: str, 
 
 async def _post(url: str, headers: dict[str, str], body: bytes) -> tuple[int, Exception | None]:
     """The status of the answer (0: there was none), and what is wrong with it. Redirects are not followed."""
+    seconds = settings.LIMITS["webhook"].total_seconds()
     try:
         async with (
-            asyncio.timeout(LIMIT_SECONDS),
-            httpx.AsyncClient(transport=GuardedTransport(verify=tls()), timeout=LIMIT_SECONDS) as client,
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(transport=GuardedTransport(verify=tls()), timeout=seconds) as client,
             client.stream("POST", url, content=body, headers=headers) as response,
         ):
             status = response.status_code
     except (AddressRefused, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         return 0, WebhookRefused(f"{url} cannot be called: {error}")
-    except TimeoutError:
-        return 0, WebhookFailed(f"{url} did not answer within {LIMIT_SECONDS} s")
+    except (TimeoutError, httpx.TimeoutException):
+        return 0, WebhookFailed(f"{url} did not answer within {seconds:g} s")
     except (OSError, httpx.HTTPError) as error:
         return 0, WebhookFailed(f"{url} was not reached: {brief(error)}")
     if response.is_success:
