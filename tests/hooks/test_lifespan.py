@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.hooks.conftest import AtWork
 from tests.support.hooked_jobs import TRAIL
 from tests.support.hooked_jobs import app as hooked
+from tests.support.waiting import until
 
 from perdure import App, Event, JobState, LifespanError, SettingsError, WorkerSettings
 from perdure.clock import SystemClock
@@ -83,6 +85,53 @@ async def test_a_worker_whose_lifespan_cannot_be_opened_does_not_start(app: App)
     assert caught.value.name == "pool"
     assert closed == ["client"]
     assert await (await app.store()).workers() == []
+
+
+async def test_a_stop_is_heard_while_an_async_one_opens(app: App) -> None:
+    """What it waits for may never answer; those before it are closed again."""
+    trail: list[str] = []
+
+    @app.lifespan
+    async def client() -> AsyncIterator[None]:
+        async with asyncio.timeout(None):
+            yield
+        trail.append("client closed")
+
+    @app.lifespan
+    async def pool() -> AsyncIterator[None]:
+        trail.append("pool opens")
+        await asyncio.sleep(600)
+        yield
+
+    worker = await app.worker()
+    running = asyncio.create_task(worker.run())
+    await until(lambda: bool(trail))
+    worker.stop()
+    await asyncio.wait_for(running, 30)
+    assert trail == ["pool opens", "client closed"]
+    assert await (await app.store()).workers() == []
+
+
+async def test_a_stop_is_heard_while_a_plain_one_opens(app: App) -> None:
+    """Its thread cannot be stopped; once it is open, it is closed."""
+    trail: list[str] = []
+    answers = threading.Event()
+
+    @app.lifespan
+    def pool() -> Iterator[None]:
+        trail.append("opens")
+        answers.wait(60)
+        yield
+        trail.append("closed")
+
+    worker = await app.worker()
+    running = asyncio.create_task(worker.run())
+    await until(lambda: bool(trail))
+    worker.stop()
+    await asyncio.wait_for(running, 30)
+    assert trail == ["opens"]
+    answers.set()
+    await until(lambda: trail == ["opens", "closed"])
 
 
 async def test_one_that_fails_to_close_is_reported_and_the_others_are_closed(app: App, at_work: AtWork) -> None:

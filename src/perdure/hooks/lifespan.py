@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -99,7 +101,10 @@ async def _open_all(lifespans: Sequence[Around], on_error: OnError) -> AsyncExit
         for lifespan in lifespans:
             manager = lifespan.open()
             try:
-                await (manager.__aenter__() if lifespan.is_async else _in_own_thread(manager.__enter__))
+                if lifespan.is_async:
+                    await manager.__aenter__()
+                else:
+                    await _in_own_thread(manager.__enter__, undo=partial(manager.__exit__, None, None, None))
             except Exception as error:
                 raise _not_opened(lifespan, error) from error
             stack.push_async_callback(_close, lifespan, manager, on_error)
@@ -116,24 +121,35 @@ async def _close(lifespan: Around, manager: Any, on_error: OnError) -> None:
         on_error(lifespan.name, error)
 
 
-async def _in_own_thread(function: Callable[[], Any]) -> None:
-    """Call what may block; not in one of asyncio's threads, which handlers may block."""
+async def _in_own_thread(function: Callable[[], Any], undo: Callable[[], Any] | None = None) -> None:
+    """Call what may block; not in one of asyncio's threads, which handlers may block.
+
+    If nobody waits for it any more when it is done, it is undone.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[None] = loop.create_future()
 
     def run() -> None:
+        problem: BaseException | None = None
         try:
             function()
         except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
-            loop.call_soon_threadsafe(_settle, answer, error)
-        else:
-            loop.call_soon_threadsafe(_settle, answer, None)
+            problem = error
+        heard = Future[bool]()
+        try:
+            loop.call_soon_threadsafe(_settle, answer, problem, heard)
+            is_awaited = heard.result()
+        except RuntimeError:  # the event loop is closed
+            is_awaited = False
+        if not is_awaited and problem is None and undo is not None:
+            undo()
 
     threading.Thread(target=run, name="perdure-lifespan", daemon=True).start()
     await answer
 
 
-def _settle(answer: asyncio.Future[None], error: BaseException | None) -> None:
+def _settle(answer: asyncio.Future[None], error: BaseException | None, heard: Future[bool]) -> None:
+    heard.set_result(not answer.done())
     if answer.done():
         return
     if error is None:

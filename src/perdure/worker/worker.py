@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from types import FrameType
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from perdure.lifecycle.loop import Loop
 from perdure.lifecycle.loops import Loops
 from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.stacks import Snapshot
+from perdure.lifecycle.unless_stopped import done_unless_stopped
 from perdure.lifecycle.watchdog import Watchdog
 from perdure.storage.kinds import KindRecord
 from perdure.storage.port import Store
@@ -295,11 +296,13 @@ class Worker:
             raise
 
     async def run(self) -> None:
-        """Work until stopped, within the lifespans of the app."""
+        """Work until stopped, within the lifespans of the app; a stop while these open is heard at once."""
         self._task = asyncio.current_task()
         try:
-            async with self._lifespans.opened(self._not_closed):
-                await self._work()
+            async with AsyncExitStack() as stack:
+                opening = stack.enter_async_context(self._lifespans.opened(self._not_closed))
+                if await done_unless_stopped(opening, self._stop):
+                    await self._work()
         finally:
             self._ended.set()
 
