@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,6 +89,32 @@ async def test_a_block_that_raises_leaves_nothing(database: Database) -> None:
             await add(session, "one")
             raise KeyError
     assert await database.all(Note, "SELECT * FROM note") == []
+
+
+async def test_a_caller_that_is_cancelled_while_it_waits_leaves_no_lock(database: Database) -> None:
+    await database.migrate()
+    async with database.transaction() as session:
+        await add(session, "one")
+        waiting = asyncio.create_task(_add_one(database, "two"))
+        await asyncio.sleep(0.05)  # on SQLite it waits for the lock now
+        waiting.cancel()
+    await asyncio.wait({waiting})
+    async with asyncio.timeout(10), database.transaction() as session:
+        await add(session, "three")
+    assert "three" in {note.id for note in await database.all(Note, "SELECT * FROM note")}
+
+
+async def test_many_writers_at_once_do_not_lock_each_other_out(database: Database) -> None:
+    """More of them than any pool has threads: the one that holds the lock must still find one to commit in."""
+    await database.migrate()
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(_add_one(database, f"note {number}") for number in range(50)))
+    assert len(await database.all(Note, "SELECT * FROM note")) == 50
+
+
+async def _add_one(database: Database, name: str) -> None:
+    async with database.transaction() as session:
+        await add(session, name)
 
 
 async def test_migrations_run_twice_and_new_ones_are_added(database: Database, migrations: Path) -> None:

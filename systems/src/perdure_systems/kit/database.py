@@ -4,8 +4,9 @@ The same SQL runs on both engines. Parameters are written `:name`. Instants are 
 them as such, SQLite as ISO 8601 text in UTC, which sorts by time. JSON is kept in `text` columns. Rows come back as
 records: frozen structs whose fields are the columns.
 
-On SQLite, `BEGIN IMMEDIATE` and `COMMIT` run in a thread, because they may wait for another writer or for the disk. The
-statements in between only touch the page cache and run where they are called.
+On SQLite, `BEGIN IMMEDIATE` and `COMMIT` run in threads, because they may wait for another writer or for the disk. The
+statements in between only touch the page cache and run where they are called. The threads that commit are others than
+those that wait to begin: with one pool for both, many waiting writers would leave none for the one that holds the lock.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -38,6 +40,8 @@ _BUSY_MS: Final = 30_000
 _POOL_SIZE: Final = 8
 _PARAMETER: Final = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)")
 _NO_PARAMETERS: Final[Parameters] = {}
+_BEGINNING: Final = ThreadPoolExecutor(8, "systems-begin")
+_COMMITTING: Final = ThreadPoolExecutor(2, "systems-commit")
 
 
 class Session:
@@ -89,7 +93,11 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
-        """Commit at the end of the block; roll back if it raises."""
+        """Commit at the end of the block; roll back if it raises.
+
+        On SQLite the block holds the file's one write lock. Await nothing else of perdure inside, such as the time or an
+        enqueue without `connection=`: it would wait for the lock that the block holds.
+        """
         await self.migrate()
         async with self._begun() as session:
             yield session
@@ -175,9 +183,9 @@ class Database:
         idle = self._idle.setdefault(url, [])
         connection = idle.pop() if idle else _open_sqlite(url)
         try:
-            await asyncio.to_thread(connection.execute, begin)
+            await _to_the_end(_BEGINNING, connection, begin)
             yield Session(connection)
-            await asyncio.to_thread(connection.execute, "COMMIT")
+            await _to_the_end(_COMMITTING, connection, "COMMIT")
         finally:
             if connection.in_transaction:
                 with suppress(apsw.Error):
@@ -196,6 +204,18 @@ class Database:
             self._pools[url] = pool
             await pool.open()
         return self._pools[url]
+
+
+async def _to_the_end(threads: ThreadPoolExecutor, connection: apsw.Connection, sql: str) -> None:
+    """Run a statement in a thread. A cancelled caller waits for its end, so that it never takes a lock unseen."""
+    running = asyncio.get_running_loop().run_in_executor(threads, connection.execute, sql)
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({running})
+        raise
 
 
 def _open_sqlite(url: str) -> apsw.Connection:
