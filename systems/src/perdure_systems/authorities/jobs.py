@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from perdure import App, Backoff, Context, Handle, Jitter, Retry, Unique
+from perdure import App, Backoff, Context, Handle, Jitter, Unique
 from perdure_systems.authorities.chains import verify
 from perdure_systems.authorities.connectors import Order, Placed, Reason, connector_for
 from perdure_systems.authorities.csr import SigningRequest
@@ -27,7 +27,6 @@ from perdure_systems.kit.database import Database, Session
 
 WAITS: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
 JITTER: Final = Jitter.ratio(0.2)
-PLACING: Final = Retry(attempts=None, backoff=WAITS, jitter=JITTER, within="1d")
 ORDER_KIND: Final = "authorities.order"
 REVOKE_KIND: Final = "authorities.revoke"
 QUEUE: Final = "authorities"
@@ -61,11 +60,11 @@ async def connections() -> AsyncIterator[None]:
 async def order_certificate(ctx: Context, authority: Authority, csr: str, names: tuple[str, ...]) -> str:
     """Order a certificate and keep it once it is issued; its serial number."""
     order = Order(csr=csr, names=names, reference=ctx.ref or str(ctx.job_id))
-    placed = await ctx.step("place", place, authority, order, retry=PLACING)
+    round_of = max_wait_of(authority)
+    placed = await ctx.poll("place", place, authority, order, every=WAITS, jitter=JITTER, within=round_of)
     pem = await ctx.poll(
-        "collect", collect, authority, placed.id, order.reference,
-        every=WAITS, jitter=JITTER, within=max_wait_of(authority),
-    )  # fmt: skip
+        "collect", collect, authority, placed.id, order.reference, every=WAITS, jitter=JITTER, within=round_of
+    )
     roots = read_settings(authority).trusted_roots
     verified = verify(authority.title, placed.id, pem, csr, roots, ctx.claimed_at)
     async with ctx.transaction() as connection:
@@ -76,7 +75,7 @@ async def order_certificate(ctx: Context, authority: Authority, csr: str, names:
 
 
 async def place(authority: Authority, order: Order) -> Placed:
-    """Hand the order in; the authority's id for it."""
+    """Hand the order in; the authority's id for it. One that is busy is asked again at the times of the polls."""
     return await connector_for(authority).place(order)
 
 

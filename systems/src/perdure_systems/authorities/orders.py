@@ -116,7 +116,7 @@ async def _viewed(jobs: Sequence[JobView]) -> list[OrderView]:
                 tone=_TONES.get(status, "paused"),
                 created_at=job.created_at,
                 finished_at=job.finished_at,
-                authority_order=_id_of(placed.result) if placed is not None and placed.result else None,
+                authority_order=_id_of(placed.result) if placed and placed.result and placed.state == "done" else None,
                 polls=0 if poll is None else poll.tries,
                 polls_in_round=at.polls,
                 round=0 if poll is None else at.number,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -23,9 +22,8 @@ from perdure_systems.kit.web import read_page
 
 _SHOWN: Final = 25
 _MOST_DOTS: Final = 12
-_MARGIN: Final = 10
+_MARGIN: Final = 10  # of the picture that is 700 wide
 _WIDTH: Final = 680
-_STRETCH: Final = timedelta(seconds=5)
 _TABS: Final = ("", "open", "issued", "failed", "cancelled")
 
 pages = Pages(
@@ -106,19 +104,19 @@ class Dot(msgspec.Struct, frozen=True):
 
 
 def _plan(order: OrderView) -> list[Dot]:
-    """The polls of a round on a line whose left end is stretched; none if there are too many to show."""
+    """The polls of a round, side by side; none if there are too many to show."""
     longest = timedelta(seconds=order.max_wait_seconds)
     plan = Retry(attempts=None, backoff=WAITS, jitter=Jitter.none(), within=longest).preview(_MOST_DOTS + 1)
-    if len(plan) > _MOST_DOTS:
+    if not 1 < len(plan) <= _MOST_DOTS:
         return []
-    scale = _WIDTH / math.log1p(longest / _STRETCH)
+    gap = _WIDTH / (len(plan) - 1)
     return [
         Dot(
-            round(_MARGIN + scale * math.log1p(poll.earliest / _STRETCH), 1),
+            round(_MARGIN + gap * number, 1),
             f"{poll.earliest.total_seconds():g} s",
-            poll.attempt <= order.polls_in_round,
+            number < order.polls_in_round,
         )
-        for poll in plan
+        for number, poll in enumerate(plan)
     ]
 
 

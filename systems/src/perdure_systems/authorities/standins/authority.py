@@ -19,6 +19,7 @@ from perdure_systems.authorities.standins.behaviour import Behaviour, Reply, See
 from perdure_systems.authorities.standins.clock import now
 from perdure_systems.authorities.standins.pki import as_pem, new_intermediate, new_root, sign_request
 
+_FIRST: Final = 1_000
 ISSUED: Final = "issued"
 PENDING: Final = "pending"
 REJECTED: Final = "rejected"
@@ -55,13 +56,14 @@ class StandIn:
 
     def __init__(self) -> None:
         self.behaviour = Behaviour()
+        self.clock: Callable[[], float] = time.monotonic  # of the requests that it has seen
         self.orders: dict[str, BookedOrder] = {}
         self.seen: list[Seen] = []
         title = self.authority.title
         self.root = new_root(f"{title} stand-in root", now())
         self.intermediate = new_intermediate(self.root, f"{title} stand-in issuing", now())
         self._foreign = new_intermediate(new_root("nobody's root", now()), "nobody", now())
-        self._next = 1_000
+        self._next = _FIRST
 
     def routes(self) -> list[Route]:
         """The paths of this authority."""
@@ -81,9 +83,14 @@ class StandIn:
         return Starlette(routes=self.routes())
 
     @property
-    def polls(self) -> int:
-        """How many requests asked for the status of an order."""
-        return sum(order.polls for order in self.orders.values())
+    def asked(self) -> list[float]:
+        """When the status of an order was asked for, whatever the answer was."""
+        return [seen.at for seen in self.seen if seen.is_status]
+
+    def reset(self) -> None:
+        """Forget all orders and requests, and behave well again."""
+        self.behaviour, self.orders, self.seen, self.clock = Behaviour(), {}, [], time.monotonic
+        self._next = _FIRST
 
     def approve(self, order_id: str) -> None:
         """Issue an order now, as a person would."""
@@ -144,7 +151,7 @@ class StandIn:
 
     def asking(self, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
         """An endpoint for the status of an order, which the knobs can spoil."""
-        return self._endpoint(answer, self._spoilt)
+        return self._endpoint(answer, self._spoilt, is_status=True)
 
     def plain(self, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
         """An endpoint that works whatever the knobs say."""
@@ -154,13 +161,13 @@ class StandIn:
         return self.behaviour.replies.popleft() if self.behaviour.replies else self.behaviour.always
 
     def _endpoint(
-        self, answer: Answering, instead: Callable[[], Reply | None]
+        self, answer: Answering, instead: Callable[[], Reply | None], *, is_status: bool = False
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             text = await request.body()
             body = msgspec.json.decode(text) if text else None
             headers = dict(request.headers)
-            self.seen.append(Seen(time.monotonic(), request.method, request.url.path, headers, body))
+            self.seen.append(Seen(self.clock(), request.method, request.url.path, headers, body, is_status))
             if self.behaviour.latency:
                 await asyncio.sleep(self.behaviour.latency)
             refused = self.refusal(request.headers)

@@ -58,3 +58,4 @@ class Seen(msgspec.Struct, frozen=True):
     path: str
     headers: dict[str, str]
     body: Any = None
+    is_status: bool = False  # it asked for the status of an order
