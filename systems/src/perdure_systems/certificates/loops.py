@@ -48,10 +48,10 @@ def loop(name: str) -> Callable[[Tick], Tick]:
     def declare(tick: Tick) -> Tick:
         @wraps(tick)
         async def noted() -> str:
-            did = await tick()
+            run = LoopRun(name, await now(), await tick())
             async with database.transaction() as session:
-                await note_run(session, LoopRun(name, await now(), did))
-            return did
+                await note_run(session, run)
+            return run.did
 
         app.every(
             setting.interval,
@@ -111,8 +111,9 @@ async def reap() -> str:
 @loop("agent health")
 async def check_agents() -> str:
     """Mark agents as offline that were silent for 5 minutes."""
+    at = await now()
     async with database.transaction() as session:
-        silent = await mark_silent_agents(session, await now(), SILENCE)
+        silent = await mark_silent_agents(session, at, SILENCE)
     for agent in silent:
         log.warning("agent is offline", agent=agent)
     return f"{len(silent)} agents went offline"
@@ -163,8 +164,9 @@ async def scan_network() -> str:
         except (OSError, ValueError) as error:
             log.warning("endpoint does not answer", address=address, error=str(error))
             continue
+        at = await now()
         async with database.transaction() as session:
-            await note_found(session, seen, await now())
+            await note_found(session, seen, at)
         found += 1
     return f"{found} certificates found"
 
@@ -174,9 +176,10 @@ async def discover_in_cloud() -> str:
     """Read the cloud's list, where one is configured."""
     url = read_settings().cloud_url
     entries = await list_cloud(url) if url else []
+    at = await now()
     async with database.transaction() as session:
         for entry in entries:
-            await note_found(session, entry, await now())
+            await note_found(session, entry, at)
     return f"{len(entries)} certificates found"
 
 

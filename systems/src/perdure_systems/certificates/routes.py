@@ -194,8 +194,9 @@ async def cancel_job(http: Request) -> Response:
 
 async def heartbeat(http: Request) -> Response:
     """An agent shows that it is there."""
+    at = await now()
     async with database.transaction() as session:
-        await note_agent(session, http.path_params["agent"][:100], await now())
+        await note_agent(session, http.path_params["agent"][:100], at)
     return JsonResponse({"status": "online"})
 
 

@@ -95,8 +95,8 @@ class Database:
     async def transaction(self) -> AsyncIterator[Session]:
         """Commit at the end of the block; roll back if it raises.
 
-        On SQLite the block holds the file's one write lock. Await nothing else of perdure inside, such as the time or an
-        enqueue without `connection=`: it would wait for the lock that the block holds.
+        On SQLite the block holds the file's one write lock. Await nothing else of perdure inside, such as the time or
+        an enqueue without `connection=`: it would wait for the lock that the block holds.
         """
         await self.migrate()
         async with self._begun() as session:
