@@ -9,7 +9,10 @@ requeue gives it a new life. A claim is exclusive: two servers never send the sa
 
 from __future__ import annotations
 
+import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Final
 
@@ -29,6 +32,7 @@ from perdure import (
     NotFoundError,
     Retry,
     StoreUnavailable,
+    WorkerSettings,
 )
 from perdure_systems.notifications.channels.message import Message, Severity
 from perdure_systems.notifications.settings import notifier_for, retry_interval
@@ -51,20 +55,23 @@ MOST_SWEPT: Final = 1_000
 LATE: Final = timedelta(seconds=10)
 _BATCH: Final = 100
 _HTTP_TIMEOUT: Final = 10.0
-_CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=50)
+_POOLS: Final = 10  # a pool of httpx looks at all its connections for each request: several small ones are cheaper
 
 log = structlog.get_logger("perdure_systems.notifications")
-app = App(queues=[QUEUE])
-_clients: list[httpx.AsyncClient] = []
+app = App(queues=[QUEUE], worker=WorkerSettings(concurrency=50))
+_clients: deque[httpx.AsyncClient] = deque()
 
 
 @app.lifespan
-async def open_client() -> AsyncIterator[None]:
-    """Share one HTTP client among all notifications of a worker."""
-    async with httpx.AsyncClient(timeout=_HTTP_TIMEOUT, limits=_CONNECTIONS) as client:
-        _clients.append(client)
+async def open_clients() -> AsyncIterator[None]:
+    """Share HTTP connections among all notifications of a worker."""
+    tls = ssl.create_default_context()
+    async with AsyncExitStack() as stack:
+        for _ in range(_POOLS):
+            client = httpx.AsyncClient(timeout=_HTTP_TIMEOUT, verify=tls)
+            _clients.append(await stack.enter_async_context(client))
         yield
-        _clients.remove(client)
+        _clients.clear()
 
 
 @app.job(
@@ -94,7 +101,8 @@ async def notify(
     message = Message(
         id=ctx.job_id, subject=subject, body=body, created_at=ctx.since, recipient=recipient, severity=severity
     )
-    return await notifier.send(message, _clients[-1])
+    _clients.rotate()
+    return await notifier.send(message, _clients[0])
 
 
 class Swept(msgspec.Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""What the systems must reach: ten times what the originals named."""
