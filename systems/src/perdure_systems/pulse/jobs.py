@@ -20,6 +20,7 @@ from perdure import (
     App,
     Backoff,
     BudgetExceeded,
+    CancelJob,
     ChildResult,
     Context,
     Jitter,
@@ -35,7 +36,7 @@ from perdure_systems.pulse import log_lines
 from perdure_systems.pulse.documents import paragraphs, split
 from perdure_systems.pulse.limits import BUDGET
 from perdure_systems.pulse.model import Answer, ModelError, model
-from perdure_systems.pulse.records import Chunk, DocumentRecord, Records, Result
+from perdure_systems.pulse.records import Chunk, Records, Result
 from perdure_systems.pulse.settings import QUEUE, read_settings
 
 RETRY: Final = Retry(attempts=1 + log_lines.RETRIES, backoff=Backoff.none(), jitter=Jitter.none())
@@ -83,7 +84,10 @@ async def open_model() -> AsyncIterator[None]:
 async def ingest(ctx: Context, document: str, source: str, handler: str) -> Result:
     """Phase `ingest` splits the document and makes a child for each piece; phase `aggregate` joins what they found."""
     settings = read_settings()
-    pieces = await ctx.step("ingest", split_document, document)
+    pieces = await split_document(document)
+    if not pieces:
+        log_lines.tell_refused(ctx.job_id)
+        raise CancelJob(log_lines.PARENT_DELETED)
     ctx.progress(0, pieces, f"ingest of {source}")
     found = await ctx.gather(
         [analyse.call(document, number, handler) for number in range(pieces)],
@@ -118,7 +122,10 @@ async def analyse(ctx: Context, document: str, number: int, handler: str) -> Fin
 async def index(ctx: Context, document: str, source: str, handler: str = "index") -> int:
     """One phase: add each paragraph to the search index. A stop finds it between two paragraphs, with a checkpoint."""
     del source, handler
-    whole = paragraphs((await _document(document)).body)
+    found = await records.document(document)
+    if found is None:
+        raise CancelJob("the document was deleted")
+    whole = paragraphs(found.body)
     for number in range(ctx.cursor or 0, len(whole)):
         if ctx.closing:
             raise Release
@@ -133,16 +140,17 @@ HANDLERS: Final[dict[str, Job[..., Result] | Job[..., int]]] = {"summary": inges
 
 
 async def split_document(document: str) -> int:
-    """Split a document, keep its pieces with their prices, and say how many there are."""
+    """Split a document and keep its pieces with their prices, once; how many there are, 0 if the document is gone."""
     settings = read_settings()
-    pieces = split((await _document(document)).body, settings.chunk_characters)
-    await records.keep_chunks(
+    found = await records.document(document)
+    pieces = split(found.body, settings.chunk_characters) if found is not None else []
+    return await records.keep_chunks(
+        document,
         [
             Chunk(document=document, number=number, body=piece, estimated=settings.estimate(piece))
             for number, piece in enumerate(pieces)
-        ]
+        ],
     )
-    return len(pieces)
 
 
 async def ask(ctx: Context, handler: str, text: str, *, is_limited: bool) -> Answer:
@@ -171,10 +179,3 @@ def aggregate(ctx: Context, document: str, found: Sequence[ChildResult[Finding]]
         cost=round(sum(finding.cost for finding in findings), 6),
         finished_at=ctx.claimed_at,
     )
-
-
-async def _document(document: str) -> DocumentRecord:
-    found = await records.document(document)
-    if found is None:
-        raise Permanent(f"document {document} is gone")
-    return found

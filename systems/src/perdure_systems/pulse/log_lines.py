@@ -23,6 +23,7 @@ from perdure.events import (
 )
 
 RETRIES: Final = 2
+PARENT_DELETED: Final = "parent job deleted during execution"
 _EXHAUSTED: Final = "attempts exhausted"
 _PREFIX: Final = "JB_"
 _LENGTH: Final = 32
@@ -70,7 +71,7 @@ def line_of(event: Event) -> tuple[str, str] | None:
             found = f", {children} found" if children else ""
             return "info", f"✿ Recovered parent {decision}: {because}{found} | job:{public_id(job_id)}"
         case FamilyRefused(job_id=job_id, because=because):
-            return "warning", f"꩜ No children enqueued: {because} | job:{public_id(job_id)}"
+            return "warning", _refused(job_id, because)
         case _:
             line = _phase_line(event)
             return None if line is None else ("info", line)
@@ -99,6 +100,15 @@ def tell(event: Event) -> None:
     elif (line := line_of(event)) is not None:
         level, words = line
         log.log(_LEVELS[level], words)
+
+
+def tell_refused(job_id: str) -> None:
+    """Write that a parent was deleted before it could enqueue children."""
+    log.warning(_refused(job_id, PARENT_DELETED))
+
+
+def _refused(job_id: str, because: str) -> str:
+    return f"꩜ No children enqueued: {because} | job:{public_id(job_id)}"
 
 
 def subscribe(app: App) -> None:

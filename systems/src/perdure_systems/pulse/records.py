@@ -78,15 +78,22 @@ class Records:
         """A document by its id."""
         return await self.database.one(DocumentRecord, "SELECT * FROM pulse_document WHERE id = :id", {"id": document})
 
-    async def keep_chunks(self, chunks: list[Chunk]) -> None:
-        """Keep the pieces of a document; those that are kept already stay."""
+    async def keep_chunks(self, document: str, chunks: list[Chunk]) -> int:
+        """Keep the pieces of a document unless some are kept already; how many there are, 0 if the document is gone."""
+        known = {"document": document}
         async with self.database.transaction() as session:
+            if not await session.rows("SELECT id FROM pulse_document WHERE id = :document", known):
+                return 0
+            rows = await session.rows("SELECT count(*) AS pieces FROM pulse_chunk WHERE document = :document", known)
+            if rows[0]["pieces"]:
+                return int(rows[0]["pieces"])
             for chunk in chunks:
                 await session.execute(
                     "INSERT INTO pulse_chunk (document, number, body, estimated)"
-                    " VALUES (:document, :number, :body, :estimated) ON CONFLICT DO NOTHING",
+                    " VALUES (:document, :number, :body, :estimated)",
                     {name: getattr(chunk, name) for name in ("document", "number", "body", "estimated")},
                 )
+            return len(chunks)
 
     async def chunk(self, document: str, number: int) -> Chunk | None:
         """One piece."""
