@@ -228,7 +228,7 @@ async def test_d10_a_request_that_takes_longer_is_given_up_and_the_order_stays_p
     knob: str, sqlite_box: Sandbox, standins: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that sends a byte now and then is within every limit of the client library but the whole one."""
-    monkeypatch.setitem(Wire.__init__.__kwdefaults__, "timeout", 0.4)
+    monkeypatch.setattr(Wire.__init__, "__kwdefaults__", {"timeout": 0.4})
     order_id = await order(Authority.DIGICERT)
     standins.digicert.behaviour.approve_after = None
     await sqlite_box.drain()

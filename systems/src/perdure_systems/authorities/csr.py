@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -15,6 +16,9 @@ from perdure import ArgumentError
 _LEAST_RSA_BITS: Final = 2048
 _MOST_BYTES: Final = 32_768
 _MOST_NAMES: Final = 250
+_DNS_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)(\*\.)?([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9-]{1,63}"
+)
 
 
 class SigningRequest(msgspec.Struct, frozen=True):
@@ -60,4 +64,8 @@ def _names_of(request: x509.CertificateSigningRequest) -> tuple[str, ...]:
         others = extension.value.get_values_for_type(x509.DNSName)
     except x509.ExtensionNotFound:
         others = []
-    return tuple(dict.fromkeys(name.lower() for name in (*common, *others) if name.strip()))
+    wrong = [name for name in others if not _DNS_NAME.fullmatch(name)]
+    if wrong:
+        raise ValueError(f"{wrong[0][:100]!r} is no DNS name")
+    known = [name for name in common if _DNS_NAME.fullmatch(name)]  # it may be the name of a company, too
+    return tuple(dict.fromkeys(name.lower() for name in (*known, *others)))
