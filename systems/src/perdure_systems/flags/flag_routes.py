@@ -15,7 +15,7 @@ from perdure_systems.flags.access import admin_name, by_admin, by_anybody_known
 from perdure_systems.flags.cache import FlagCache
 from perdure_systems.flags.jobs import ACTOR, app, database, invalidate
 from perdure_systems.flags.metrics import as_prometheus, measure_retries
-from perdure_systems.flags.records import Flag, Rollout, Updates, bucket_of
+from perdure_systems.flags.records import KEY, Flag, Rollout, Updates, bucket_of
 from perdure_systems.flags.schedules import tag_of
 from perdure_systems.flags.settings import read_settings
 from perdure_systems.flags.store import add_flag, change_flag, delete_flag, find_flag, list_changes, list_flags
@@ -30,7 +30,7 @@ _LONGEST_USER: Final = 500
 class NewFlag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request for a flag."""
 
-    key: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    key: Annotated[str, msgspec.Meta(pattern=f"^{KEY.pattern}$")]
     enabled: bool = False
     rollout: Rollout = 100
     description: Annotated[str, msgspec.Meta(max_length=500)] = ""

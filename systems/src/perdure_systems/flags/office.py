@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from perdure import Desk, JobFilter, JobNotSuccessful, JobView, NotFoundError, Page
+from perdure import ArgumentError, Desk, JobFilter, JobNotSuccessful, JobView, NotFoundError, Page
 from perdure_systems.flags.jobs import ACTOR, APPLY, INVALIDATE, app, database, invalidation_of
 from perdure_systems.flags.policy import RetryPolicy
 from perdure_systems.flags.schedules import (
@@ -94,7 +94,7 @@ async def add_schedules(new: Sequence[tuple[str, NewSchedule]], by: str) -> list
 async def find_schedule(schedule_id: str, flag_key: str | None = None) -> Found:
     """A schedule by its id, of this flag if one is named; anything else is a 404."""
     desk = await app.desk(ACTOR)
-    with suppress(NotFoundError):
+    with suppress(NotFoundError, ArgumentError):
         job = await desk.job_by_ref(schedule_id)
         if job.kind == APPLY and (flag_key is None or tag_of(flag_key) in job.tags):
             return (await _with_caches(desk, [job]))[0]

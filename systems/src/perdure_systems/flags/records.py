@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
 
+KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+"""What a flag may be called."""
 Rollout = Annotated[int, msgspec.Meta(ge=0, le=100)]
 _BUCKETS: Final = 100
 

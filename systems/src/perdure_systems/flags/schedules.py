@@ -7,7 +7,7 @@ A schedule is one job, and a second one if its change must be made known to a ca
 from __future__ import annotations
 
 import secrets
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -95,16 +95,16 @@ class _Arguments(msgspec.Struct, frozen=True):
 
 def call_for(flag_key: str, new: NewSchedule, by: str) -> tuple[str, Call[int]]:
     """The id of a new schedule and the job that it is."""
-    schedule_id, policy = f"sch_{secrets.token_hex(8)}", new.policy
+    schedule_id, policy, due_at = f"sch_{secrets.token_hex(8)}", new.policy, new.scheduled_at.astimezone(UTC)
     prepared = apply.using(
-        run_at=new.scheduled_at,
+        run_at=due_at,
         ref=schedule_id,
         priority=_LEVELS[new.priority],
         tags=(tag_of(flag_key),),
         meta={"scheduleId": schedule_id, "flagKey": flag_key, "maxRetries": policy.max_retries, "as": new.priority},
         retry=policy.retry(),
     )
-    return schedule_id, prepared.call(flag_key, new.updates, new.scheduled_at, by, policy)
+    return schedule_id, prepared.call(flag_key, new.updates, due_at, by, policy)
 
 
 def schedule_of(job: JobView, cache: JobView | None = None) -> Schedule:
@@ -112,14 +112,14 @@ def schedule_of(job: JobView, cache: JobView | None = None) -> Schedule:
     given = msgspec.convert(job.arguments, _Arguments)
     told, status = _failing(job, cache), status_of(job, cache)
     is_over = told.state in {"dead", "succeeded", "cancelled"}
-    failures = job.failures + (0 if cache is None else cache.failures)
+    retries = job.failures + (0 if cache is None else cache.failures) - (told.state == "dead")
     return Schedule(
         id=job.ref or job.id,
         flag_key=given.flag_key,
         updates=given.updates,
         scheduled_at=given.scheduled_at,
         status=status,
-        retry_count=min(failures, given.policy.max_retries),
+        retry_count=min(retries, given.policy.max_retries),
         max_retries=given.policy.max_retries,
         next_retry_at=told.due_at if status == FAILED and not is_over else None,
         last_error=told.last_error,

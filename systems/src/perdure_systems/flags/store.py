@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from perdure_systems.flags.policy import FlagDeleted
-from perdure_systems.flags.records import Change, Flag, Updates
+from perdure_systems.flags.records import KEY, Change, Flag, Updates
 from perdure_systems.kit.database import Database, Session
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -23,6 +23,8 @@ _RECORD: Final = """
 
 async def find_flag(session: Session | Database, key: str) -> Flag | None:
     """A flag; None if there is none."""
+    if not KEY.fullmatch(key):
+        return None
     return await session.one(Flag, "SELECT * FROM flag_flag WHERE key = :key", {"key": key})
 
 
@@ -78,6 +80,8 @@ async def change_flag(
 
 async def delete_flag(session: Session, key: str, *, at: datetime, by: str) -> Flag | None:
     """Delete a flag; what it was, with the version of its end. None if there is none."""
+    if not KEY.fullmatch(key):
+        return None
     sql = "UPDATE flag_flag SET version = version + 1 WHERE key = :key RETURNING *"
     gone = await session.one(Flag, sql, {"key": key})
     if gone is not None:
