@@ -133,13 +133,14 @@ async def test_a11_400_for_what_cannot_be_read(
         await client.get(LIST, params={"status": "lost"}),
         await client.get(LIST, params={"page": "0"}),
         await client.get(LIST, params={"per_page": "many"}),
+        await client.get(LIST, params={"page": "900000"}),
         await client.get(f"{LIST}/12"),
         await client.post(f"{LIST}/12/requeue"),
         await client.post(f"{LIST}/12/read"),
     ]
     fields = [answer.json().get("field") for answer in cases]
     assert [answer.status_code for answer in cases] == [400] * len(cases)
-    assert fields == ["body", "channel", "status", "page", "per_page", "id", "id", "id"]
+    assert fields == ["body", "channel", "status", "page", "per_page", "page", "id", "id", "id"]
 
 
 async def test_a11_400_for_a_requeue_of_one_that_is_not_dead(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -21,8 +21,11 @@ from perdure_systems.notifications.jobs import KIND, app, notify
 from perdure_systems.notifications.records import READ, Notification, notification_of, which_have
 from perdure_systems.notifications.summary import Snapshot, as_prometheus, take_snapshot
 
+E = TypeVar("E", Channel, Severity)
+
 ACTOR: Final = "notifications-api"
 _LIST: Final = "/api/v1/notifications"
+_DEEPEST_ROW: Final = 10_000  # the engine counts pages no further
 
 log = structlog.get_logger("perdure_systems.notifications")
 
@@ -30,11 +33,11 @@ log = structlog.get_logger("perdure_systems.notifications")
 class NewNotification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request that creates a notification."""
 
-    channel: Channel
+    channel: str
     subject: Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
     body: Annotated[str, msgspec.Meta(min_length=1, max_length=20_000)]
     recipient: Annotated[str, msgspec.Meta(max_length=254)] = ""
-    severity: Severity | None = None
+    severity: str | None = None
 
 
 class NotificationPage(msgspec.Struct, frozen=True):
@@ -59,6 +62,9 @@ async def list_notifications(request: Request) -> Response:
 async def read_list(request: Request, status: str | None) -> NotificationPage:
     """The page of the list that a request asks for."""
     asked, which = read_page(request), which_have(status)
+    if asked.number * asked.size > _DEEPEST_ROW:
+        detail = f"page must end within the first {_DEEPEST_ROW:,} notifications, got {asked.number}: filter by status"
+        raise Problem(HTTPStatus.BAD_REQUEST, detail, field="page")
     desk = await app.desk(ACTOR)
     found = await desk.jobs(which, Page(asked.size, number=asked.number))
     total = await desk.count(which)
@@ -68,13 +74,12 @@ async def read_list(request: Request, status: str | None) -> NotificationPage:
 async def create_notification(request: Request) -> Response:
     """`POST /api/v1/notifications`: 201 and the notification, which is sent by a worker."""
     new = await read_body(request, NewNotification)
-    _check_recipient(new)
+    channel = _one_of(Channel, "channel", new.channel)
+    severity = None if new.severity is None else _one_of(Severity, "severity", new.severity)
+    if channel is Channel.EMAIL and new.recipient:
+        _check_address(new.recipient)
     handle = await notify.enqueue(
-        channel=new.channel,
-        subject=new.subject,
-        body=new.body,
-        recipient=new.recipient or None,
-        severity=new.severity,
+        channel=channel, subject=new.subject, body=new.body, recipient=new.recipient or None, severity=severity
     )
     made = notification_of(await handle.view())
     return JsonResponse(made, HTTPStatus.CREATED, {"Location": f"{_LIST}/{made.id}"})
@@ -150,12 +155,18 @@ def _unknown(request: Request) -> NotFoundError:
     return NotFoundError(f"there is no notification {_id_of(request)}")
 
 
-def _check_recipient(new: NewNotification) -> None:
-    if not new.recipient or new.channel is not Channel.EMAIL:
-        return
-    name, at, host = new.recipient.rpartition("@")
-    if not (name and at and host) or not new.recipient.isprintable() or " " in new.recipient or "," in new.recipient:
-        detail = f"recipient must be one e-mail address such as ops@example.com, got {new.recipient[:80]!r}"
+def _one_of(words: type[E], field: str, value: str) -> E:
+    try:
+        return words(value)
+    except ValueError:
+        detail = f"{field} must be one of {', '.join(words)}, got {value[:50]!r}"
+        raise Problem(HTTPStatus.BAD_REQUEST, detail, field=field) from None
+
+
+def _check_address(recipient: str) -> None:
+    name, _, host = recipient.rpartition("@")
+    if not (name and host) or not recipient.isprintable() or any(mark in recipient for mark in " ,;<>"):
+        detail = f"recipient must be one e-mail address such as ops@example.com, got {recipient[:80]!r}"
         raise Problem(HTTPStatus.BAD_REQUEST, detail, field="recipient")
 
 
