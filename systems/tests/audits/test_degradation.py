@@ -11,6 +11,7 @@ import pytest
 from perdure.testing import Sandbox
 from perdure_systems.audits import storage
 from perdure_systems.audits.jobs import audit
+from perdure_systems.audits.settings import storage_folder
 from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.views import audit_view
 
@@ -89,7 +90,7 @@ async def test_e4_the_webhook_speaks_of_the_report_not_of_what_was_taken(
     quick.broken["pdf"] = GONE
     handle = await audit.enqueue(outside.page)
     await box.drain()
-    (storage.settings.storage_folder() / handle.id / "mobile.jpg").unlink()
+    (storage_folder() / handle.id / "mobile.jpg").unlink()
     quick.broken.clear()
     await box.drain(travel=True)
     [told] = outside.received

@@ -63,17 +63,17 @@ class Received(msgspec.Struct, frozen=True):
 class Outside:
     """The three services on one port. `calls` counts requests by path."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, host: str = "127.0.0.1") -> None:
         self.pagespeed, self.site, self.receiver = Knobs(), Knobs(), Knobs()
         self.calls = Counter[str]()
         self.measured: list[dict[str, str]] = []
         self.received: list[Received] = []
-        self._port = port
+        self._host, self._port = host, port
         self._address = ""
 
     async def __aenter__(self) -> Self:
-        listening = bind("127.0.0.1", self._port)
-        self._address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening = bind(self._host, self._port)
+        self._address = f"http://{self._host}:{listening.getsockname()[1]}"
         routes = [
             Route("/runPagespeed", self._run_pagespeed),
             Route("/hook", self._receive, methods=["POST"]),

@@ -101,10 +101,20 @@ def _opportunities(seen: dict[str, Any]) -> list[Opportunity]:
             "The first byte comes late.",
             seen["ttfb"],
         ),
-        (seen["blocking"], "Remove render-blocking files", f"{seen['blocking']} files hold up the first paint.", 0),
+        (
+            seen["blocking"],
+            "Remove render-blocking files",
+            f"Files that hold up the first paint: {seen['blocking']}.",
+            0,
+        ),
         (seen["plain"], "Compress the document", "The HTML is sent without gzip or Brotli.", 0),
-        (seen["oversized"], "Serve images in the size shown", f"{seen['oversized']} images are far too large.", 0),
-        (seen["unsized"], "Give images a width and a height", f"{seen['unsized']} images shift the layout.", 0),
+        (
+            seen["oversized"],
+            "Serve images in the size shown",
+            f"Images that are far too large: {seen['oversized']}.",
+            0,
+        ),
+        (seen["unsized"], "Give images a width and a height", f"Images that shift the layout: {seen['unsized']}.", 0),
         (seen["requests"] > _MANY_REQUESTS, "Make fewer requests", f"The page makes {seen['requests']} requests.", 0),
         (seen["bytes"] > _HEAVY_BYTES, "Send less", f"The page weighs {seen['bytes'] / 1e6:.1f} MB.", 0),
     ]

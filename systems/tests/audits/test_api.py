@@ -1,0 +1,214 @@
+"""E8, E10: the API with its codes and its token, and the health of the service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from perdure import JobFilter
+from perdure.testing import Sandbox
+from perdure_systems.audits import health as health_module
+from perdure_systems.audits.health import health
+from perdure_systems.audits.jobs import app, audit
+from perdure_systems.audits.standins import Outside, QuickInstruments
+from perdure_systems.audits.system import SYSTEM
+from perdure_systems.kit.web import api
+
+Setting = Callable[[str, str], None]
+TOKEN = {"Authorization": "Bearer the-token"}
+
+
+@pytest.fixture
+async def client(box: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=api(SYSTEM.routes))
+    async with httpx.AsyncClient(transport=transport, base_url="http://audits", headers=TOKEN) as one:
+        yield one
+
+
+async def jobs() -> int:
+    return (await (await app.desk("test")).count(JobFilter())).jobs
+
+
+async def test_e8_a_scan_is_accepted_and_its_audit_is_read(
+    box: Sandbox, client: httpx.AsyncClient, outside: Outside, quick: QuickInstruments
+) -> None:
+    answer = await client.post("/api/v1/scan", json={"url": outside.page.upper().replace("HTTP", "http")})
+    assert answer.status_code == 202
+    body = answer.json()
+    assert (body["status"], body["created"], body["url"]) == ("pending", True, outside.page)
+    assert answer.headers["location"] == f"/api/v1/audits/{body['id']}"
+    again = await client.post("/api/v1/scan", json={"url": outside.page, "strategy": "mobile"})
+    assert (again.status_code, again.json()["id"], again.json()["created"]) == (202, body["id"], False)
+
+    await box.drain()
+    shown = (await client.get(answer.headers["location"])).json()
+    assert shown["status"] == "completed"
+    assert [step["name"] for step in shown["processing_steps"]] == ["pagespeed", "screenshots", "pdf", "webhook"]
+    assert shown["pagespeed_data"]["scores"]["seo"] == 92
+    assert shown["screenshots_data"]["taken"]["mobile"]["width"] == 375
+    assert shown["webhooks"][0]["deliveries"][0]["status_code"] == 200
+    report = await client.get(shown["report_path"])
+    assert (report.headers["content-type"], report.content[:4]) == ("application/pdf", b"%PDF")
+    picture = await client.get(f"/api/v1/audits/{body['id']}/screenshots/desktop.jpg")
+    assert picture.headers["content-type"] == "image/jpeg"
+    figures = (await client.get("/api/v1/stats")).json()
+    assert (figures["audits"]["completed"], figures["webhooks"]["delivered"]) == (1, 1)
+    assert (await client.get("/api/v1/audits/stats")).json() == figures
+    [row] = (await client.get("/api/v1/audits?status=completed")).json()["audits"]
+    assert row["id"] == body["id"]
+    assert (await client.get("/api/v1/audits?status=failed")).json()["audits"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/scan"),
+        ("GET", "/api/v1/audits"),
+        ("GET", "/api/v1/audits/x"),
+        ("GET", "/api/v1/audits/x/report.pdf"),
+        ("GET", "/api/v1/audits/x/screenshots/mobile.jpg"),
+        ("POST", "/api/v1/audits/x/retry"),
+        ("GET", "/api/v1/stats"),
+        ("GET", "/api/v1/webhooks"),
+        ("GET", "/api/v1/webhooks/x"),
+        ("POST", "/api/v1/webhooks/x/retry"),
+        ("POST", "/api/v1/webhooks/retry-failed"),
+        ("POST", "/api/v1/webhooks/prune"),
+    ],
+)
+@pytest.mark.parametrize("header", ["", "Bearer wrong", "Basic the-token", "the-token"])
+async def test_e8_without_the_token_nothing_is_answered_or_changed(method: str, path: str, header: str) -> None:
+    transport = httpx.ASGITransport(app=api(SYSTEM.routes))
+    async with httpx.AsyncClient(transport=transport, base_url="http://audits") as client:
+        answer = await client.request(method, path, headers={"Authorization": header}, content=b'{"url": "http://x/"}')
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_e8_without_a_token_in_the_settings_the_api_answers_nobody(
+    client: httpx.AsyncClient, settings: Setting
+) -> None:
+    settings("AUDITS_API_TOKEN", "")
+    answer = await client.get("/api/v1/stats", headers={"Authorization": "Bearer "})
+    assert (answer.status_code, "AUDITS_API_TOKEN is not set" in answer.json()["detail"]) == (503, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "detail"),
+    [
+        (b"{", "body", "body must be JSON"),
+        (b"{}", "url", "missing required field `url`"),
+        (b'{"url": 7}', "url", "Expected `str`, got `int`"),
+        (b'{"url": "http://127.0.0.1/", "strategy": "tablet"}', "strategy", "Invalid enum value 'tablet'"),
+        (b'{"url": "http://127.0.0.1/", "strateggy": "mobile"}', None, "unknown field `strateggy`"),
+        (b'{"url": "ftp://127.0.0.1/"}', "url", "url must be an http or https address, got 'ftp://127.0.0.1/'"),
+        (b'{"url": "javascript:alert(1)"}', "url", "url must be an http or https address"),
+        (b'{"url": "file:///etc/passwd"}', "url", "url must be an http or https address"),
+        (b'{"url": "http://user:secret@127.0.0.1/"}', "url", "url must hold no user name or password"),
+        (b'{"url": "http://127.0.0.1:99999/"}', "url", "url must be an http or https address"),
+        (b'{"url": "http://no.such.host.invalid/"}', "url", "'no.such.host.invalid' cannot be resolved"),
+        (b'{"url": "http://127.0.0.1/", "webhook_url": "gopher://x/"}', "webhook_url", "webhook_url must be an http"),
+    ],
+)
+async def test_e8_bad_input_is_refused_by_name_and_nothing_is_stored(
+    client: httpx.AsyncClient, body: bytes, field: str | None, detail: str
+) -> None:
+    answer = await client.post("/api/v1/scan", content=body)
+    assert answer.status_code == 400
+    assert detail in answer.json()["detail"]
+    assert field is None or answer.json()["field"] == field
+    assert await jobs() == 0
+
+
+async def test_e8_what_is_not_there_is_a_404_and_what_cannot_be_done_a_409(
+    box: Sandbox, client: httpx.AsyncClient, outside: Outside, quick: QuickInstruments
+) -> None:
+    for path in ("audits/x", f"audits/{'0' * 8}-0000-7000-8000-{'0' * 12}", "webhooks/x"):
+        answer = await client.get(f"/api/v1/{path}")
+        assert (answer.status_code, "there is no" in answer.json()["detail"]) == (404, True)
+    audit_id = (await client.post("/api/v1/scan", json={"url": outside.page})).json()["id"]
+    assert (await client.get(f"/api/v1/audits/{audit_id}/report.pdf")).status_code == 404
+    assert (await client.get(f"/api/v1/webhooks/{audit_id}")).status_code == 404
+    answer = await client.post(f"/api/v1/audits/{audit_id}/retry")
+    assert (answer.status_code, "is pending" in answer.json()["detail"]) == (409, True)
+    assert (await client.get("/api/v1/audits?status=nonsense")).status_code == 400
+    assert (await client.get("/api/v1/audits?page=0")).json()["field"] == "page"
+    await box.drain()
+    assert (await client.get(f"/api/v1/audits/{audit_id}/screenshots/tablet.jpg")).status_code == 404
+
+
+async def test_e9_the_api_retries_one_and_up_to_50_failed_webhooks_and_prunes(
+    box: Sandbox, client: httpx.AsyncClient, outside: Outside, quick: QuickInstruments
+) -> None:
+    outside.receiver.status = 400
+    await client.post("/api/v1/scan", json={"url": outside.page})
+    await box.drain()
+    [webhook] = (await client.get("/api/v1/webhooks?status=failed")).json()["webhooks"]
+    assert (await client.post(f"/api/v1/webhooks/{webhook['id']}/retry")).status_code == 202
+    await box.drain()
+    assert (await client.post("/api/v1/webhooks/retry-failed")).json()["ids"] == [webhook["id"]]
+    answer = await client.post("/api/v1/webhooks/retry-failed?limit=51")
+    assert (answer.status_code, answer.json()["detail"]) == (400, "limit must be a whole number from 1 to 50, got '51'")
+    assert (await client.post("/api/v1/webhooks/prune")).status_code == 202
+    assert (await box.drain()).succeeded == 1
+
+
+async def test_e10_health_covers_database_queue_disk_and_browser(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/health", headers={"Authorization": ""})
+    assert answer.status_code == 200
+    assert set(answer.json()["checks"]) == {"database", "queue", "disk", "browser"}
+    assert (answer.json()["status"], answer.json()["warnings"]) == ("ok", [])
+
+
+async def test_e10_it_warns_when_more_than_100_jobs_wait(box: Sandbox, quick: QuickInstruments) -> None:
+    await app.enqueue_many(audit.call(f"http://127.0.0.1/{number}") for number in range(100))
+    assert (await health()).status == "ok"
+    await audit.enqueue("http://127.0.0.1/one-more")
+    found = await health()
+    assert (found.status, found.warnings) == ("warning", ["101 jobs wait in the queue, more than 100"])
+    await box.drain()
+    assert (await health()).status == "ok"
+
+
+async def test_e10_it_warns_when_more_than_10_jobs_failed_in_an_hour(
+    box: Sandbox, quick: QuickInstruments, settings: Setting
+) -> None:
+    settings("AUDITS_JOB_MAX_ATTEMPTS", "1")
+    quick.broken["pdf"] = OSError("no space left")
+    for number in range(10):
+        await audit.enqueue(f"http://127.0.0.1/{number}")
+    await box.drain()
+    assert (await health()).status == "ok"
+    await audit.enqueue("http://127.0.0.1/one-more")
+    await box.drain()
+    found = await health()
+    assert (found.status, found.warnings) == ("warning", ["11 jobs failed in the last hour, more than 10"])
+    box.travel("61m")
+    assert (await health()).status == "ok"
+
+
+async def test_e10_a_full_disk_and_a_missing_browser_are_told(
+    client: httpx.AsyncClient, settings: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings("AUDITS_LEAST_FREE_MB", "999999999")
+    found = await health()
+    assert (found.status, found.checks["disk"].status) == ("warning", "warning")
+    (tmp_path / "file").write_text("in the way")
+    settings("AUDITS_STORAGE_DIR", str(tmp_path / "file"))
+    assert (await health()).checks["disk"].status == "error"
+    monkeypatch.setattr(health_module, "find_browser", lambda: None)
+    answer = await client.get("/health")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["browser"]["detail"] == "no Chromium is installed: reports cannot be printed"
+
+
+async def test_e10_a_database_that_is_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "url", "postgresql://127.0.0.1:9/nowhere?connect_timeout=1")
+    try:
+        found = await health()
+    finally:
+        await app.close()
+    assert (found.status, found.checks["database"].status, found.checks["queue"].status) == ("error", "error", "error")

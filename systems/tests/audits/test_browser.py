@@ -1,0 +1,180 @@
+"""With a real Chromium: the browser's own timings, screenshots in two sizes, a report, and the pages."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page
+from pypdf import PdfReader
+
+from perdure.testing import Sandbox
+from perdure_systems.audits.instruments import RealInstruments
+from perdure_systems.audits.jobs import audit
+from perdure_systems.audits.settings import storage_folder
+from perdure_systems.audits.standins import Outside, QuickInstruments
+from perdure_systems.audits.system import SYSTEM
+from perdure_systems.audits.views import audit_view
+from perdure_systems.kit.browser import find_browser
+from perdure_systems.kit.service import run_system
+
+pytestmark = pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
+Setting = Callable[[str, str], None]
+
+
+@pytest.fixture
+async def address(tmp_path: Path, outside: Outside) -> AsyncIterator[str]:
+    """The system as it is run, with real workers, on a database of its own."""
+    url = f"sqlite:///{tmp_path / 'audits.db'}"
+    opened, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
+    async with AsyncExitStack() as stack:
+        for one in SYSTEM.apps:
+            await stack.enter_async_context(Sandbox(one, url=url))
+        running = asyncio.create_task(run_system(SYSTEM, port=0, stop=stop, when_open=opened.set_result))
+        yield await asyncio.wait_for(opened, 20)
+        stop.set()
+        await running
+
+
+async def ended(audit_id: str, seconds: float = 60) -> str:
+    """The status of an audit once it is final."""
+    async with asyncio.timeout(seconds):
+        while (status := (await audit_view(audit_id)).status) in {"pending", "processing"}:
+            await asyncio.sleep(0.1)
+    return status
+
+
+async def test_e8_an_audit_with_the_browsers_own_timings_both_screenshots_and_a_report(
+    outside: Outside, address: str, settings: Setting
+) -> None:
+    """No PageSpeed API is set: Chromium measures, photographs in 1920×1080 and 375×812, and prints."""
+    settings("AUDITS_PAGESPEED_URL", "")
+    handle = await audit.enqueue(outside.page, "desktop")
+    assert await ended(handle.id) == "completed"
+    view = await audit_view(handle.id)
+    assert outside.calls["pagespeed"] == 0
+    assert view.pagespeed_data is not None
+    assert view.pagespeed_data.source == "browser"
+    assert 0 < view.pagespeed_data.scores["performance"] <= 100
+    measured = {metric.name: metric.value for metric in view.pagespeed_data.metrics}
+    assert 0 < measured["first-contentful-paint"] <= measured["load"] + 5_000
+    assert view.pagespeed_data.requests in {2, 3}, "the page, its style sheet, and perhaps an icon"
+    assert view.pagespeed_data.bytes is not None
+    assert view.pagespeed_data.bytes > 1_000
+
+    folder = storage_folder() / handle.id
+    assert jpeg_size((folder / "desktop.jpg").read_bytes()) == (1920, 1080)
+    assert jpeg_size((folder / "mobile.jpg").read_bytes()) == (375, 812)
+    report = PdfReader(folder / "report.pdf")
+    text = "\n".join(page.extract_text() for page in report.pages)
+    for words in ("127.0.0.1", "Performance", "First Contentful Paint", "Screenshots", handle.id, "Page 1 of"):
+        assert words in text
+    assert images(folder / "report.pdf") == {(1920, 1080), (375, 812)}
+
+
+async def test_e4_a_report_without_pictures_says_so_and_holds_none(outside: Outside, address: str) -> None:
+    handle = await audit.enqueue("http://127.0.0.1:9/closed")
+    assert await ended(handle.id) == "completed"
+    file = storage_folder() / handle.id / "report.pdf"
+    text = "\n".join(page.extract_text() for page in PdfReader(file).pages)
+    assert "No screenshot" in text
+    assert "could not be photographed" in text
+    assert images(file) == set()
+    assert outside.received[0].json()["screenshotsIncluded"] is False
+
+
+async def test_hostile_text_is_text(outside: Outside, browser_page: Page, address: str) -> None:
+    """An address with markup in it appears as it is, on the page and in the report."""
+    hostile = f"{outside.page}<script>document.title='taken'</script>"
+    handle = await audit.enqueue(hostile)
+    await ended(handle.id)
+    for path in ("/", f"/audits/{handle.id}"):
+        await browser_page.goto(f"{address}{path}")
+        assert "taken" not in await browser_page.title() or "<script>" in await browser_page.title()
+        assert await browser_page.locator("main script").count() == 0
+        assert await browser_page.get_by_text("<script>document").first.is_visible()
+
+
+async def test_an_audit_is_asked_for_failed_retried_and_read_on_the_page(
+    outside: Outside, browser_page: Page, address: str, quick: QuickInstruments, settings: Setting
+) -> None:
+    settings("AUDITS_JOB_MAX_ATTEMPTS", "1")
+    quick.broken["pdf"] = OSError("no space left")
+    outside.receiver.status = 400
+    page = browser_page
+    await page.goto(address)
+    await page.get_by_text("No audits yet").wait_for()
+    await page.get_by_role("textbox", name="Page").fill("ftp://nowhere/")
+    await page.get_by_role("button", name="Audit").click()
+    await page.get_by_text("url must be an http or https address").wait_for()
+    await page.get_by_role("textbox", name="Page").fill(outside.page)
+    await page.get_by_role("button", name="Audit").click()
+    await page.get_by_text("OSError: no space left").wait_for()
+    quick.broken.clear()
+    await page.get_by_role("button", name="Retry").click()
+    await page.get_by_role("link", name="PDF").wait_for()
+    await page.get_by_role("link", name=outside.page).click()
+    await page.get_by_role("heading", name=outside.page, exact=True).wait_for()
+    await page.get_by_text(f"{outside.hook} answered 400").wait_for()
+    outside.receiver.status = 200
+    await page.goto(f"{address}/webhooks")
+    await page.get_by_role("button", name="Retry failed").click()
+    await page.locator(".chip", has_text="delivered").first.wait_for()
+    await page.goto(f"{address}/status")
+    await page.get_by_text("Chromium").or_(page.get_by_text("chromium")).first.wait_for()
+    await page.set_viewport_size({"width": 390, "height": 800})
+    for path in ("/", "/webhooks", "/status"):
+        await page.goto(f"{address}{path}")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+async def test_the_pages_ask_for_the_password_if_one_is_set(
+    address: str, browser_page: Page, settings: Setting
+) -> None:
+    settings("AUDITS_PAGE_PASSWORD", "open sesame")
+    for path in ("/", "/webhooks", "/status", "/audits/x", "/audits/x/report.pdf"):
+        answer = await browser_page.request.get(f"{address}{path}")
+        assert answer.status == 401
+    context = await browser_page.context.browser.new_context(  # type: ignore[union-attr]
+        http_credentials={"username": "anyone", "password": "open sesame"}
+    )
+    answer = await (await context.new_page()).request.get(f"{address}/")
+    assert answer.status == 200
+    await context.close()
+
+
+async def test_a_browser_that_is_gone_is_started_again(outside: Outside) -> None:
+    instruments = RealInstruments()
+    try:
+        assert await instruments.photograph(outside.page, "mobile")
+        browser = instruments._chromium._browser
+        assert browser is not None
+        await browser.close()
+        assert await instruments.photograph(outside.page, "mobile")
+    finally:
+        await instruments.close()
+
+
+def jpeg_size(content: bytes) -> tuple[int, int]:
+    """Width and height from the frame header."""
+    at = 2
+    while at < len(content):
+        marker, length = content[at + 1], int.from_bytes(content[at + 2 : at + 4], "big")
+        if marker in {0xC0, 0xC1, 0xC2}:
+            return int.from_bytes(content[at + 7 : at + 9], "big"), int.from_bytes(content[at + 5 : at + 7], "big")
+        at += 2 + length
+    raise AssertionError("no picture")
+
+
+def images(file: Path) -> set[tuple[int, int]]:
+    """The sizes of the pictures in a PDF."""
+    if shutil.which("pdfimages") is None:
+        pytest.skip("pdfimages is not installed")
+    listed = subprocess.run(["pdfimages", "-list", file], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()[2:]]
+    return {(int(row[3]), int(row[4])) for row in rows if row[2] == "image"}
