@@ -8,9 +8,7 @@ prints them and exits with 2.
 from __future__ import annotations
 
 import asyncio
-import errno
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -18,14 +16,15 @@ from typing import Final
 
 import msgspec
 import structlog
-import uvicorn
 from starlette.routing import BaseRoute
 
-from perdure import App, SettingsError, StillRunning, Worker, WorkerSettings
+from perdure import App, StillRunning, Worker, WorkerSettings
 from perdure.diagnostics import stack_signals
 from perdure_systems.kit.database import Database
+from perdure_systems.kit.serving import bind, serving
 from perdure_systems.kit.web import api
 
+__all__ = ["System", "bind", "run_system"]
 STOP_TIMEOUT: Final = "30s"
 log = structlog.get_logger("perdure_systems")
 
@@ -69,40 +68,22 @@ async def run_system(
         for app in system.apps:
             await stack.enter_async_context(app)
             stack.callback(app.log_events())
-        served = api(system.routes)
-        served.state.workers = workers
-        server = _Server(uvicorn.Config(served, log_level="warning", lifespan="off"))
-        serving = asyncio.create_task(server.serve([listening])) if listening is not None else None
-        try:
-            with _signals_to(stopping, workers):
-                workers += [await app.worker(settings) for app in system.apps] if run_jobs else []
-                running = [asyncio.create_task(worker.run()) for worker in workers]
-                for worker in workers:
-                    await worker.started()
-                if listening is not None and when_open is not None:
-                    when_open(f"http://{host}:{listening.getsockname()[1]}")
-                await _first_of(stopping, *running, *([serving] if serving else []))
-                log.info("waiting for scheduler to complete in-flight work", system=system.name)
-                await _complete(workers)
-                await asyncio.gather(*running)
-        finally:
-            if serving is not None:
-                server.should_exit = True
-                await serving
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. A port in use is a clear error."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        reason = "is in use: choose another one with --port" if error.errno == errno.EADDRINUSE else f"failed: {error}"
-        raise SettingsError("port", f"{port} on {host} {reason}") from None
-    listening.listen()
-    return listening
+        address = ""
+        if listening is not None:
+            served = api(system.routes)
+            served.state.workers = workers
+            address = await stack.enter_async_context(serving(served, listening))
+        with _signals_to(stopping, workers):
+            workers += [await app.worker(settings) for app in system.apps] if run_jobs else []
+            running = [asyncio.create_task(worker.run()) for worker in workers]
+            for worker in workers:
+                await worker.started()
+            if address and when_open is not None:
+                when_open(address)
+            await _first_of(stopping, *running)
+            log.info("waiting for scheduler to complete in-flight work", system=system.name)
+            await _complete(workers)
+            await asyncio.gather(*running)
 
 
 async def _complete(workers: Sequence[Worker]) -> None:
@@ -148,12 +129,3 @@ def _signals_to(stopping: asyncio.Event, workers: Sequence[Worker]) -> Iterator[
     finally:
         for one in handled:
             loop.remove_signal_handler(one)
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to us: the HTTP server closes after the workers."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
