@@ -256,12 +256,16 @@ async def test_d11_an_authority_that_answers_429_for_ever_gets_seven_or_eight_re
     assert 7 <= len(ca.asked) <= 8
 
 
+@pytest.mark.parametrize("is_checked", [False, True], ids=["raised", "checked"])
 @pytest.mark.parametrize("header", ["0", "1", "Thu, 01 Jan 1970 00:00:00 GMT"], ids=["0s", "1s", "past"])
 async def test_d11_an_authority_that_asks_for_haste_and_is_never_ready_is_asked_no_more_often(
-    app: App, box: Sandbox, header: str
+    app: App, box: Sandbox, header: str, *, is_checked: bool
 ) -> None:
-    """A Retry-After can only lengthen the waits of the table."""
-    ca = Authority(box, Refusal(429, **{"Retry-After": header}))
+    """A Retry-After can only lengthen the waits of the table, also if `HttpTriage.check` has raised the verdict."""
+    refusal = Refusal(429, **{"Retry-After": header})
+    verdict = HttpTriage(polling=True)(refusal)
+    assert isinstance(verdict, Pending)
+    ca = Authority(box, verdict if is_checked else refusal)
 
     @app.job
     async def issue(ctx: Context) -> None:

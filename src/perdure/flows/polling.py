@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.domain import verdicts
-from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.duration import LONGEST, Duration, parse_duration
 from perdure.domain.flow import StepKind, StepRecord, StepState
 from perdure.domain.outcome import Parked
 from perdure.domain.states import Reason
@@ -90,7 +90,7 @@ class Plan:
         now, this = journal.now, _round_of(record)
         began, polls = this.began or now, this.polls + 1
         record = replace(record, tries=record.tries + 1, note=_noted(error), due_at=None)
-        wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=isinstance(error, verdicts.Verdict))
+        wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=_is_own_word(error))
         wait = self._retry.wait(polls - 1, now - began, journal.random, wanted)
         if wait is not None:
             due, then = now + wait, Round(this.number, began, polls)
@@ -169,6 +169,11 @@ def _asked(error: Exception, triage: Triage | None, now: datetime) -> tuple[bool
     if isinstance(verdict, verdicts.Pending | verdicts.RetryAfter):
         return True, verdict.after(now)
     return False, None
+
+
+def _is_own_word(error: Exception) -> bool:
+    """Whether the function itself has named the wait. One with a bound was asked for from outside (`HttpTriage`)."""
+    return isinstance(error, verdicts.Verdict) and getattr(error, "at_most", LONGEST) == LONGEST
 
 
 def _noted(error: Exception) -> str:
