@@ -2,7 +2,7 @@
 
 A state is a word with a table behind it: engines keep a job in exactly one *place* (parked, ready, lease or
 finished), and the state says why it is there. ``MOVES`` is the whole state machine; ``docs/reference/states.md`` is
-generated from it, and ``Transition`` refuses anything that is not in it.
+generated from it, and ``Transition`` refuses every move of a running job that is not in it.
 """
 
 from __future__ import annotations

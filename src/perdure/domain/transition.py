@@ -1,12 +1,14 @@
 """The decision about one attempt, ready for an engine to write.
 
-A transition is built by one of the constructors below, never assembled: each names the move and its reason, so that
-an illegal move cannot be written by accident. All times are waits relative to the database's clock.
+The constructors below build every transition: each names the move and its reason. `Transition` itself refuses a move
+that ``MOVES`` does not hold, so an illegal one never reaches an engine. All times are waits relative to the database's
+clock.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +16,11 @@ from msgspec.structs import replace
 from perdure.domain.flow import Awaits
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Failure
-from perdure.domain.states import JobState, Reason
+from perdure.domain.states import MOVES, JobState, Reason
+
+_MOVES_OF_A_CLAIM: Final = frozenset(
+    (after, reason) for (before, after), reasons in MOVES.items() if before is JobState.RUNNING for reason in reasons
+)
 
 
 class Transition(Struct, frozen=True, gc=False):
@@ -41,6 +47,14 @@ class Transition(Struct, frozen=True, gc=False):
     has_passed: bool = False  # the attempt has passed its gates, and need not again when it comes back
     limit: int | None = None
     priority: int | None = None  # which the job has from now on; None: the one that it had
+
+    def __post_init__(self) -> None:
+        """Refuse a move that a running job cannot make."""
+        if (self.to, self.reason) not in _MOVES_OF_A_CLAIM:
+            raise ValueError(
+                f"job {self.claim.job_id}: no move from running to {self.to} with the reason {self.reason!r}; "
+                "MOVES in perdure.domain.states holds the legal moves"
+            )
 
     @property
     def all_awaits(self) -> tuple[Awaits, ...]:
@@ -130,7 +144,7 @@ def parked(
 
 def arrived(move: Transition, reason: Reason) -> Transition:
     """The same move of a job that is ready at once, because what it would wait for is there already."""
-    return replace(move, to=JobState.READY, reason=reason, wait=None, awaits=None, also=())
+    return replace(move, to=JobState.READY, reason=reason, wait=None, note=None, awaits=None, also=())
 
 
 def released(claim: Claim, *, has_passed: bool = False) -> Transition:
@@ -146,3 +160,13 @@ def cancelled(claim: Claim, note: str | None) -> Transition:
 def called_off(move: Transition, why: str | None = None) -> Transition:
     """The same attempt, failed or not, of a job that must not come back because somebody wants it called off."""
     return replace(move, to=JobState.CANCELLED, reason=Reason.CANCELLED, wait=None, note=why or move.note)
+
+
+def of_parent(move: Transition) -> Transition:
+    """The same move of an attempt that has spawned children."""
+    return replace(move, is_parent=True)
+
+
+def past_gates(move: Transition) -> Transition:
+    """The same move of an attempt that has passed its gates, and need not again when the job comes back."""
+    return replace(move, has_passed=True)

@@ -1,4 +1,9 @@
-"""What an outcome means for its job. The worker and the rescuer both ask here, and nobody else decides."""
+"""What an outcome means for its job: the one place that weighs an outcome against the job's policy.
+
+The worker asks here after every attempt, the rescuer after a crash. Moves that no policy has a say in are built where
+they arise, by the constructors of `domain.transition`: a claim that is given back or held back before it starts, a
+result that the store refuses, and the corrections of an engine, which alone sees what else has happened to the job.
+"""
 
 from __future__ import annotations
 

@@ -17,13 +17,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from perdure.clock import Clock
 from perdure.domain.job import Claim
 from perdure.domain.outcome import Done, Outcome, Parked, Released, UnknownKind
 from perdure.domain.states import FINAL, JobState, Reason
-from perdure.domain.transition import Transition, paused
+from perdure.domain.transition import Transition, of_parent, past_gates, paused
 from perdure.events import (
     Emitter,
     HandlerStuck,
@@ -243,7 +241,7 @@ class Executor:
         why = f"could not be started: {type(error).__name__}: {error}"
         self._emitter.emit(LoopFailed("executor", f"job {running.claim.job_id} {why}"))
         back = paused(running.claim, Reason.RELEASED, _NOT_STARTED, storable(why, MESSAGE_LIMIT))
-        self._acknowledge(replace(back, has_passed=running.kind.charges_starts))
+        self._acknowledge(past_gates(back) if running.kind.charges_starts else back)
 
     async def _run_task(self, running: Running) -> None:
         self._forks.end_child()
@@ -452,9 +450,9 @@ class Executor:
         move = decide(running.claim, outcome, running.retry, now, self._random, self._limits)
         journal = None if running.context is None else running.context.opened
         if running.spawned or (journal is not None and journal.spawned):
-            move = replace(move, is_parent=True)
+            move = of_parent(move)
         if running.kind.gates and move.failure is None and move.to not in FINAL and running.kind.charges_starts:
-            move = replace(move, has_passed=True)
+            move = past_gates(move)
         return move
 
     def _now(self, claim: Claim, started: float) -> datetime:

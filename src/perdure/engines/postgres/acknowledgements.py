@@ -17,12 +17,11 @@ from itertools import groupby
 from typing import Any, Final
 
 from msgspec import json
-from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.audit import Audited, noted_as
 from perdure.domain.states import FAULTS, FINAL, JobState, Reason
-from perdure.domain.transition import Transition
+from perdure.domain.transition import Transition, arrived
 from perdure.engines.postgres.arrays import number_array, storable, storable_array, text_array
 from perdure.engines.postgres.connections import Pool
 from perdure.engines.postgres.encoding import seconds_text
@@ -287,9 +286,9 @@ def _at_once(move: Transition, came: Collection[str], settled: Collection[tuple[
     """The same move, of a job that is ready if what it would wait for is there already."""
     awaited = move.all_awaits
     if any(thing.event in came for thing in awaited):
-        return replace(move, to=JobState.READY, reason=Reason.EVENT_CAME, wait=None, note=None)
+        return arrived(move, Reason.EVENT_CAME)
     if any((move.claim.job_id, thing.family) in settled for thing in awaited):
-        return replace(move, to=JobState.READY, reason=Reason.CHILDREN_SETTLED, wait=None, note=None)
+        return arrived(move, Reason.CHILDREN_SETTLED)
     return move
 
 
