@@ -13,7 +13,6 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from typing import Final
 
 import httpx
@@ -52,7 +51,7 @@ STATUS_OF: Final = {
 }
 RETRY: Final = Retry(attempts=5, backoff=Backoff.exponential("1m", cap="1h"), jitter=Jitter.none())
 MOST_SWEPT: Final = 1_000
-LATE: Final = timedelta(seconds=10)
+LATE: Final = "10s"
 _BATCH: Final = 100
 _HTTP_TIMEOUT: Final = 10.0
 _POOLS: Final = 10  # a pool of httpx looks at all its connections for each request: several small ones are cheaper
@@ -120,8 +119,8 @@ async def sweep_retries() -> Swept:
     is the second look that `CERTCTL_NOTIFICATION_RETRY_INTERVAL` asks for. It sends nothing itself: what it makes ready
     is claimed by one worker. A retry that cannot be made ready is reported, and the sweep goes on.
     """
-    late = [one for one in await (await app.store()).overdue(MOST_SWEPT, by=LATE) if one.queue == QUEUE]
     desk = await app.desk("app:notifications")
+    late = [one for one in await desk.overdue(LATE, limit=MOST_SWEPT) if one.queue == QUEUE]
     released = 0
     for several in _in_batches([one.job_id for one in late], _BATCH):
         released += await _release(desk, several)
