@@ -2,8 +2,8 @@
 
 `python -m benchmarks.systems.authorities [--engine sqlite|postgres] [--orders 1000]`. A quarter of the orders is at
 each authority: two answer 429 and 503 for ever, with Retry-After: 1; two wait for an approval. The stand-ins are asked
-over real HTTP and TLS. The clock moves in steps of five seconds. Afterwards all orders are approved, and the time is taken
-until their certificates are collected, verified and kept.
+over real HTTP and TLS. The clock moves in steps of five seconds. Afterwards all orders are approved, and the time is
+taken until their certificates are collected, verified and kept.
 """
 
 from __future__ import annotations
