@@ -146,9 +146,27 @@ async def test_a12_an_older_answer_does_not_overwrite_a_newer_one(
     assert await subjects(browser_page) == []
 
 
-async def test_a12_the_list_is_loaded_again_every_30_seconds(browser_page: Page, address: str, box: Sandbox) -> None:
+async def test_a12_the_list_tells_retries_cuts_long_errors_and_is_loaded_again_every_30_seconds(
+    browser_page: Page, address: str, box: Sandbox, receivers: StandIns
+) -> None:
+    alerts: list[str] = []
+    browser_page.on("dialog", lambda dialog: alerts.append(dialog.message))
+    receivers.knobs["teams"] = Knobs(failing=-1, status=500, text=HOSTILE * 9)
+    handle = await notify.enqueue(channel="teams", subject=HOSTILE, body=HOSTILE)
+    await box.drain()
     await browser_page.clock.install()
     await browser_page.goto(address)
+    told = await browser_page.locator("#list tbody .retry").all_inner_texts()
+    assert told == ["Retry 1/5", "Retry 2/5", "Retry 5/5"]
+
+    error = browser_page.locator("tbody tr").first.locator(".error-text span")
+    shown, title = await error.inner_text(), await error.get_attribute("title") or ""
+    assert title == f"teams answered 500 Internal Server Error: {HOSTILE * 9}"
+    assert ((await handle.view()).last_error or "").endswith(title)
+    assert (len(shown), shown[-1], title.startswith(shown[:-1])) == (90, "…", True)
+    assert await browser_page.locator("#list img").count() == 0
+    assert alerts == []
+
     asked: list[str] = []
 
     def note(request: Request) -> None:
@@ -162,27 +180,6 @@ async def test_a12_the_list_is_loaded_again_every_30_seconds(browser_page: Page,
     await browser_page.clock.fast_forward(1_000)
     await browser_page.get_by_text("A new one").wait_for()
     assert asked == [f"{address}/"]
-
-
-async def test_a12_retries_are_told_and_a_long_error_is_cut_with_the_whole_in_a_tooltip(
-    browser_page: Page, address: str, box: Sandbox, receivers: StandIns
-) -> None:
-    alerts: list[str] = []
-    browser_page.on("dialog", lambda dialog: alerts.append(dialog.message))
-    receivers.knobs["teams"] = Knobs(failing=-1, status=500, text=HOSTILE * 9)
-    handle = await notify.enqueue(channel="teams", subject=HOSTILE, body=HOSTILE)
-    await box.drain()
-    await browser_page.goto(address)
-    told = await browser_page.locator("#list tbody .retry").all_inner_texts()
-    assert told == ["Retry 1/5", "Retry 2/5", "Retry 5/5"]
-
-    error = browser_page.locator("tbody tr").first.locator(".error-text span")
-    shown, title = await error.inner_text(), await error.get_attribute("title") or ""
-    assert title == f"teams answered 500 Internal Server Error: {HOSTILE * 9}"
-    assert ((await handle.view()).last_error or "").endswith(title)
-    assert (len(shown), shown[-1], title.startswith(shown[:-1])) == (90, "…", True)
-    assert await browser_page.locator("#list img").count() == 0
-    assert alerts == []
 
 
 async def test_a12_requeue_sends_the_id_and_nothing_else(

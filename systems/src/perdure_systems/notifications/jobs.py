@@ -13,6 +13,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
+from functools import cache
 from typing import Final
 
 import httpx
@@ -59,12 +60,13 @@ _POOLS: Final = 10  # a pool of httpx looks at all its connections for each requ
 log = structlog.get_logger("perdure_systems.notifications")
 app = App(queues=[QUEUE], worker=WorkerSettings(concurrency=50))
 _clients: deque[httpx.AsyncClient] = deque()
+_trusted_roots = cache(ssl.create_default_context)  # reading them takes longer than a request
 
 
 @app.lifespan
 async def open_clients() -> AsyncIterator[None]:
     """Share HTTP connections among all notifications of a worker."""
-    tls = ssl.create_default_context()
+    tls = _trusted_roots()
     async with AsyncExitStack() as stack:
         for _ in range(_POOLS):
             client = httpx.AsyncClient(timeout=_HTTP_TIMEOUT, verify=tls)
