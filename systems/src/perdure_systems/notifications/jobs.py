@@ -71,8 +71,10 @@ async def open_clients() -> AsyncIterator[None]:
         for _ in range(_POOLS):
             client = httpx.AsyncClient(timeout=_HTTP_TIMEOUT, verify=tls)
             _clients.append(await stack.enter_async_context(client))
-        yield
-        _clients.clear()
+        try:
+            yield
+        finally:
+            _clients.clear()
 
 
 @app.job(
