@@ -4,10 +4,13 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-pythons check format bench proof lock clean
+.PHONY: demo demo-postgres test test-pythons check format bench proof lock clean
 
-demo: $(READY)  ## show jobs that succeed, fail, retry and die, on an embedded database
-	$(BIN)/python examples/demo.py
+demo: $(READY)  ## six systems on one SQLite file, and a guided tour; DEMO=--auto goes on by itself
+	$(BIN)/python -m perdure_systems.demo $(DEMO)
+
+demo-postgres: $(READY)  ## the same on a PostgreSQL server of its own, with three worker processes
+	$(BIN)/python -m perdure_systems.demo --postgres --workers 3 --folder .demo-postgres $(DEMO)
 
 test: $(READY)  ## the tests, on SQLite and PostgreSQL, in three processes: many of them wait more than they work
 	$(BIN)/python -m pytest -n 3 --dist worksteal

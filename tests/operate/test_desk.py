@@ -416,3 +416,20 @@ async def test_what_cannot_be_an_entry_is_refused_by_name(desk: Desk, field: str
 def test_the_name_of_the_engine_is_its_own(store: Store) -> None:
     with pytest.raises(ArgumentError, match="actor must not be 'system'"):
         Desk(store, "system")
+
+
+async def test_overdue_jobs_are_listed_oldest_due_first(store: Store, desk: Desk, clock: ManualClock) -> None:
+    for number, delay in enumerate((3, 1, 2, 60)):
+        await store.insert([a_job(id=numbered_id(number), delay=timedelta(seconds=delay))])
+    dead = await job_in(JobState.DEAD, store)
+    clock.move(timedelta(seconds=12))
+
+    assert [one.job_id for one in await desk.overdue()] == [numbered_id(number) for number in (1, 2, 0)]
+    assert [one.job_id for one in await desk.overdue(limit=1)] == [numbered_id(1)]
+    assert [one.job_id for one in await desk.overdue("10s")] == [numbered_id(1), numbered_id(2)]
+    assert dead not in {one.job_id for one in await desk.overdue()}
+    for wrong in (0, 10_001):
+        with pytest.raises(ArgumentError, match=f"limit must be from 1 to 10000, got {wrong}"):
+            await desk.overdue(limit=wrong)
+    with pytest.raises(ArgumentError, match="by"):
+        await desk.overdue("soon")

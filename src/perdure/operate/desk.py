@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from perdure.domain.approval import Approval, approval_event, refuse_answer
 from perdure.domain.audit import AuditEntry
+from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.flow import Emission
 from perdure.domain.ids import JobId, as_job_id, is_job_id
 from perdure.domain.job import JobView
@@ -40,7 +41,7 @@ from perdure.options import checked_instant, checked_name, checked_ref
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.audit import AuditFilter
 from perdure.storage.port import Store
-from perdure.storage.records import JobFilter, Page, Tally
+from perdure.storage.records import JobFilter, Overdue, Page, Tally
 
 Which = JobFilter | str | Iterable[str]
 """Jobs as a command is given them: a filter, an id or ref, or several of these."""
@@ -156,6 +157,15 @@ class Desk:
         if not by:
             raise ArgumentError("by", 'is missing: name "kind", "state", "queue", or several of them')
         return await self._store.count(_checked(which), by, cap)
+
+    async def overdue(self, by: Duration = 0, *, limit: int = 1_000) -> list[Overdue]:
+        """Parked jobs whose time has come, passed by at least `by`, and that no worker has made ready yet.
+
+        The oldest due comes first. Between two looks of the workers, a second at most, every job that falls due is one.
+        """
+        if not 1 <= limit <= MOST_AT_ONCE:
+            raise ArgumentError("limit", f"must be from 1 to {MOST_AT_ONCE}, got {limit}")
+        return await self._store.overdue(limit, parse_duration("by", by))
 
     async def audit(
         self,

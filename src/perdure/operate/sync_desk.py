@@ -121,6 +121,7 @@ class SyncDesk(_Part[Desk]):
     meaning = _Blocking(Desk.meaning)
     count = _Blocking(Desk.count)
     count_by = _Blocking(Desk.count_by)
+    overdue = _Blocking(Desk.overdue)
     audit = _Blocking(Desk.audit)
     record = _Blocking(Desk.record)
     mark = _Blocking(Desk.mark)

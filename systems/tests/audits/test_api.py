@@ -169,8 +169,6 @@ async def test_e10_it_warns_when_more_than_100_jobs_wait(box: Sandbox, quick: Qu
     await audit.enqueue("http://127.0.0.1/one-more")
     found = await health()
     assert (found.status, found.warnings) == ("warning", ["101 jobs wait in the queue, more than 100"])
-    await box.drain()
-    assert (await health()).status == "ok"
 
 
 async def test_e10_it_warns_when_more_than_10_jobs_failed_in_an_hour(

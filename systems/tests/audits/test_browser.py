@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Locator, Page
 from pypdf import PdfReader
 
 from perdure.testing import Sandbox
@@ -57,6 +57,7 @@ async def test_e8_an_audit_with_the_browsers_own_timings_both_screenshots_and_a_
     handle = await audit.enqueue(outside.page, "desktop")
     assert await ended(handle.id) == "completed"
     view = await audit_view(handle.id)
+    assert view.warnings == []
     assert outside.calls["pagespeed"] == 0
     assert view.pagespeed_data is not None
     assert view.pagespeed_data.source == "browser"
@@ -85,6 +86,9 @@ async def test_e4_a_report_without_pictures_says_so_and_holds_none(outside: Outs
     assert "No screenshot" in text
     assert "could not be photographed" in text
     assert images(file) == set()
+    async with asyncio.timeout(20):
+        while not outside.received:
+            await asyncio.sleep(0.05)
     assert outside.received[0].json()["screenshotsIncluded"] is False
 
 
@@ -117,14 +121,14 @@ async def test_an_audit_is_asked_for_failed_retried_and_read_on_the_page(
     await page.get_by_text("OSError: no space left").wait_for()
     quick.broken.clear()
     await page.get_by_role("button", name="Retry").click()
-    await page.get_by_role("link", name="PDF").wait_for()
+    await seen(page, page.get_by_role("link", name="PDF"))
     await page.get_by_role("link", name=outside.page).click()
     await page.get_by_role("heading", name=outside.page, exact=True).wait_for()
-    await page.get_by_text(f"{outside.hook} answered 400").wait_for()
+    await seen(page, page.get_by_text(f"{outside.hook} answered 400"))
     outside.receiver.status = 200
     await page.goto(f"{address}/webhooks")
     await page.get_by_role("button", name="Retry failed").click()
-    await page.locator(".chip", has_text="delivered").first.wait_for()
+    await seen(page, page.locator(".chip", has_text="delivered").first)
     await page.goto(f"{address}/status")
     await page.get_by_text("Chromium").or_(page.get_by_text("chromium")).first.wait_for()
     await page.set_viewport_size({"width": 390, "height": 800})
@@ -158,6 +162,14 @@ async def test_a_browser_that_is_gone_is_started_again(outside: Outside) -> None
         assert await instruments.photograph(outside.page, "mobile")
     finally:
         await instruments.close()
+
+
+async def seen(page: Page, wanted: Locator) -> None:
+    """Load the page again until this is there: that is quicker than to wait for the page to do so."""
+    async with asyncio.timeout(20):
+        while not await wanted.is_visible():
+            await asyncio.sleep(0.1)
+            await page.reload()
 
 
 def jpeg_size(content: bytes) -> tuple[int, int]:

@@ -89,6 +89,19 @@ async def test_a_certificate_of_an_untrusted_root_is_not_kept(
     assert "NotTrusted" in (failed.error or "")
 
 
+async def test_a_collected_certificate_is_verified_again_without_another_request(
+    sqlite_box: Sandbox, standins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CERTCTL_DIGICERT_ROOTS_PATH", standins.environment["CERTCTL_ENTRUST_ROOTS_PATH"])
+    failed = await after_a_drain(sqlite_box, Authority.DIGICERT)
+    assert "NotTrusted" in (failed.error or "")
+    requests = len(standins.digicert.seen)
+    monkeypatch.setenv("CERTCTL_DIGICERT_ROOTS_PATH", standins.environment["CERTCTL_DIGICERT_ROOTS_PATH"])
+    await (await jobs.app.desk("operator")).requeue(failed.id)
+    await sqlite_box.drain()
+    assert ((await find_order(failed.id)).status, len(standins.digicert.seen)) == ("issued", requests)
+
+
 async def test_the_kept_certificate_is_the_one_that_was_issued(box: Sandbox, standins: StandIns) -> None:
     order_id = await order(Authority.SECTIGO, "shop.example", "www.shop.example")
     await box.drain()

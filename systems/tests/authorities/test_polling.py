@@ -40,8 +40,15 @@ async def test_d1_issuing_returns_an_order_id_at_once(authority: Authority, box:
     assert (seen.authority_order, box.now) == (next(iter(standins.of(authority).orders)), begun)
 
 
-@pytest.mark.parametrize("authority", ALL)
-@pytest.mark.parametrize(("value", "seconds"), [(None, 600), ("0", 600), ("60", 60), ("86400", 86_400)])
+@pytest.mark.parametrize(
+    ("authority", "value", "seconds"),
+    [
+        (Authority.DIGICERT, None, 600),
+        (Authority.SECTIGO, "0", 600),
+        (Authority.ENTRUST, "86400", 86_400),
+        (Authority.GLOBALSIGN, "60", 60),
+    ],
+)
 @pytest.mark.usefixtures("steady")
 async def test_d1_a_round_of_polls_takes_what_the_variable_of_its_authority_says(
     authority: Authority,
@@ -74,7 +81,7 @@ async def test_d2_waits_are_those_of_the_table_each_with_twenty_percent_of_jitte
     """The original's jitter was 0: all its instances asked at the same moments."""
     for authority in ALL:
         standins.of(authority).behaviour.approve_after = None
-        for number in range(3):
+        for number in range(2):
             await order(authority, f"{number}.example")
     await sqlite_box.drain(travel="595s")
     waits: list[list[float]] = []
@@ -84,7 +91,7 @@ async def test_d2_waits_are_those_of_the_table_each_with_twenty_percent_of_jitte
             if seen.is_status:
                 asked.setdefault(seen.path, []).append(seen.at)
         waits += [[after - before for before, after in pairwise(times)][:5] for times in asked.values()]
-    assert len(waits) == 12
+    assert len(waits) == 8
     shares = [wait / nominal for one in waits for wait, nominal in zip(one, NOMINAL, strict=True)]
     assert all(0.8 <= share <= 1.2 for share in shares)
     assert min(shares) < 0.85
@@ -168,7 +175,7 @@ async def test_d5_no_attempt_runs_while_an_order_waits_and_its_count_is_kept(
 
 
 @pytest.mark.parametrize("authority", ALL)
-@pytest.mark.parametrize("retry_after", [None, "0", "1"])
+@pytest.mark.parametrize("retry_after", [None, "1"])
 async def test_d11_an_authority_that_answers_429_for_ever_gets_seven_or_eight_requests_in_ten_minutes(
     authority: Authority, retry_after: str | None, sqlite_box: Sandbox, standins: StandIns
 ) -> None:

@@ -75,6 +75,7 @@ def run_sql(engine_url: str) -> Callable[[str, str], None]:
     def run(on_sqlite: str, on_postgres: str) -> None:
         if engine_url.startswith("sqlite:"):
             connection = apsw.Connection(engine_url.removeprefix("sqlite:///"))
+            connection.set_busy_timeout(10_000)
             connection.execute(on_sqlite)
             connection.close()
         else:

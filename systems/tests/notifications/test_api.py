@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from perdure import App
 from perdure.testing import Sandbox
@@ -101,26 +100,24 @@ async def test_a11_mark_read_and_requeue_answer_as_ever(
     assert len(receivers.taken["slack"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"channel": "fax"}, "channel"),
-        ({"channel": None}, "channel"),
-        ({"subject": ""}, "subject"),
-        ({"subject": "x" * 301}, "subject"),
-        ({"body": 5}, "body"),
-        ({"severity": "awful"}, "severity"),
-        ({"colour": "red"}, "colour"),
-        ({"channel": "email", "recipient": "nobody"}, "recipient"),
-        ({"channel": "email", "recipient": "a@b.example\r\nBcc: c@d.example"}, "recipient"),
-    ],
-)
-async def test_a11_400_names_the_field_and_nothing_is_stored(
-    client: httpx.AsyncClient, change: dict[str, Any], field: str
-) -> None:
-    answer = await client.post(LIST, json=NEW | change)
-    assert (answer.status_code, answer.json().get("field")) == (400, field), answer.text
-    assert field in answer.json()["detail"]
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"channel": "fax"}, "channel"),
+    ({"channel": None}, "channel"),
+    ({"subject": ""}, "subject"),
+    ({"subject": "x" * 301}, "subject"),
+    ({"body": 5}, "body"),
+    ({"severity": "awful"}, "severity"),
+    ({"colour": "red"}, "colour"),
+    ({"channel": "email", "recipient": "nobody"}, "recipient"),
+    ({"channel": "email", "recipient": "a@b.example\r\nBcc: c@d.example"}, "recipient"),
+]
+
+
+async def test_a11_400_names_the_field_and_nothing_is_stored(client: httpx.AsyncClient) -> None:
+    for change, field in BAD:
+        answer = await client.post(LIST, json=NEW | change)
+        assert (answer.status_code, answer.json().get("field")) == (400, field), answer.text
+        assert field in answer.json()["detail"]
     assert (await client.get(LIST)).json()["total"] == 0
 
 

@@ -10,10 +10,13 @@ from typing import TypeVar
 from tests.support.waiting import PATIENCE
 
 from perdure import Event, JobState, JobView, Worker
+from perdure.clock import SystemClock
+from perdure.engines.connect import store_for
 from perdure.events import FamilySpawned
 from perdure.testing import Sandbox
 from perdure_systems.pulse.documents import read
 from perdure_systems.pulse.jobs import app
+from perdure_systems.pulse.model import model
 from perdure_systems.pulse.settings import FOR_TESTS, worker_settings
 from perdure_systems.pulse.submitting import Submitted, submit
 
@@ -43,6 +46,23 @@ async def at_work(**changes: str) -> AsyncIterator[Worker]:
     finally:
         worker.hurry()
         await asyncio.wait_for(running, PATIENCE)
+
+
+@asynccontextmanager
+async def at_work_in_real_time(url: str, **changes: str) -> AsyncIterator[Worker]:
+    """A worker on the same database with a clock of its own, that of the machine, where the sandbox's stands still."""
+    store = store_for(url)
+    await store.open()
+    worker = Worker(store, app.kinds, worker_settings(FOR_TESTS | changes), app.events, SystemClock())
+    async with model.opened():
+        running = asyncio.create_task(worker.run())
+        await worker.started()
+        try:
+            yield worker
+        finally:
+            worker.hurry()
+            await asyncio.wait_for(running, PATIENCE)
+            await store.close()
 
 
 async def found(look: Callable[[], Awaitable[Found | None]]) -> Found:

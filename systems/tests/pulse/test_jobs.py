@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.responses import Response
 from systems.tests.pulse.support import PRICE_OF_A_PIECE, children_of, ingest_only, put
 
 from perdure import ArgumentError, JobStarted, JobState
@@ -41,11 +42,11 @@ async def test_c12_a_job_goes_through_its_states(box: Sandbox, standin: ModelSta
     inside: list[JobState] = []
     answer = standin._refusal
 
-    async def look_first(text: str) -> object:
+    async def look_first(text: str, path: str) -> Response | None:
         inside.append((await box.job(first.job_id)).state)
-        return await answer(text)
+        return await answer(text, path)
 
-    standin._refusal = look_first  # type: ignore[method-assign, assignment]
+    standin._refusal = look_first  # type: ignore[method-assign]
     await box.drain()
     words.append(next(word for word in STATES if inside[0] in states_of(word)))
     words.append((await shown(first.job_id)).state)
@@ -79,13 +80,16 @@ async def test_c12_cost_is_estimated_before_and_actual_after(box: Sandbox, stand
     submitted = await put(2)
     await ingest_only(box)
     before = await shown(submitted.job_id)
-    assert (before.estimated, before.actual) == (pytest.approx(2 * PRICE_OF_A_PIECE), 0)
+    assert before.estimated == pytest.approx(2 * PRICE_OF_A_PIECE)
+    assert before.actual == 0
     await box.drain()
     after = await shown(submitted.job_id)
-    assert (after.estimated, after.actual) == (pytest.approx(2 * PRICE_OF_A_PIECE), pytest.approx(4 * PRICE_OF_A_PIECE))
+    assert after.estimated == pytest.approx(2 * PRICE_OF_A_PIECE)
+    assert after.actual == pytest.approx(4 * PRICE_OF_A_PIECE)
     [child, _] = await children_of(submitted.job_id)
     costs = (await (await app.desk("test")).job(child.id)).costs
-    assert [(cost.budget, cost.spent) for cost in costs] == [("pulse.model", pytest.approx(2 * PRICE_OF_A_PIECE))]
+    assert [cost.budget for cost in costs] == ["pulse.model"]
+    assert costs[0].spent == pytest.approx(2 * PRICE_OF_A_PIECE)
 
 
 async def test_c12_an_active_job_of_the_same_source_and_handler_is_found_and_not_made_again(
@@ -111,7 +115,11 @@ async def test_c12_the_oldest_job_runs_first(box: Sandbox) -> None:
         put_in.append((await put(1, source, "index")).job_id)
         box.travel("1s")
     started: list[str] = []
-    forget = app.subscribe(lambda event: started.append(event.job_id), JobStarted)
+
+    def note(event: JobStarted) -> None:
+        started.append(event.job_id)
+
+    forget = app.subscribe(note, JobStarted)
     await box.drain()
     forget()
     assert started == put_in

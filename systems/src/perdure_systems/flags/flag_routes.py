@@ -55,21 +55,17 @@ async def list_all(_: Request) -> Response:
 @by_admin
 async def create(request: Request) -> Response:
     """`POST /api/admin/flags`: 201; 409 if there is one of that key."""
-    new = await read_body(request, NewFlag)
-    at, by = await (await app.desk(ACTOR)).now(), admin_name(request)
-    async with database.transaction() as session:
-        fields = msgspec.structs.asdict(new)
-        made = await add_flag(session, **fields, at=at, by=by)
-        if made is None:
-            raise Problem(HTTPStatus.CONFLICT, f"there is a flag {new.key!r} already", field="key")
-        await _invalidate(session, made)
+    made = await make_flag(await read_body(request, NewFlag), admin_name(request))
     return JsonResponse(made, HTTPStatus.CREATED, {"Location": f"{_FLAGS}/{made.key}"})
 
 
 @by_admin
 async def show(request: Request) -> Response:
     """`GET /api/admin/flags/{flagKey}`: the flag and its latest changes."""
-    flag = await _found(request)
+    key = request.path_params["flagKey"]
+    flag = await find_flag(database, key)
+    if flag is None:
+        raise Problem(HTTPStatus.NOT_FOUND, f"there is no flag {key!r}", field="flagKey")
     return JsonResponse({"flag": flag, "changes": await list_changes(database, flag.key)})
 
 
@@ -77,15 +73,7 @@ async def show(request: Request) -> Response:
 async def change(request: Request) -> Response:
     """`PATCH /api/admin/flags/{flagKey}`: change it now."""
     updates = await read_body(request, Updates)
-    if updates.is_empty:
-        detail = "the body must name at least one change: enabled, rollout"
-        raise Problem(HTTPStatus.BAD_REQUEST, detail, field="body")
-    flag = await _found(request)
-    at, by = await (await app.desk(ACTOR)).now(), admin_name(request)
-    async with database.transaction() as session:
-        changed = await change_flag(session, flag.key, updates, at=at, by=by)
-        await _invalidate(session, changed)
-    return JsonResponse(changed)
+    return JsonResponse(await change_now(request.path_params["flagKey"], updates, admin_name(request)))
 
 
 @by_admin
@@ -134,12 +122,29 @@ async def show_prometheus(_: Request) -> Response:
     return Response(as_prometheus(await measure_retries()), media_type=CONTENT_TYPE_LATEST)
 
 
-async def _found(request: Request) -> Flag:
-    key = request.path_params["flagKey"]
-    flag = await find_flag(database, key)
-    if flag is None:
-        raise Problem(HTTPStatus.NOT_FOUND, f"there is no flag {key!r}", field="flagKey")
-    return flag
+async def make_flag(new: NewFlag, by: str) -> Flag:
+    """A new flag; a 409 if there is one of that key."""
+    at = await (await app.desk(ACTOR)).now()
+    async with database.transaction() as session:
+        fields = msgspec.structs.asdict(new)
+        made = await add_flag(session, **fields, at=at, by=by)
+        if made is None:
+            raise Problem(HTTPStatus.CONFLICT, f"there is a flag {new.key!r} already", field="key")
+        await _invalidate(session, made)
+    return made
+
+
+async def change_now(key: str, updates: Updates, by: str) -> Flag:
+    """Change a flag at once; a 404 if there is none, a 400 if nothing is to be changed."""
+    if updates.is_empty:
+        raise Problem(HTTPStatus.BAD_REQUEST, "name at least one change: enabled, rollout", field="updates")
+    at = await (await app.desk(ACTOR)).now()
+    async with database.transaction() as session:
+        if await find_flag(session, key) is None:
+            raise Problem(HTTPStatus.NOT_FOUND, f"there is no flag {key!r}", field="flagKey")
+        changed = await change_flag(session, key, updates, at=at, by=by)
+        await _invalidate(session, changed)
+    return changed
 
 
 async def _invalidate(session: Session, flag: Flag) -> None:

@@ -42,6 +42,11 @@ class Backlog(msgspec.Struct, frozen=True, rename="camel"):
     held: int
     oldest_due_seconds: float
 
+    @property
+    def waiting(self) -> int:
+        """All of them."""
+        return self.due + self.retrying + self.scheduled + self.held
+
 
 class RetryMetrics(msgspec.Struct, frozen=True, rename="camel"):
     """Figures of the last 24 hours, and the backlog now. A rate is None while there is nothing to tell it from."""
@@ -57,6 +62,7 @@ class RetryMetrics(msgspec.Struct, frozen=True, rename="camel"):
     failed_tries: int
     backlog: Backlog
     cache_backlog: int
+    given_up: int
     errors: dict[str, int]
     breakers: dict[str, str]
     hours: list[Hour]
@@ -92,6 +98,7 @@ async def measure_retries() -> RetryMetrics:
             oldest_due_seconds=await _oldest_due(desk, now),
         ),
         cache_backlog=sum(jobs for state, jobs in cache.items() if state in _ACTIVE),
+        given_up=counts.get("dead", 0) + cache.get("dead", 0),
         errors=dict(Counter(_error_type(job) for job in failed).most_common(5)),
         breakers={one.name: one.state for one in await desk.holds.breakers() if one.name.startswith("flags.")},
         hours=_by_hour(applied, failed, now),

@@ -69,7 +69,7 @@ async def create(request: Request) -> Response:
     """`POST /api/admin/flags/{flagKey}/schedule`: 201 and the schedule."""
     key = request.path_params["flagKey"]
     new = await read_body(request, NewSchedule)
-    await _refuse_problems([new])
+    await refuse_problems([new])
     [made] = await add_schedules([(key, new)], admin_name(request))
     return JsonResponse(made, HTTPStatus.CREATED, {"Location": f"/api/admin/flags/{key}/schedule/{made.id}"})
 
@@ -96,7 +96,7 @@ async def list_all(request: Request) -> Response:
 async def create_batch(request: Request) -> Response:
     """`POST /api/admin/flag-schedules`: several schedules in one transaction."""
     batch = await read_body(request, Batch)
-    await _refuse_problems([one.schedule for one in batch.schedules])
+    await refuse_problems([one.schedule for one in batch.schedules])
     made = await add_schedules([(one.flag_key, one.schedule) for one in batch.schedules], admin_name(request))
     return JsonResponse(ScheduleList(made, 1, len(made)), HTTPStatus.CREATED)
 
@@ -135,7 +135,7 @@ async def show_timeline(request: Request) -> Response:
 async def preview(request: Request) -> Response:
     """`POST …/flag-schedules/preview`: the same for a schedule that is not made yet. Nothing is stored."""
     new = await read_body(request, NewSchedule)
-    await _refuse_problems([new])
+    await refuse_problems([new])
     return JsonResponse(Timeline(timeline(new.policy, new.scheduled_at)))
 
 
@@ -149,7 +149,8 @@ async def _asked(request: Request) -> Found:
     return await find_schedule(request.path_params["scheduleId"], request.path_params["flagKey"])
 
 
-async def _refuse_problems(schedules: list[NewSchedule]) -> None:
+async def refuse_problems(schedules: list[NewSchedule]) -> None:
+    """A 400 for the first schedule that cannot be meant."""
     now: datetime = await (await app.desk(ACTOR)).now()
     for new in schedules:
         if (found := new.problem(now)) is not None:

@@ -13,7 +13,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from functools import cache
 from typing import Final
 
 import httpx
@@ -52,7 +52,7 @@ STATUS_OF: Final = {
 }
 RETRY: Final = Retry(attempts=5, backoff=Backoff.exponential("1m", cap="1h"), jitter=Jitter.none())
 MOST_SWEPT: Final = 1_000
-LATE: Final = timedelta(seconds=10)
+LATE: Final = "10s"
 _BATCH: Final = 100
 _HTTP_TIMEOUT: Final = 10.0
 _POOLS: Final = 10  # a pool of httpx looks at all its connections for each request: several small ones are cheaper
@@ -60,18 +60,21 @@ _POOLS: Final = 10  # a pool of httpx looks at all its connections for each requ
 log = structlog.get_logger("perdure_systems.notifications")
 app = App(queues=[QUEUE], worker=WorkerSettings(concurrency=50))
 _clients: deque[httpx.AsyncClient] = deque()
+_trusted_roots = cache(ssl.create_default_context)  # reading them takes longer than a request
 
 
 @app.lifespan
 async def open_clients() -> AsyncIterator[None]:
     """Share HTTP connections among all notifications of a worker."""
-    tls = ssl.create_default_context()
+    tls = _trusted_roots()
     async with AsyncExitStack() as stack:
         for _ in range(_POOLS):
             client = httpx.AsyncClient(timeout=_HTTP_TIMEOUT, verify=tls)
             _clients.append(await stack.enter_async_context(client))
-        yield
-        _clients.clear()
+        try:
+            yield
+        finally:
+            _clients.clear()
 
 
 @app.job(
@@ -120,8 +123,8 @@ async def sweep_retries() -> Swept:
     is the second look that `CERTCTL_NOTIFICATION_RETRY_INTERVAL` asks for. It sends nothing itself: what it makes ready
     is claimed by one worker. A retry that cannot be made ready is reported, and the sweep goes on.
     """
-    late = [one for one in await (await app.store()).overdue(MOST_SWEPT, by=LATE) if one.queue == QUEUE]
     desk = await app.desk("app:notifications")
+    late = [one for one in await desk.overdue(LATE, limit=MOST_SWEPT) if one.queue == QUEUE]
     released = 0
     for several in _in_batches([one.job_id for one in late], _BATCH):
         released += await _release(desk, several)

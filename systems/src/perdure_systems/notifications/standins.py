@@ -17,21 +17,20 @@ import contextlib
 import ssl
 from argparse import ArgumentParser
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import Any, Final, Self
 
 import msgspec
-import uvicorn
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from perdure_systems.kit.service import bind
+from perdure_systems.kit.serving import LOOPBACK, bind, serving
 from perdure_systems.notifications.channels.message import Channel
 
 ROUTING_KEY: Final = "R0UT1NGKEY0000000000000000000000"
@@ -220,27 +219,12 @@ class _Mailbox:
         return "250 2.0.0 taken"
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the program that it is part of."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
-
-
 @asynccontextmanager
 async def serve(application: Starlette) -> AsyncIterator[str]:
     """Serve an application on a free port of this machine while the block runs; its address."""
-    listening = bind("127.0.0.1", 0)
-    server = _Server(uvicorn.Config(application, log_level="error", lifespan="off", access_log=False))
-    serving = asyncio.create_task(server.serve([listening]))
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = server.force_exit = True
-        await serving
-        listening.close()
+    with closing(bind(LOOPBACK, 0)) as listening:
+        async with serving(application, listening, log_level="error", timeout_graceful_shutdown=1) as address:
+            yield address
 
 
 async def _run(failing: int, slow: float) -> None:

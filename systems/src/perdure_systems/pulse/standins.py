@@ -34,7 +34,7 @@ class ModelStandin:
 
     `price` is that of 1,000 characters; `delay` are seconds before each answer; `next_answers` are status codes for the
     next requests (503, 429, 202, or 0 to hang up); `fail_every` fails every n-th request with 503; while `open` is not
-    set no request is answered. `asked` are the texts of all requests, `answered` counts the good answers.
+    set no request is answered, or none at the path `holds`, if that is given. `asked` are the texts of all requests, `answered` counts the good answers.
     """
 
     def __init__(self, *, port: int = 0, price: float = 0.01, delay: float = 0.0, fail_every: int = 0) -> None:
@@ -43,6 +43,7 @@ class ModelStandin:
         self.next_answers: deque[int] = deque()
         self.open = asyncio.Event()
         self.open.set()
+        self.holds = ""
         self.asked: list[str] = []
         self.answered = 0
         self._listening = bind("127.0.0.1", port)
@@ -72,7 +73,7 @@ class ModelStandin:
 
     async def _analyse(self, request: Request) -> Response:
         text = (await request.json())["text"]
-        refusal = await self._refusal(text)
+        refusal = await self._refusal(text, request.url.path)
         if refusal is not None:
             return refusal
         words = Counter(word.lower() for word in _WORD.findall(text))
@@ -85,14 +86,15 @@ class ModelStandin:
         )
 
     async def _embed(self, request: Request) -> Response:
-        return await self._refusal((await request.json())["text"]) or JsonResponse({})
+        return await self._refusal((await request.json())["text"], request.url.path) or JsonResponse({})
 
-    async def _refusal(self, text: str) -> Response | None:
+    async def _refusal(self, text: str, path: str) -> Response | None:
         self.asked.append(text)
         status = self.next_answers.popleft() if self.next_answers else 200
         if self.fail_every and len(self.asked) % self.fail_every == 0:
             status = 503
-        await self.open.wait()
+        if not self.holds or path == self.holds:
+            await self.open.wait()
         await asyncio.sleep(self.delay)
         if status == 200:  # noqa: PLR2004 - OK
             self.answered += 1

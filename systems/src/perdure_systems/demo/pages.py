@@ -1,0 +1,78 @@
+"""The pages and APIs of all systems in one process, and a page that leads to them.
+
+`python -m perdure_systems.demo.pages 8100` prints the addresses as one line of JSON. A free port takes the place of one
+that is in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from perdure import SettingsError
+from perdure_systems.demo.systems import all_systems
+from perdure_systems.kit.pages import Link, Pages
+from perdure_systems.kit.serving import LOOPBACK, bind, serving
+from perdure_systems.kit.web import api
+
+ABOUT = {
+    "notifications": "Six channels. Retries with backoff, dead letters, requeue.",
+    "certificates": "Jobs that wait for a CSR and for approval. Twelve guarded loops.",
+    "flags": "Feature flags that change at a time, exactly once, with retries first.",
+    "pulse": "Two-phase ingest of documents. Budgets, rates, opening ✿ and closing ❀.",
+    "authorities": "Four slow certificate authorities, polled patiently. No worker is held.",
+    "audits": "A pipeline that keeps what it has: measure, screenshots, PDF, webhook.",
+}
+"""What each system shows, in a line."""
+
+
+async def main(first_port: int) -> None:
+    """Serve until SIGTERM."""
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is the tour's
+    async with AsyncExitStack() as stack:
+        addresses: dict[str, str] = {}
+        for number, system in enumerate(all_systems(), 1):
+            for database in system.databases:
+                await database.migrate()
+                stack.push_async_callback(database.close)
+            await stack.enter_async_context(system.apps[0])
+            served = api(system.routes)
+            served.state.workers = []
+            address = await stack.enter_async_context(serving(served, free_port(first_port + number)))
+            addresses[system.name] = address
+        home = await stack.enter_async_context(serving(api([_home(addresses)]), free_port(first_port)))
+        print(msgspec.json.encode({"home": home, **addresses}).decode(), flush=True)  # noqa: T201 - the tour reads it
+        await stopping.wait()
+
+
+def free_port(wanted: int) -> socket.socket:
+    """The port, or a free one if it is in use."""
+    try:
+        return bind(LOOPBACK, wanted)
+    except SettingsError:
+        return bind(LOOPBACK, 0)
+
+
+def _home(addresses: dict[str, str]) -> Route:
+    links = [Link("Overview", "/"), *(Link(name.capitalize(), address) for name, address in addresses.items())]
+    pages = Pages("perdure demo", Path(__file__).parent / "templates", links)
+
+    async def show(_: Request) -> Response:
+        return pages.render("home.html", here="/", addresses=addresses, about=ABOUT)
+
+    return Route("/", show)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1])))

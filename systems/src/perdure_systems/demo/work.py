@@ -1,0 +1,40 @@
+"""A worker process of the demo: it runs the jobs of all systems. `python -m perdure_systems.demo.work`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from perdure import Worker
+from perdure_systems.demo.systems import all_systems
+
+READY = "ready"
+
+
+async def main() -> None:
+    """Work until SIGTERM; then every job is finished or handed back."""
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is the tour's: it stops us in its own order
+    workers: list[Worker] = []
+    for system in all_systems():
+        app = system.apps[0]
+        for database in system.databases:
+            await database.migrate()
+        app.log_events()
+        workers.append(await app.worker(system.worker() if callable(system.worker) else system.worker))
+    running = [asyncio.create_task(worker.run()) for worker in workers]
+    for worker in workers:
+        await worker.started()
+    print(READY, flush=True)  # noqa: T201 - the tour waits for it
+    await stopping.wait()
+    await asyncio.gather(*(worker.wait_for_completion() for worker in workers))
+    await asyncio.gather(*running)
+    for system in all_systems():
+        for database in system.databases:
+            await database.close()
+        await system.apps[0].close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
