@@ -65,9 +65,9 @@ from perdure.policy.retry import Retry
 from perdure.policy.uniqueness import Unique
 from perdure.storage.records import JobFilter, Keep, Page, Tally
 from perdure.version import __version__
-from perdure.worker.context import Context, current_context
+from perdure.worker.attempt.context import Context, current_context
+from perdure.worker.attempt.sync_context import SyncContext
 from perdure.worker.settings import Queue, WorkerSettings
-from perdure.worker.sync_context import SyncContext
 
 if TYPE_CHECKING:
     from perdure.operate.desk import Desk

@@ -40,7 +40,7 @@ from perdure.policy.retry import DEFAULT_RETRY, RetrySource
 from perdure.scheduling import checked_schedule, one_expression
 from perdure.storage.port import BorrowingStore, Store
 from perdure.storage.supply import Supply
-from perdure.worker.built_in import BATCH_KIND
+from perdure.worker.execution.built_in import BATCH_KIND
 from perdure.worker.settings import WorkerSettings, serving
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from perdure.recording import declared_record
 from perdure.scheduling import checked_schedule
 from perdure.storage.kinds import KindRecord
 from perdure.storage.records import Keep
-from perdure.worker.context import Context
+from perdure.worker.attempt.context import Context
+from perdure.worker.attempt.sync_context import SyncContext
 from perdure.worker.periodic import Per, Periodic, periodic
-from perdure.worker.sync_context import SyncContext
 
 if TYPE_CHECKING:
     from perdure.gateway import Gateway

@@ -20,8 +20,8 @@ from perdure.policy.gates import Breaker, Gate, check_gates
 from perdure.policy.retry import RetrySource, checked_retry
 from perdure.policy.triage import Triage
 from perdure.policy.uniqueness import Unique
-from perdure.worker.context import Context
-from perdure.worker.sync_context import SyncContext
+from perdure.worker.attempt.context import Context
+from perdure.worker.attempt.sync_context import SyncContext
 
 P = ParamSpec("P")
 R = TypeVar("R")

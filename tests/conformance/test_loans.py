@@ -49,7 +49,7 @@ from perdure.engines.connect import store_for
 from perdure.policy.gatekeeping import gatekeeper
 from perdure.policy.lending import LONGEST, SLOTS
 from perdure.storage.port import Store
-from perdure.worker.loans import Loans
+from perdure.worker.gates.loans import Loans
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from perdure.domain.outcome import Failure
 from perdure.domain.transition import crashed
 from perdure.events import Event, HandlerStuck, StaleWrites
 from perdure.storage.records import CancelRequest
-from perdure.worker.attempt import AttemptInterrupted
-from perdure.worker.stop_flag import StopFlag
+from perdure.worker.attempt.outcomes import AttemptInterrupted
+from perdure.worker.attempt.stop_flag import StopFlag
 
 
 class OopsError(Exception):

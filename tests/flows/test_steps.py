@@ -33,7 +33,7 @@ from perdure.events import StaleWrites
 from perdure.flows.results import RESULT_LIMIT
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
-from perdure.worker.stop_flag import StopFlag
+from perdure.worker.attempt.stop_flag import StopFlag
 
 EVERY_MINUTE = Retry(attempts=3, backoff=Backoff.fixed("1m"), jitter=Jitter.none())
 

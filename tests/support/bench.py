@@ -16,10 +16,10 @@ from perdure.events import Emitter, Event
 from perdure.policy.patience import OutageLimits
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
-from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.executor import Executor
+from perdure.worker.claiming.slots import Slots
+from perdure.worker.execution.executor import Executor
+from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import Queue
-from perdure.worker.slots import Slots
 
 
 def a_claim(kind: str, **changes: Any) -> Claim:

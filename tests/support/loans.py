@@ -20,8 +20,8 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.errors import StoreUnavailable
 from perdure.storage.gates import Gatekeeper
 from perdure.storage.port import Store
-from perdure.worker.loan_keeper import LoanKeeper
-from perdure.worker.loans import Spare
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.loans import Spare
 
 UNUSED = "sqlite:///unused.db"
 

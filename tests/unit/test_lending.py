@@ -29,7 +29,7 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.policy.gatekeeping import RATE_LIMITED, gatekeeper
 from perdure.policy.lending import FEWEST, LONGEST, SLOTS
-from perdure.worker.loans import Loans, Spare
+from perdure.worker.gates.loans import Loans, Spare
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

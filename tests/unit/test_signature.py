@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from perdure.errors import PayloadError, SettingsError
 from perdure.kinds.signature import Signature
-from perdure.worker.context import Context
+from perdure.worker.attempt.context import Context
 
 LIMIT = 64 * 1024
 

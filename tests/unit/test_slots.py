@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.storage.records import Wanted
+from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue
-from perdure.worker.slots import Slots
 
 
 def as_dict(wanted: list[Wanted]) -> dict[str, int]:

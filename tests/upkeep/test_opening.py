@@ -43,7 +43,7 @@ from perdure.storage.records import Acknowledged, JobFilter, Page
 from perdure.upkeep.promoter import Promoter
 from perdure.upkeep.rescuer import Rescuer
 from perdure.upkeep.usher import LEAD
-from perdure.worker.opening import openings
+from perdure.worker.claiming.ramp import openings
 
 LEASE = timedelta(seconds=30)
 SWEEP = timedelta(seconds=5)

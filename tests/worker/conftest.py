@@ -8,7 +8,7 @@ from tests.support.jobs import HOUR
 from tests.support.loans import Desk
 
 from perdure.clock import ManualClock
-from perdure.worker.loan_keeper import LoanKeeper
+from perdure.worker.gates.loan_keeper import LoanKeeper
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from perdure.errors import SettingsError
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import Front, Wanted
-from perdure.worker.ageing import Ageing, aged
-from perdure.worker.fetcher import Fetcher
+from perdure.worker.claiming.ageing import Ageing, aged
+from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue, WorkerSettings
-from perdure.worker.slots import Slots
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 STEP = 10 * MINUTE

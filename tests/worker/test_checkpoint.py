@@ -24,7 +24,7 @@ from perdure.domain.transition import paused
 from perdure.events import HandlerStuck, StaleWrites, StoreTrouble
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
-from perdure.worker.checkpoints import CURSOR_LIMIT
+from perdure.worker.attempt.checkpoints import CURSOR_LIMIT
 
 
 def arguments(folder: Path, manner: str) -> str:

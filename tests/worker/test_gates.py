@@ -24,7 +24,7 @@ from perdure.events import Emitter, Event, GateNearlyFull, JobDied, LoopFailed, 
 from perdure.storage.gates import Gatekeeper
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
-from perdure.worker.near_limits import NearLimits
+from perdure.worker.gates.near_limits import NearLimits
 
 UNUSED = "sqlite:///unused.db"
 

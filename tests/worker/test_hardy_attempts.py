@@ -20,10 +20,10 @@ from perdure.domain.states import Reason
 from perdure.domain.transition import Transition
 from perdure.events import LoopFailed
 from perdure.kinds.kind import Kind
-from perdure.worker.attempt import AttemptInterrupted
-from perdure.worker.running import Running, Stop
-from perdure.worker.stop_flag import StopFlag
-from perdure.worker.threads import ThreadCrew
+from perdure.worker.attempt.outcomes import AttemptInterrupted
+from perdure.worker.attempt.running import Running, Stop
+from perdure.worker.attempt.stop_flag import StopFlag
+from perdure.worker.execution.threads import ThreadCrew
 
 
 class Foreign(BaseException):

@@ -26,12 +26,12 @@ from perdure.engines.connect import store_for
 from perdure.events import Emitter, Event, RecordsLeft, StoreTrouble
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, Wanted
-from perdure.worker import heartbeat as heartbeat_module
-from perdure.worker.fetcher import Fetcher
-from perdure.worker.heartbeat import Heartbeat
-from perdure.worker.quarantine import Quarantine
+from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.quarantine import Quarantine
+from perdure.worker.claiming.slots import Slots
+from perdure.worker.presence import heartbeat as heartbeat_module
+from perdure.worker.presence.heartbeat import Heartbeat
 from perdure.worker.settings import Queue
-from perdure.worker.slots import Slots
 from perdure.worker.worker import Worker
 
 QUICK = WorkerSettings(grace="10ms", poll="50ms", stop_timeout=0)

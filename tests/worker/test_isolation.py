@@ -23,10 +23,10 @@ from perdure.domain.job import Claim
 from perdure.domain.outcome import BadArguments, Cancelled, Done, Failed, Outcome, Released
 from perdure.errors import ProcessDied
 from perdure.policy.failures import type_name
-from perdure.worker.processes import ProcessCrew
-from perdure.worker.running import Running, Stop
-from perdure.worker.stop_flag import StopFlag
-from perdure.worker.wire import Report, from_line, report_of, to_line
+from perdure.worker.attempt.running import Running, Stop
+from perdure.worker.attempt.stop_flag import StopFlag
+from perdure.worker.isolation.pool import ProcessCrew
+from perdure.worker.isolation.wire import Report, from_line, report_of, to_line
 
 GRACE = 5.0
 
@@ -225,9 +225,9 @@ from perdure import App
 from perdure.clock import SystemClock
 from perdure.domain.ids import new_job_id
 from perdure.domain.job import Claim
-from perdure.worker.stop_flag import StopFlag
-from perdure.worker.processes import ProcessCrew
-from perdure.worker.running import Running
+from perdure.worker.attempt.stop_flag import StopFlag
+from perdure.worker.isolation.pool import ProcessCrew
+from perdure.worker.attempt.running import Running
 
 app = App("sqlite:///unused.db")
 

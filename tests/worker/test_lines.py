@@ -21,7 +21,7 @@ from perdure.errors import StoreUnavailable
 from perdure.events import StoreTrouble
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
-from perdure.worker.lines import rendered
+from perdure.worker.attempt.log_lines import rendered
 
 ONCE = Retry(attempts=1, backoff=Backoff.none())
 START = datetime(2026, 1, 1, tzinfo=UTC)

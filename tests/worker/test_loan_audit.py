@@ -17,8 +17,8 @@ from perdure.domain.ids import WorkerId
 from perdure.events import Emitter
 from perdure.policy.lending import SLOTS
 from perdure.storage.port import Store
-from perdure.worker.loan_audit import LoanAudit
-from perdure.worker.loans import Difference, Loans
+from perdure.worker.gates.loan_audit import LoanAudit
+from perdure.worker.gates.loans import Difference, Loans
 
 HOUR = timedelta(hours=1)
 NAME = ("room", SLOTS)

@@ -38,8 +38,8 @@ from perdure.events import Emitter, StoreTrouble
 from perdure.policy.gatekeeping import gatekeeper
 from perdure.policy.lending import SLOTS
 from perdure.storage.port import Store
-from perdure.worker.loan_keeper import LoanKeeper
-from perdure.worker.loans import Loans, Spare
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.loans import Loans, Spare
 
 SLOT = ("tenant:1", SLOTS)
 NOTHING = Spare([], [])

@@ -33,7 +33,7 @@ from perdure.domain.gate import Loan
 from perdure.domain.ids import WorkerId
 from perdure.policy.lending import SLOTS
 from perdure.storage.port import Store
-from perdure.worker.loans import Loans, Spare
+from perdure.worker.gates.loans import Loans, Spare
 
 SLOT = ("tenant:1", SLOTS)
 NOTHING = Spare([], [])

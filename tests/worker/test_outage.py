@@ -23,7 +23,7 @@ from perdure.lifecycle.loop import Loop
 from perdure.lifecycle.outage import Outage
 from perdure.policy.patience import OutageLimits
 from perdure.storage.port import Store
-from perdure.worker.quarantine import Quarantine
+from perdure.worker.claiming.quarantine import Quarantine
 from perdure.worker.worker import Worker
 
 TEST_LIMITS = OutageLimits(errors=3, backoff=timedelta(seconds=5))

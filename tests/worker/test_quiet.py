@@ -22,7 +22,7 @@ from perdure.domain.worker import Phase, WorkerView
 from perdure.events import StoreTrouble, WorkerLost, WorkerLoud, WorkerQuiet
 from perdure.lifecycle import supervisor
 from perdure.storage.port import Store
-from perdure.worker.standing import BY_OPERATOR, BY_SIGNAL
+from perdure.worker.presence.phase import BY_OPERATOR, BY_SIGNAL
 
 SHOP = """
 import asyncio

@@ -20,8 +20,8 @@ from perdure.events import Emitter, Event, WorkerRecycled
 from perdure.kinds.kind import Registry
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
-from perdure.worker.memory import resident_bytes
-from perdure.worker.recycler import Recycler
+from perdure.worker.isolation.memory import resident_bytes
+from perdure.worker.presence.recycler import Recycler
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.worker import Worker
 

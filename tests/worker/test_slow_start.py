@@ -23,9 +23,9 @@ from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble, WorkerO
 from perdure.lifecycle.outage import Outage
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
-from perdure.worker.fetcher import Fetcher
-from perdure.worker.opening import Opener, Pace, SlowStart
-from perdure.worker.slots import Slots
+from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.ramp import Opener, Pace, SlowStart
+from perdure.worker.claiming.slots import Slots
 from perdure.worker.worker import Worker
 
 

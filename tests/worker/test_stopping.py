@@ -17,11 +17,11 @@ from perdure.domain.job import Claim
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Wanted
-from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.executor import Executor
-from perdure.worker.running import Stop
+from perdure.worker.attempt.running import Stop
+from perdure.worker.claiming.slots import Slots
+from perdure.worker.execution.executor import Executor
+from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import Queue
-from perdure.worker.slots import Slots
 from perdure.worker.worker import Worker
 
 QUICK = WorkerSettings(grace="200ms", poll="50ms", stop_timeout=0)

@@ -27,8 +27,8 @@ from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, LeasesReturned
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
-from perdure.worker.fetcher import Fetcher
-from perdure.worker.strays import Lease, Strays
+from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.strays import Lease, Strays
 
 UNUSED = "sqlite:///unused.db"
 

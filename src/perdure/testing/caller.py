@@ -17,9 +17,9 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from perdure.lifecycle.portal import Portal
-from perdure.worker.attempt import AttemptInterrupted
-from perdure.worker.running import Running
-from perdure.worker.threads import Execute, Finish, ThreadCrew
+from perdure.worker.attempt.outcomes import AttemptInterrupted
+from perdure.worker.attempt.running import Running
+from perdure.worker.execution.threads import Execute, Finish, ThreadCrew
 
 T = TypeVar("T")
 

@@ -21,17 +21,17 @@ from perdure.kinds.kind import Registry
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 from perdure.testing.caller import WAITING, CallersThread
-from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.executor import Executor
-from perdure.worker.gate_reports import GateReports
-from perdure.worker.gatekeeper import Gatekeeper
-from perdure.worker.loan_keeper import LoanKeeper
-from perdure.worker.loans import Loans
-from perdure.worker.near_limits import NearLimits
-from perdure.worker.pauser import Pauses
-from perdure.worker.running import Stop
+from perdure.worker.attempt.running import Stop
+from perdure.worker.claiming.slots import Slots
+from perdure.worker.execution.executor import Executor
+from perdure.worker.gates.gatekeeper import Gatekeeper
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.loans import Loans
+from perdure.worker.gates.near_limits import NearLimits
+from perdure.worker.gates.pauses import Pauses
+from perdure.worker.gates.reports import GateReports
+from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import WorkerSettings
-from perdure.worker.slots import Slots
 
 
 class SandboxExecutor(Executor):

@@ -13,8 +13,8 @@ from msgspec import structs
 from perdure.domain.ids import JobId
 from perdure.flows.park import parked_in
 from perdure.kinds.kind import Kind, Mode, is_async
-from perdure.worker.attempt import AttemptInterrupted
-from perdure.worker.context import current_context
+from perdure.worker.attempt.context import current_context
+from perdure.worker.attempt.outcomes import AttemptInterrupted
 
 
 class HandlerEscaped(Exception):  # noqa: N818 - reads as what happened

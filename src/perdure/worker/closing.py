@@ -27,15 +27,15 @@ from perdure.errors import StillRunning, StoreError
 from perdure.events import Emitter, RecordsLeft, TicksLeft
 from perdure.lifecycle.loops import Loops
 from perdure.storage.port import Store
-from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.executor import Executor
-from perdure.worker.fetcher import Fetcher
-from perdure.worker.freed_keys import FreedKeys
-from perdure.worker.gate_reports import GateReports
-from perdure.worker.gatekeeper import Gatekeeper
-from perdure.worker.loan_keeper import LoanKeeper
-from perdure.worker.quarantine import Quarantine
-from perdure.worker.running import Stop
+from perdure.worker.attempt.running import Stop
+from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.quarantine import Quarantine
+from perdure.worker.execution.executor import Executor
+from perdure.worker.gates.gatekeeper import Gatekeeper
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.reports import GateReports
+from perdure.worker.recording.acknowledger import Acknowledger
+from perdure.worker.recording.freed_keys import FreedKeys
 from perdure.worker.settings import WorkerSettings
 
 _MOMENT: Final = 1.0

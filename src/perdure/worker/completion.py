@@ -15,8 +15,8 @@ from perdure.errors import RunningJob, StillRunning
 from perdure.events import CompletionAwaited, Emitter
 from perdure.lifecycle.loops import Loops
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
-from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.executor import Executor
+from perdure.worker.execution.executor import Executor
+from perdure.worker.recording.acknowledger import Acknowledger
 
 COMPLETION_TIMEOUT: Final = timedelta(seconds=30)
 _LOOK_EVERY: Final = 0.01

@@ -47,35 +47,35 @@ from perdure.upkeep.promoter import Promoter
 from perdure.upkeep.pruner import Pruner
 from perdure.upkeep.rescuer import Rescuer
 from perdure.version import __version__
-from perdure.worker.acknowledger import Acknowledger
-from perdure.worker.ageing import Ageing
-from perdure.worker.canceller import Canceller
+from perdure.worker.attempt.running import Stop
+from perdure.worker.claiming.ageing import Ageing
+from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.listener import Ears
+from perdure.worker.claiming.quarantine import Quarantine
+from perdure.worker.claiming.ramp import Opener, Pace, SlowStart, openings
+from perdure.worker.claiming.slots import Slots
+from perdure.worker.claiming.strays import Lease, Strays
 from perdure.worker.closing import Closing, end_loops, give_back_unknown, record_all, return_loans, settle_reports
 from perdure.worker.completion import COMPLETION_TIMEOUT, Completion
-from perdure.worker.ears import Ears
-from perdure.worker.executor import Executor
-from perdure.worker.fetcher import Fetcher
-from perdure.worker.freed_keys import FreedKeys
-from perdure.worker.gate_reports import GateReports
-from perdure.worker.gatekeeper import Gatekeeper
-from perdure.worker.heartbeat import Heartbeat
-from perdure.worker.loan_audit import LoanAudit
-from perdure.worker.loan_keeper import LoanKeeper
-from perdure.worker.loans import Loans
-from perdure.worker.namesakes import tell_of_namesakes
-from perdure.worker.near_limits import NearLimits
-from perdure.worker.opening import Opener, Pace, SlowStart, openings
-from perdure.worker.pauser import Pauser, Pauses
+from perdure.worker.execution.executor import Executor
+from perdure.worker.gates.gatekeeper import Gatekeeper
+from perdure.worker.gates.loan_audit import LoanAudit
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.loans import Loans
+from perdure.worker.gates.near_limits import NearLimits
+from perdure.worker.gates.pauses import Pauser, Pauses
+from perdure.worker.gates.reports import GateReports
 from perdure.worker.periodic import Periodic
-from perdure.worker.quarantine import Quarantine
-from perdure.worker.recycler import Recycler
-from perdure.worker.running import Stop
+from perdure.worker.presence.duplicate_names import tell_of_namesakes
+from perdure.worker.presence.heartbeat import Heartbeat
+from perdure.worker.presence.phase import BY_OPERATOR, Standing
+from perdure.worker.presence.recycler import Recycler
+from perdure.worker.presence.requests import Canceller
+from perdure.worker.presence.snapshot import Whereabouts
+from perdure.worker.recording.acknowledger import Acknowledger
+from perdure.worker.recording.freed_keys import FreedKeys
 from perdure.worker.settings import WorkerSettings, serving
-from perdure.worker.slots import Slots
-from perdure.worker.standing import BY_OPERATOR, Standing
-from perdure.worker.strays import Lease, Strays
 from perdure.worker.timekeeping import Timekeeping
-from perdure.worker.whereabouts import Whereabouts
 
 _SHORTEST_LIMIT: Final = 1.0
 _SURE: Final = 0.8  # of the lease: so long after a beat the worker is alive for everybody

@@ -21,8 +21,8 @@ from perdure.lifecycle.stack_signals import StackSignals
 from perdure.lifecycle.stacks import describe, text
 from perdure.lifecycle.supervisor import begins_quiet
 from perdure.worker.interpreter import set_up_for_work
+from perdure.worker.presence.phase import BY_SIGNAL
 from perdure.worker.settings import WorkerSettings
-from perdure.worker.standing import BY_SIGNAL
 
 if TYPE_CHECKING:
     from perdure.worker.worker import Worker

@@ -1,0 +1,135 @@
+"""Claims jobs whenever there is capacity and work.
+
+Wake-ups make it quick and polling makes it sure: a wake-up only brings the next look forward. How long to wait without
+one is asked before each wait (C3). The loop never ends by itself; database trouble is met with patience (C4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from perdure.domain.ids import WorkerId
+from perdure.domain.job import Claim
+from perdure.errors import StoreError
+from perdure.events import Emitter
+from perdure.lifecycle.outage import Outage
+from perdure.lifecycle.watchdog import StoreCall
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.storage.port import ClaimStore
+from perdure.worker.claiming.ageing import Ageing
+from perdure.worker.claiming.slots import Slots
+
+_FEW: Final = 10
+
+
+class Fetcher:
+    """Fills free slots from the store. `poll` is how many seconds to wait without a wake-up; None: for ever."""
+
+    def __init__(
+        self,
+        store: ClaimStore,
+        slots: Slots,
+        emitter: Emitter,
+        poll: float | Callable[[], float | None],
+        start: Callable[[list[Claim]], None],
+        give_back: Callable[[list[Claim]], None],
+        has_room: Callable[[], bool],
+        *,
+        ageing: Ageing | None = None,
+        outage: OutageLimits = DEFAULT_OUTAGE,
+    ) -> None:
+        self._store = store
+        self._slots = slots
+        self._poll = poll if callable(poll) else lambda: poll
+        self._start = start
+        self._give_back = give_back
+        self._has_room = has_room
+        self._ageing = ageing
+        self._outage = Outage("claim", emitter, outage)
+        self._look = asyncio.Event()
+        self._wants_room = False
+        self._stopping = False
+        self._no_claim = asyncio.Event()  # none is under way
+        self._no_claim.set()
+        self.worker_id: WorkerId | None = None
+        self.is_in_doubt = False  # a claim is under way, or has ended without an answer: it may have taken jobs
+        self.answered = 0  # claims so far; they come one after the other
+        self.call = StoreCall("claim")
+
+    def wake(self) -> None:
+        """There may be work: look now."""
+        self._look.set()
+
+    def freed(self) -> None:
+        """There may be room again; cheap enough to call for every job."""
+        if self._wants_room:
+            self._look.set()
+
+    def stop(self) -> None:
+        """Claim nothing more."""
+        self._stopping = True
+        self._look.set()
+
+    async def settle(self) -> None:
+        """Wait until a claim that is under way has ended; what it brings is handed on as ever."""
+        await self._no_claim.wait()
+
+    async def run(self) -> None:
+        """Claim until stopped."""
+        while not self._stopping:
+            self._look.clear()
+            try:
+                await self._fill()
+            except StoreError as error:
+                wait = self._outage.failed(error)
+                await self._outage.rest(0 if self._stopping else wait)
+                continue
+            self._outage.succeeded()
+            if not self._stopping:
+                await self._rest()
+
+    async def _fill(self) -> None:
+        """Claim until there is no room, or the queues that have room are empty."""
+        self._slots.look_again()
+        while not self._stopping and (worker_id := self.worker_id) is not None and self._has_room():
+            wanted = self._slots.wanted()
+            if not wanted:
+                return
+            self._no_claim.clear()
+            try:
+                with self.call:
+                    parts = await self._ageing.divide(wanted) if self._ageing else wanted
+                    self.is_in_doubt = True
+                    claims = await self._store.claim(worker_id, parts)
+                    self.is_in_doubt = False
+                    self.answered += 1
+            finally:
+                self._no_claim.set()
+            if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more
+                self._give_back(claims)
+                return
+            if claims:
+                self._start(claims)
+            if len(claims) <= _FEW:
+                await asyncio.sleep(0)  # there is little to do: let them begin before we go on
+            # What others took from an aged priority meanwhile does not mean that the queue is empty.
+            divided = {part.queue for part in parts if part.level is not None}
+            whole = [want for want in wanted if want.queue not in divided]
+            empty = self._slots.note_taken(whole, Counter(claim.queue for claim in claims))
+            if self._ageing:
+                self._ageing.note_empty(empty)
+
+    async def _rest(self) -> None:
+        """Wait for a wake-up, for room if that is what is missing, or for the next poll if there is to be one."""
+        self._wants_room = self._slots.is_limited() or not self._has_room()
+        poll = self._poll()
+        spread = random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if poll is None else poll * spread):  # sooner awake than by `wait_for`
+                await self._look.wait()
+        self._wants_room = False

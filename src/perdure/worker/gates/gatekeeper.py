@@ -1,0 +1,282 @@
+"""Stands between a worker's claims and their start: what a gate, a breaker or a pause holds back goes back at no cost.
+
+Claims that nothing concerns pass at once, and so do those for which the worker was lent enough. The others ask the
+store in batches: the first two go out at once, and what comes while they are under way goes out together when one is
+answered. They hold a slot meanwhile, so that the worker does not claim more than it can run. A closing worker gives
+them back.
+
+While the database is away they are kept and asked for again; if that takes long they are given back, and whoever is
+there first may try. A request that fails for a reason of its own holds up nobody: it is put off, and says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+from typing import Any, Final
+
+from perdure.domain.gate import GateRequest, Held
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Gated, Outcome, Permanent
+from perdure.domain.states import JobState, Reason
+from perdure.domain.transition import Transition, paused, released
+from perdure.errors import BudgetExceeded, PayloadError, StoreRefused, StoreUnavailable
+from perdure.events import Emitter, JobDied, LoopFailed
+from perdure.kinds.kind import Registry
+from perdure.lifecycle.outage import Outage
+from perdure.policy.decide import decide
+from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
+from perdure.policy.gatekeeping import CLAIM_LOST
+from perdure.policy.gates import GatePlan, are_disputed
+from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.storage.gates import GateStore
+from perdure.worker.attempt.outcomes import bad_arguments
+from perdure.worker.claiming.slots import Slots
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.look import GateLook
+from perdure.worker.gates.near_limits import NearLimits
+from perdure.worker.gates.pauses import Pauses
+from perdure.worker.gates.reports import GateReports, Passage
+from perdure.worker.recording.collector import Collector
+
+_BATCH: Final = 500
+_LANES: Final = 2  # while one batch is on its way another is decided
+_LONGEST: Final = timedelta(seconds=10)  # that claims are kept while the store gives no answer
+_PUT_OFF: Final = timedelta(seconds=30)
+_WAITS_FOR_SLOT: Final = Reason.CONCURRENCY_REACHED.value
+
+
+class Gatekeeper:
+    """Lets claims through to `start`, or sends them back. `on_free`: one is gone, and its slot is free."""
+
+    def __init__(
+        self,
+        store: GateStore,
+        kinds: Registry,
+        slots: Slots,
+        emitter: Emitter,
+        pauses: Pauses,
+        reports: GateReports,
+        near: NearLimits,
+        keeper: LoanKeeper,
+        *,
+        start: Callable[[Sequence[Claim]], None],
+        acknowledge: Callable[[Transition], None],
+        on_free: Callable[[], None],
+        outage: OutageLimits = DEFAULT_OUTAGE,
+    ) -> None:
+        self._store = store
+        self._kinds = kinds
+        self._slots = slots
+        self._emitter = emitter
+        self._pauses = pauses
+        self._reports = reports
+        self._near = near
+        self._loans = keeper.loans
+        self._start = start
+        self._acknowledge = acknowledge
+        self._on_free = on_free
+        self._limits = outage
+        self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH, _LANES)
+        self._plans: dict[str, GatePlan] = {}
+        self._at_gate: set[tuple[JobId, int]] = set()
+        self._random = random.Random()  # noqa: S311 - hides nothing
+        self._stopping = False
+        self.held: Counter[str] = Counter()
+        """How many claims were held back so far, by reason."""
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait for the store's answer."""
+        return len(self._at_gate)
+
+    @property
+    def claims(self) -> AbstractSet[tuple[JobId, int]]:
+        """Job and token of those."""
+        return self._at_gate
+
+    def is_waiting(self, claim: Claim) -> bool:
+        """Whether this claim waits for the store's answer."""
+        return (claim.job_id, claim.token) in self._at_gate
+
+    def start(self, claims: Sequence[Claim]) -> None:
+        """Start what nothing holds back; the rest has to ask."""
+        free: list[Claim] = []
+        requests: list[GateRequest] = []
+        for claim in claims:
+            if self._pauses.rules and (why := self._pauses.holding(claim)) is not None:
+                self._send_back(claim, why)
+                continue
+            plan = self._plans.get(claim.kind) or self._plan_for(claim.kind)
+            if plan is None:
+                free.append(claim)
+            elif (request := self._request(plan, claim, free)) is not None:
+                requests.append(request)
+        if requests and self._loans.are_any:
+            requests = self._borrowed(requests, free)
+        self._at_gate.update([(request.claim.job_id, request.claim.token) for request in requests])
+        for queue, number in _queues(requests).items():
+            self._slots.take(queue, number)
+        if free:
+            self._start(free)
+        self._asking.add(requests)
+
+    def stop(self) -> None:
+        """Give back what has not been asked for, and what is let through from now on."""
+        self._stopping = True
+        requests = self._asking.take_back()
+        self._leave(requests)
+        for request in requests:
+            self._acknowledge(released(request.claim))
+
+    async def settle(self) -> None:
+        """Wait until every claim was let through or sent back."""
+        await self._asking.settle()
+
+    async def close(self) -> None:
+        """Leave what is not settled to those who rescue."""
+        await self._asking.close()
+
+    def _plan_for(self, name: str) -> GatePlan | None:
+        """How jobs of this kind ask; None: they need not."""
+        kind = self._kinds.get(name)
+        if kind is None or not kind.is_gated:
+            return None
+        others = [(other.name, other.gates) for other in self._kinds.values()]
+        borrows = not are_disputed(kind.name, kind.gates, others)
+        plan = GatePlan(kind.name, kind.gates, kind.breaker, kind.signature.names, borrows=borrows)
+        self._plans[name] = plan
+        return plan
+
+    def _request(self, plan: GatePlan, claim: Claim, free: list[Claim]) -> GateRequest | None:
+        """What a claim has to ask for; None: that is settled."""
+        values: tuple[Any, ...] = ()
+        if plan.needs_arguments:
+            try:
+                values = self._kinds[claim.kind].signature.values(claim.args)
+            except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it
+                free.append(claim)
+                return None
+        try:
+            request = plan.request(claim, values)
+        except PayloadError as error:
+            self._send_back(claim, bad_arguments(error))
+            return None
+        if claim.has_passed and not request.is_any:
+            free.append(claim)
+            return None
+        return request
+
+    def _borrowed(self, requests: list[GateRequest], free: list[Claim]) -> list[GateRequest]:
+        """Let those pass for which enough was lent; the others."""
+        left: list[GateRequest] = []
+        for request, passes in zip(requests, self._loans.passes(requests), strict=True):
+            if passes:
+                free.append(request.claim)
+            else:
+                left.append(request)
+        return left
+
+    async def _ask(self, batch: list[GateRequest]) -> None:
+        outage, began = Outage("gates", self._emitter, self._limits), asyncio.get_running_loop().time()
+        borrower = self._loans.borrower
+        while True:
+            look = GateLook(batch, borrower, self._loans.used_lately)
+            try:
+                answers = await self._store.pass_gates(batch, look.decide, borrower)
+            except (StoreUnavailable, StoreRefused) as error:
+                self._loans.doubt(batch)
+                wait = outage.failed(error)
+                if self._stopping or asyncio.get_running_loop().time() + wait - began > _LONGEST.total_seconds():
+                    self._give_back(batch)
+                    return
+                await outage.rest(wait)
+                if borrower != self._loans.borrower:  # what was claimed under that id is lost
+                    self._give_back(batch)
+                    return
+            except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
+                self._loans.doubt(batch)
+                if len(batch) == 1:
+                    self._put_off(batch[0], error)
+                    return
+                for one in batch:
+                    await self._ask([one])
+                return
+            else:
+                outage.succeeded()
+                self._answer(batch, answers, look)
+                return
+
+    def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: GateLook) -> None:
+        passed: list[Claim] = []
+        self._leave(batch)
+        borrowers = look.changes.borrowers
+        if borrowers:
+            self._add_loans(batch, look)
+        for request, held in zip(batch, answers, strict=True):
+            claim = request.claim
+            if held is None:
+                if request.concurrency and (claim.job_id, claim.token) not in borrowers:
+                    self._reports.owe_slots(claim, request.concurrency)
+                if request.breaker is not None:
+                    is_trial = look.is_trial(request.breaker.name, claim)
+                    self._reports.owe_news(claim, Passage(request.breaker, is_trial))
+                passed.append(claim)
+            elif held.reason != CLAIM_LOST:
+                if held.reason == _WAITS_FOR_SLOT:
+                    self._reports.owe_slots(claim, request.concurrency)
+                refused = Permanent(failure_of(BudgetExceeded(held.note)))
+                self._send_back(claim, refused if held.fails else Gated(held.reason, held.note, held.wait))
+        self._let_in(passed, len(batch))
+        self._near.tell(look.changes.warnings)
+        if look.state is not None:
+            self._reports.tell_changes(look.state.breakers, look.changes.breakers)
+
+    def _let_in(self, passed: list[Claim], asked: int) -> None:
+        if passed:
+            self._start(passed)
+        if len(passed) < asked:
+            self._on_free()
+
+    def _add_loans(self, batch: list[GateRequest], look: GateLook) -> None:
+        if look.borrower != self._loans.borrower:  # they were claimed under an id that is lost
+            return
+        borrowers = look.changes.borrowers
+        users = [request for request in batch if (request.claim.job_id, request.claim.token) in borrowers]
+        self._loans.add(look.changes.loans, users)
+
+    def _send_back(self, claim: Claim, outcome: Outcome) -> None:
+        move = decide(claim, outcome, None, claim.claimed_at, self._random)
+        self._acknowledge(move)
+        if isinstance(outcome, Gated):
+            self.held[outcome.reason] += 1
+        if move.to is JobState.DEAD:
+            self._emitter.emit(JobDied.by(move))
+
+    def _give_back(self, batch: list[GateRequest]) -> None:
+        self._leave(batch)
+        for request in batch:
+            self._acknowledge(released(request.claim))
+        self._on_free()
+
+    def _put_off(self, request: GateRequest, error: Exception) -> None:
+        claim = request.claim
+        why = f"its gates could not be asked: {type(error).__name__}: {error}"
+        self._emitter.emit(LoopFailed("gatekeeper", f"job {claim.job_id}: {why}"))
+        self._leave([request])
+        self._acknowledge(paused(claim, Reason.RELEASED, _PUT_OFF, storable(why, MESSAGE_LIMIT)))
+        self._on_free()
+
+    def _leave(self, requests: Sequence[GateRequest]) -> None:
+        self._at_gate.difference_update([(request.claim.job_id, request.claim.token) for request in requests])
+        for queue, number in _queues(requests).items():
+            self._slots.release(queue, number)
+
+
+def _queues(requests: Sequence[GateRequest]) -> Counter[str]:
+    return Counter([request.claim.queue for request in requests])

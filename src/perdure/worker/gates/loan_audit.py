@@ -1,0 +1,52 @@
+"""Compares what a worker was lent, as the database has it, with the worker's own books.
+
+They differ for good only if the database went back in time: a standby was promoted that had not heard of what was lent
+or given back last, or a backup was restored. What it has of more keeps others out for as long as the worker lives; what
+it has of less is given to others as well. A difference counts if it is the same at two looks in a row, because what is
+just being lent or given back is in one of the two before the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from perdure.events import Emitter
+from perdure.lifecycle.loop import Loop
+from perdure.storage.gates import GateStore
+from perdure.worker.gates.loans import Difference, Loans
+
+
+class LoanAudit(Loop[int]):
+    """Looks once every heartbeat, if any job has gates."""
+
+    name = "loan audit"
+    interval = timedelta(seconds=10)
+
+    def __init__(
+        self, store: GateStore, emitter: Emitter, loans: Loans, interval: timedelta, has_gates: Callable[[], bool]
+    ) -> None:
+        super().__init__(emitter)
+        self.interval = interval
+        self._store = store
+        self._loans = loans
+        self._has_gates = has_gates
+        self._seen: frozenset[Difference] = frozenset()
+
+    def is_wanted(self) -> bool:
+        """Without gates nothing is lent."""
+        return self._has_gates()
+
+    async def tick(self) -> int:
+        """Look, and mend what differed in the same way at the last look; how many loans."""
+        before, self._seen = self._seen, frozenset()
+        borrower = self._loans.borrower
+        if borrower is None:
+            return 0
+        lent = await self._store.loans(borrower)
+        if borrower != self._loans.borrower:
+            return 0
+        found = self._loans.differences(lent)
+        self._loans.agree(found & before)
+        self._seen = found - before
+        return len(found & before)

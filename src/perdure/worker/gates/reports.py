@@ -1,0 +1,160 @@
+"""What is owed to gates when an attempt is over: slots for those who wait, and news for breakers.
+
+A slot is free as soon as the acknowledgement is written, because the lease is gone then; whoever waits for it must be
+woken. That is best effort: one who is not woken looks again by itself. A job that was held for want of a slot is
+treated alike once it is parked, since a slot that became free a moment before has not woken it.
+
+A breaker hears of every failure, and of the success of a trial; any other success is no news to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.domain.gate import BreakerCheck, BreakerReport, BreakerState, BreakerView, ConcurrencyCheck
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Crashed, Done, Failed, Outcome
+from perdure.domain.transition import Transition
+from perdure.errors import StoreError
+from perdure.events import BreakerClosed, BreakerHalfOpen, BreakerOpened, Emitter, StoreTrouble
+from perdure.policy.breaker import note_reports
+from perdure.policy.lending import SLOTS
+from perdure.storage.gates import GateStore
+from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.operator_breakers import ByHand
+from perdure.worker.recording.collector import Collector
+
+_BATCH: Final = 1_000
+
+
+class Passage(Struct, frozen=True, gc=False):
+    """How an attempt has passed a breaker, which will want to know what became of it."""
+
+    breaker: BreakerCheck
+    is_trial: bool
+
+
+class GateReports:
+    """Remembers what attempts owe, and pays when their end is known."""
+
+    def __init__(self, store: GateStore, emitter: Emitter, keeper: LoanKeeper) -> None:
+        self._store = store
+        self._keeper = keeper
+        self._loans = keeper.loans
+        self._emitter = emitter
+        self._by_hand = ByHand(emitter)
+        self._owed_slots: dict[tuple[JobId, int], tuple[ConcurrencyCheck, ...]] = {}
+        self._owed_news: dict[tuple[JobId, int], Passage] = {}
+        self._slots: Collector[str] = Collector(self._release, _BATCH)
+        self._news: Collector[tuple[BreakerCheck, BreakerReport]] = Collector(self._report, _BATCH)
+
+    def owe_slots(self, claim: Claim, slots: tuple[ConcurrencyCheck, ...]) -> None:
+        """Remember whose slots are free when this claim is over."""
+        self._owed_slots[claim.job_id, claim.token] = slots
+
+    def owe_news(self, claim: Claim, passage: Passage) -> None:
+        """Remember whom to tell how this claim has ended."""
+        self._owed_news[claim.job_id, claim.token] = passage
+
+    def note(self, breaker: BreakerCheck, report: BreakerReport) -> None:
+        """Tell a breaker how a step has ended that passed it."""
+        self._news.add([(breaker, report)])
+
+    def ended(self, claim: Claim, outcome: Outcome | None) -> None:
+        """An attempt is over; None: the store knows already, or does not want to know any more."""
+        if outcome is None:
+            self._owed_news.pop((claim.job_id, claim.token), None)
+            self._free(self._owed_slots.pop((claim.job_id, claim.token), ()))
+            self._slots.add(self._loans.ended((claim.job_id, claim.token)))
+        elif self._owed_news and (passage := self._owed_news.pop((claim.job_id, claim.token), None)):
+            self._tell(passage, claim, outcome)
+
+    def recorded(self, moves: Sequence[Transition]) -> None:
+        """These are written: their leases are gone."""
+        if self._owed_slots:
+            free: list[ConcurrencyCheck] = []
+            for move in moves:
+                free += self._owed_slots.pop((move.claim.job_id, move.claim.token), ())
+            self._free(free)
+        if self._loans.are_used:
+            wanted: list[str] = []
+            for move in moves:
+                wanted += self._loans.ended((move.claim.job_id, move.claim.token))
+            self._slots.add(wanted)
+
+    async def settle(self) -> None:
+        """Wait until everything that is owed by now was paid, or was given up."""
+        await self._news.settle()
+        await self._slots.settle()
+
+    async def close(self) -> None:
+        """Pay nothing more."""
+        await self._news.close()
+        await self._slots.close()
+
+    def tell_changes(self, before: Mapping[str, BreakerView], after: Sequence[BreakerView]) -> None:
+        """Tell of breakers that are in another state than before."""
+        self._by_hand.notice(before.values())
+        for view in after:
+            was = before[view.name].state if view.name in before else BreakerState.CLOSED
+            if view.state is was:
+                continue
+            match view.state:
+                case BreakerState.OPEN:
+                    until = None if view.until is None else view.until.isoformat(timespec="seconds")
+                    self._emitter.emit(BreakerOpened(view.name, until, view.note or ""))
+                case BreakerState.HALF_OPEN:
+                    self._emitter.emit(BreakerHalfOpen(view.name))
+                case BreakerState.CLOSED:
+                    self._emitter.emit(BreakerClosed(view.name, view.note or ""))
+
+    def _free(self, slots: Sequence[ConcurrencyCheck]) -> None:
+        self._slots.add([slot.key for slot in slots])
+
+    def _tell(self, passage: Passage, claim: Claim, outcome: Outcome) -> None:
+        breaker = passage.breaker
+        match outcome:
+            case Failed():
+                report = BreakerReport(breaker.name, claim.job_id, succeeded=False, retry_after=outcome.retry_after)
+            case Crashed():
+                report = BreakerReport(breaker.name, claim.job_id, succeeded=False)
+            case Done() if passage.is_trial:
+                report = BreakerReport(breaker.name, claim.job_id, succeeded=True)
+            case _:
+                return
+        self._news.add([(breaker, report)])
+
+    async def _release(self, keys: list[str]) -> None:
+        try:
+            await self._keeper.give_back({(key, SLOTS) for key in keys})
+        except Exception as error:  # noqa: BLE001 - who waits looks again by itself
+            self._trouble("release gates", error)
+
+    async def _report(self, news: list[tuple[BreakerCheck, BreakerReport]]) -> None:
+        before: dict[str, BreakerView] = {}
+        note = note_reports(news)
+
+        def decide(now: datetime, views: Mapping[str, BreakerView]) -> list[BreakerView]:
+            before.update(views)
+            return note(now, views)
+
+        try:
+            changed = await self._store.report_breakers({report.name for _, report in news}, decide)
+        except StoreError as error:  # a breaker that misses a failure opens a little later
+            self._trouble("report to breakers", error)
+        except Exception as error:  # noqa: BLE001 - one that cannot be told must not keep the others from it
+            if len(news) == 1:
+                self._trouble("report to breakers", error)
+                return
+            for one in news:
+                await self._report([one])
+        else:
+            self.tell_changes(before, changed)
+
+    def _trouble(self, what: str, error: Exception) -> None:
+        self._emitter.emit(StoreTrouble(what, f"{type(error).__name__}: {error}", 0.0))

@@ -1,0 +1,1 @@
+"""Attempts in processes of their own: the pool and the parent on one side, the child on the other."""

@@ -1,0 +1,129 @@
+"""The process of one attempt, as its worker sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from perdure.worker.isolation.stderr_tail import StderrTail
+from perdure.worker.isolation.wire import LONGEST_LINE, Notice, Order, Place, Report, from_line, to_line
+
+_MAIN: Final = "__main__"
+_BOOT: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1])['path']; "
+    "from perdure.worker.isolation.child import main; main()"
+)
+_HOW_TO_IMPORT_MAIN: Final = ("sys_argv", "orig_dir", "dir", "init_main_from_name", "init_main_from_path")
+_TIME_FOR_LAST_WORDS: Final = 0.1
+
+
+class IsolatedProcess:
+    """A process in a session of its own that imports one module, waits for one order, and reports once."""
+
+    def __init__(
+        self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stderr: StderrTail
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self._stderr = stderr
+        self._exit = asyncio.get_running_loop().create_task(process.wait())
+
+    @classmethod
+    async def start(cls, module: str) -> IsolatedProcess:
+        """Start a process that gets ready to run handlers of this module; raises OSError if the system refuses."""
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST_LINE)
+        stderr = StderrTail()
+        try:
+            main = _main_again() if module == _MAIN else None
+            place = Place(sys.path, module, main, theirs.fileno(), os.getpid())
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                _BOOT,
+                to_line(place).decode(),
+                stdin=DEVNULL,
+                stderr=stderr.writer,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        except BaseException:
+            writer.close()
+            stderr.close()
+            raise
+        finally:
+            theirs.close()
+            stderr.started()
+        return cls(process, reader, writer, stderr)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, and that of its group."""
+        return self._process.pid
+
+    @property
+    def last_words(self) -> str | None:
+        """The end of what it wrote to its standard error."""
+        return self._stderr.text
+
+    async def report(self) -> Report | None:
+        """Wait for what it says next; None: it ended without a word that can be understood."""
+        line = asyncio.get_running_loop().create_task(self._reader.readline())
+        try:
+            await asyncio.wait({line, self._exit}, return_when=asyncio.FIRST_COMPLETED)
+            # What it said before its end is on its way. No more may come if a process of its own holds the socket.
+            await asyncio.wait({line}, timeout=1)
+            with suppress(OSError, ValueError, msgspec.DecodeError):
+                return from_line(line.result(), Report) if line.done() else None
+        finally:
+            line.cancel()
+        return None
+
+    def order(self, order: Order) -> None:
+        """Let it begin."""
+        self._writer.write(to_line(order))
+
+    def tell(self, notice: Notice) -> None:
+        """Pass news on to the handler."""
+        if not self._writer.is_closing():
+            self._writer.write(to_line(notice))
+
+    def kill(self) -> None:
+        """End it, and every process that it started and that stayed in its group, at once."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def kill_with_stacks(self) -> None:
+        """End it after it has written where each of its threads is."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGQUIT)
+        await asyncio.wait({self._exit}, timeout=_TIME_FOR_LAST_WORDS)
+        self.kill()
+        await self.ended()
+
+    async def ended(self, within: float | None = None) -> int:
+        """Wait for its end, killing it when the time is up, and leave nothing of its group; its return code."""
+        await asyncio.wait({self._exit}, timeout=within)
+        self.kill()
+        await asyncio.wait({self._exit})
+        self._stderr.close()
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
+        return self._exit.result()
+
+
+def _main_again() -> dict[str, Any]:
+    from multiprocessing.spawn import get_preparation_data  # noqa: PLC0415 - few need it, and all would wait for it
+
+    data = get_preparation_data("perdure")
+    return {key: data[key] for key in _HOW_TO_IMPORT_MAIN if key in data}

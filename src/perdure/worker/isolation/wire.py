@@ -1,0 +1,233 @@
+"""What a worker and the process of one attempt say to each other: lines of JSON over a socket, never pickle."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar, get_args
+
+import msgspec
+from msgspec import Raw, Struct
+
+from perdure.domain.gate import BreakerReport, GateRequest
+from perdure.domain.job import Claim
+from perdure.domain.outcome import Outcome
+from perdure.errors import DuplicateJobError, StepError, StoreError
+from perdure.events import Event
+from perdure.kinds.declared import Address
+from perdure.worker.attempt.spending import Expense
+from perdure.worker.isolation.store_calls import StoreCall
+
+_OUTCOMES: Final = {word.__name__: word for word in get_args(Outcome)}
+_READY: Final = "ready"
+_STOPPED: Final = "stopped"
+_CHECKPOINT: Final = "checkpoint"
+_EXPENSE: Final = "expense"
+_CALL: Final = "call"
+_EVENT: Final = "event"
+_GATE: Final = "gate"
+_GATE_NEWS: Final = "gate news"
+_REQUESTS: Final = (_CHECKPOINT, _EXPENSE, _CALL, _EVENT, _GATE, _GATE_NEWS)
+_NULL: Final = b"null"
+
+Message = TypeVar("Message")
+
+
+class Place(Struct, frozen=True):
+    """How a process finds its way: import path, module of the handlers, socket, and parent.
+
+    `main` tells how the parent's script is imported again, in the words of multiprocessing; None: it is not needed.
+    """
+
+    path: list[str]
+    module: str
+    main: dict[str, Any] | None
+    socket: int
+    parent: int
+
+
+class Order(Struct, frozen=True):
+    """The one attempt that a process is there for."""
+
+    address: Address
+    claim: Claim
+    closing: bool
+    keep_lines: int = 0
+    age: float = 0.0  # seconds since it was claimed
+
+
+class _Told(Struct, frozen=True):
+    """An event by its name."""
+
+    name: str
+    facts: Raw
+
+
+class GateNews(Struct, frozen=True):
+    """How a step has ended that passed these gates."""
+
+    request: GateRequest
+    report: BreakerReport
+
+
+class Notice(Struct, frozen=True):
+    """News for a handler: the worker is closing, or the attempt must stop, and why; or the answer to a request.
+
+    `kept` answers the oldest request that has no answer yet, `answer` is what the store has said; with `trouble` it
+    could not even be tried. `duplicate` names a unique key and the job that holds it, `step` one that can never be
+    kept: the handler is to be told by the very error that the store has raised.
+    """
+
+    closing: bool = False
+    stopping: str | None = None
+    kept: bool | None = None
+    trouble: str | None = None
+    duplicate: tuple[str, str] | None = None
+    step: tuple[str, str] | None = None
+    answer: Raw = Raw(_NULL)
+
+
+def refusal(error: Exception) -> Notice:
+    """What a handler is told about a request that was refused."""
+    trouble = f"{type(error).__name__}: {error}"
+    if isinstance(error, DuplicateJobError):
+        return Notice(trouble=trouble, duplicate=(error.key, error.job_id))
+    if isinstance(error, StepError):
+        return Notice(trouble=trouble, step=(error.step, error.problem))
+    return Notice(trouble=trouble)
+
+
+def raised_by(notice: Notice) -> Exception:
+    """The error that it is told by."""
+    if notice.duplicate is not None:
+        return DuplicateJobError(*notice.duplicate)
+    if notice.step is not None:
+        return StepError(*notice.step)
+    return StoreError(notice.trouble)
+
+
+class Report(Struct, frozen=True):
+    """What a process says: that it is ready, what it wants to be kept, that it stopped when told to, or an outcome."""
+
+    word: str
+    body: Raw = Raw(_NULL)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process waits for its order."""
+        return self.word == _READY
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the handler gave up because it was told to stop."""
+        return self.word == _STOPPED
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the handler wants to keep how far it has come, and waits for an answer."""
+        return self.word == _CHECKPOINT
+
+    @property
+    def is_request(self) -> bool:
+        """Whether the handler wants something to be kept, found or told, and waits for an answer."""
+        return self.word in _REQUESTS
+
+    @property
+    def is_expense(self) -> bool:
+        """Whether the handler has spent something."""
+        return self.word == _EXPENSE
+
+    @property
+    def is_event(self) -> bool:
+        """Whether something is to be told to who listens."""
+        return self.word == _EVENT
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether a step wants to pass its gates."""
+        return self.word == _GATE
+
+    @property
+    def is_gate_news(self) -> bool:
+        """Whether a breaker is to be told how a step has ended."""
+        return self.word == _GATE_NEWS
+
+    def gate(self) -> GateRequest:
+        """What a step asks for."""
+        return msgspec.json.decode(self.body, type=GateRequest)
+
+    def gate_news(self) -> GateNews:
+        """What a breaker is to be told."""
+        return msgspec.json.decode(self.body, type=GateNews)
+
+    def call(self) -> StoreCall:
+        """What is asked of the store."""
+        return msgspec.json.decode(self.body, type=StoreCall)
+
+    def event(self) -> Event:
+        """What is to be told."""
+        told = msgspec.json.decode(self.body, type=_Told)
+        kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
+        return msgspec.json.decode(told.facts, type=kinds[told.name])
+
+    def expense(self) -> Expense:
+        """What was spent."""
+        return msgspec.json.decode(self.body, type=Expense)
+
+    def cursor(self) -> str | None:
+        """What a checkpoint says."""
+        body = bytes(self.body)
+        return None if body == _NULL else body.decode()
+
+    def outcome(self) -> Outcome:
+        """What became of the attempt; raises msgspec.DecodeError or LookupError if that cannot be read."""
+        outcome: Outcome = msgspec.json.decode(self.body, type=_OUTCOMES[self.word])
+        return outcome
+
+
+LONGEST_LINE: Final = 64 * 1024 * 1024
+READY: Final = Report(_READY)
+STOPPED: Final = Report(_STOPPED)
+
+
+def report_of(outcome: Outcome) -> Report:
+    """The report that carries this outcome."""
+    return Report(type(outcome).__name__, Raw(msgspec.json.encode(outcome)))
+
+
+def checkpoint_of(cursor: str | None) -> Report:
+    """The report that asks for a checkpoint."""
+    return Report(_CHECKPOINT, Raw(_NULL if cursor is None else cursor.encode()))
+
+
+def expense_of(expense: Expense) -> Report:
+    """The report that asks for an expense to be recorded."""
+    return Report(_EXPENSE, Raw(msgspec.json.encode(expense)))
+
+
+def store_call_of(call: StoreCall) -> Report:
+    """The report that asks for a call of the store."""
+    return Report(_CALL, Raw(msgspec.json.encode(call)))
+
+
+def event_of(event: Event) -> Report:
+    """The report that has an event told."""
+    return Report(_EVENT, Raw(msgspec.json.encode(_Told(type(event).__name__, Raw(msgspec.json.encode(event))))))
+
+
+def gate_of(request: GateRequest) -> Report:
+    """The report that asks the gates for a step."""
+    return Report(_GATE, Raw(msgspec.json.encode(request)))
+
+
+def gate_news_of(request: GateRequest, report: BreakerReport) -> Report:
+    """The report that has a breaker told how a step has ended."""
+    return Report(_GATE_NEWS, Raw(msgspec.json.encode(GateNews(request, report))))
+
+
+def to_line(message: Struct) -> bytes:
+    """One message as it travels."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def from_line(line: bytes, kind: type[Message]) -> Message:
+    """Read a message; raises msgspec.DecodeError if it is none of this kind."""
+    return msgspec.json.decode(line, type=kind)

@@ -1,0 +1,1 @@
+"""What became of attempts, on its way to the database."""

@@ -1,0 +1,63 @@
+"""A job that waits for a unique key looks again as soon as the job that held the key has let it go.
+
+That is best effort: one that nobody tells looks again by itself, every 30 seconds. Parents whose children were joined
+to a job with a key are told of its end in the same way; the promoter looks for those that nobody told, every second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from perdure.domain.ids import JobId
+from perdure.domain.states import FINAL
+from perdure.domain.transition import Transition
+from perdure.events import Emitter, StoreTrouble
+from perdure.storage.port import UpkeepStore
+from perdure.worker.recording.collector import Collector
+
+_BATCH: Final = 1_000
+
+
+class FreedKeys:
+    """Hears of what was written. `on_due`: jobs may be due by now. `on_ready`: jobs may be ready by now."""
+
+    def __init__(
+        self, store: UpkeepStore, emitter: Emitter, on_due: Callable[[], None], on_ready: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._emitter = emitter
+        self._on_due = on_due
+        self._on_ready = on_ready
+        self._keys: Collector[str] = Collector(self._hasten, _BATCH)
+        self._ended: Collector[JobId] = Collector(self._settle_joined, _BATCH)
+
+    def recorded(self, moves: Sequence[Transition]) -> None:
+        """These are written: some of them hold their keys no longer."""
+        keyed = [(move.claim.unique, move.to) for move in moves if move.claim.unique is not None]
+        self._keys.add([unique.key for unique, state in keyed if state not in unique.states])
+        self._ended.add([move.claim.job_id for move in moves if move.claim.unique is not None and move.to in FINAL])
+
+    async def settle(self) -> None:
+        """Wait until everybody was told who is to be told by now."""
+        await self._keys.settle()
+        await self._ended.settle()
+
+    async def close(self) -> None:
+        """Tell nobody more."""
+        await self._keys.close()
+        await self._ended.close()
+
+    async def _settle_joined(self, job_ids: list[JobId]) -> None:
+        try:
+            if await self._store.settle_joined(job_ids):
+                self._on_ready()
+        except Exception as error:  # noqa: BLE001 - the promoter looks again
+            self._emitter.emit(StoreTrouble("settle joined", f"{type(error).__name__}: {error}", 0.0))
+
+    async def _hasten(self, keys: list[str]) -> None:
+        try:
+            if await self._store.hasten(set(keys)):
+                self._on_due()
+        except Exception as error:  # noqa: BLE001 - who waits looks again by itself
+            self._emitter.emit(StoreTrouble("hasten", f"{type(error).__name__}: {error}", 0.0))
