@@ -24,7 +24,7 @@ from perdure.domain.outcome import Failure
 from perdure.domain.states import Reason
 from perdure.domain.transition import retrying
 from perdure.domain.worker import NewWorker
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.storage.records import Wanted
 
 ROUNDS = 40

@@ -21,7 +21,7 @@ from perdure import App, Budget
 from perdure.domain.gate import BudgetCheck, GateRequest
 from perdure.domain.job import Claim
 from perdure.domain.worker import NewWorker
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.policy.gatekeeping import gatekeeper
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted

@@ -17,7 +17,7 @@ from benchmarks.harness.postgres import postgres_server
 from benchmarks.ours.addresses import address
 from perdure import App, Opening, WorkerSettings
 from perdure.domain.worker import NewWorker
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.storage.records import Wanted
 
 ORPHANS = 1_000

@@ -15,7 +15,7 @@ from benchmarks.harness.databases import new_database, run_sql, settle
 from benchmarks.ours.addresses import address
 from perdure import App, WorkerSettings
 from perdure.domain.worker import NewWorker
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.storage.records import Wanted
 
 HISTORY = 1_000_000

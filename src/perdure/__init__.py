@@ -53,7 +53,7 @@ from perdure.flows.batches import BatchOutcome
 from perdure.flows.family import ChildResult, Family
 from perdure.handle import Handle
 from perdure.job import Job
-from perdure.lifecycle.intervals import interval_from_env
+from perdure.lifecycle.loops.intervals import interval_from_env
 from perdure.policy.backoff import Backoff
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.bounds import Bounds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.lifecycle.supervisor import follow_supervisor
+from perdure.lifecycle.process.supervisor import follow_supervisor
 from perdure.surfaces.cli import main
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ from perdure.flows.throttle import throttle
 from perdure.handle import Handle
 from perdure.kinds.including import checked_modules, import_modules
 from perdure.kinds.kind import Kind
-from perdure.lifecycle.at_once import at_once
-from perdure.lifecycle.portal import Portal
+from perdure.lifecycle.bridges.portal import Portal
+from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.lifecycle.stores import Doorway, Stores
 from perdure.options import checked_count
 from perdure.policy.retry import DEFAULT_RETRY, RetrySource

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from perdure.lifecycle.stack_signals import StackSignals
-from perdure.lifecycle.stacks import Attempt, Frame, Head, LoopState, Snapshot, TaskStack, ThreadStack, text
-from perdure.lifecycle.stacks import describe as describe_process
+from perdure.lifecycle.process.stack_signals import StackSignals
+from perdure.lifecycle.process.stacks import Attempt, Frame, Head, LoopState, Snapshot, TaskStack, ThreadStack, text
+from perdure.lifecycle.process.stacks import describe as describe_process
 
 if TYPE_CHECKING:
     from perdure.worker.worker import Worker

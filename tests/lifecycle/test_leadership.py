@@ -15,7 +15,7 @@ from perdure.clock import Clock, ManualClock
 from perdure.domain.leadership import Lead, LeaderView
 from perdure.errors import SettingsError, StoreUnavailable
 from perdure.events import Emitter, Event, LeadLost, LeadTaken, StoreTrouble
-from perdure.lifecycle.leadership import Leadership
+from perdure.lifecycle.loops.leadership import Leadership
 from perdure.storage.port import Store
 from perdure.storage.timing import LeaderStore
 

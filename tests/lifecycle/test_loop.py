@@ -28,9 +28,9 @@ from perdure.events import (
     StoreRecovered,
     StoreTrouble,
 )
-from perdure.lifecycle.intervals import interval_from_env, read_interval
-from perdure.lifecycle.leadership import Leadership
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.intervals import interval_from_env, read_interval
+from perdure.lifecycle.loops.leadership import Leadership
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.jitter import Jitter
 from perdure.worker.periodic import PeriodicLoop
 

@@ -16,9 +16,9 @@ from tests.support.waiting import until
 
 from perdure.errors import StillRunning
 from perdure.events import Emitter
-from perdure.lifecycle import tick
-from perdure.lifecycle.loop import Loop
-from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.loops import tick
+from perdure.lifecycle.loops.crew import Loops
+from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.timer import REAL_TIMER, Timer
 from perdure.worker.periodic import PeriodicLoop, periodic
 

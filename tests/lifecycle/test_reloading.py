@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.surfaces.conftest import run_cli
 
-from perdure.lifecycle.reloading import snapshot
+from perdure.lifecycle.process.reloading import snapshot
 from perdure.surfaces.cli.exits import Exit
 
 SHOP = """

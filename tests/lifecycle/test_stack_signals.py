@@ -11,7 +11,7 @@ from types import FrameType
 import pytest
 from tests.support.waiting import until_sync
 
-from perdure.lifecycle.stack_signals import StackSignals
+from perdure.lifecycle.process.stack_signals import StackSignals
 
 
 def test_c13_the_report_is_printed_once_and_knows_the_interrupted_frame(capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from tests.support.waiting import until
 
-from perdure.lifecycle.stacks import (
+from perdure.lifecycle.process.stacks import (
     Attempt,
     Head,
     LoopState,

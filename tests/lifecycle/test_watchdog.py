@@ -14,8 +14,8 @@ from tests.support.waiting import until
 
 from perdure.clock import Clock, ManualClock, SystemClock
 from perdure.events import Emitter, Event, EventLoopBlocked, HeartbeatStuck, LoopFailed, StoreSlow
-from perdure.lifecycle.stacks import Attempt, Occupied
-from perdure.lifecycle.watchdog import StoreCall, Watchdog
+from perdure.lifecycle.process.stacks import Attempt, Occupied
+from perdure.lifecycle.process.watchdog import StoreCall, Watchdog
 
 LONG_ENOUGH = 30.0
 

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_USAGE
-from perdure.lifecycle.supervisor import follow_supervisor, is_supervised
+from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_USAGE
+from perdure.lifecycle.process.supervisor import follow_supervisor, is_supervised
 
 
 def main(manner: str, folder: Path) -> int:

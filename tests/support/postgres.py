@@ -25,7 +25,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 from tests.support.waiting import is_gone
 
-from perdure.lifecycle.parent_death import die_with_parent
+from perdure.lifecycle.process.parent_death import die_with_parent
 
 PATIENCE: Final = 60.0  # seconds for any one step of the server, on a busy machine
 _SUPERUSER: Final = "postgres"

@@ -19,7 +19,7 @@ from tests.surfaces.conftest import Arrange
 from perdure.domain.ids import JobId
 from perdure.domain.job import JobView
 from perdure.domain.states import JobState
-from perdure.lifecycle.endings import EXIT_OK, EXIT_STACKS
+from perdure.lifecycle.process.exits import EXIT_OK, EXIT_STACKS
 
 PATIENCE = 60.0
 SHOP = """

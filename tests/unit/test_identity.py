@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from perdure.lifecycle.identity import is_alive, this_process
+from perdure.lifecycle.process.identity import is_alive, this_process
 
 
 def test_this_process_lives() -> None:
@@ -50,7 +50,7 @@ def test_a_process_that_proc_hides_is_gone_only_if_the_kernel_says_so(
 def test_a_process_that_has_ended_is_gone_even_before_it_is_reaped() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     here = this_process()
-    from perdure.lifecycle.identity import _start_time  # noqa: PLC0415 - only this test looks that deep
+    from perdure.lifecycle.process.identity import _start_time  # noqa: PLC0415 - only this test looks that deep
 
     identity = replace(here, pid=child.pid, started=_start_time(child.pid) or 0)
     assert is_alive(identity)

@@ -18,7 +18,7 @@ from tests.support.working import at_work, seen
 from perdure import App, Context, JobState, JobView, Release
 from perdure.domain.worker import ProcessIdentity
 from perdure.events import HandlerStuck, NameShared, StaleWrites, TicksLeft, WorkerClosed, WorkerClosing
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.storage.port import Store
 
 UNUSED = "sqlite:///unused.db"

@@ -19,7 +19,7 @@ from perdure.clock import SystemClock
 from perdure.engines.connect import store_for
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.outage import Outage
 from perdure.policy.patience import OutageLimits
 from perdure.storage.port import Store

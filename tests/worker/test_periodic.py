@@ -20,7 +20,7 @@ from tests.support.waiting import until
 from perdure.clock import ManualClock
 from perdure.errors import SettingsError, StillRunning, StoreUnavailable
 from perdure.events import Emitter, Event, LeadLost, LeadTaken, LoopFailed, LoopOverran, LoopSkipped
-from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.loops.crew import Loops
 from perdure.storage.port import Store
 from perdure.worker.periodic import Per, PeriodicLoop, periodic
 

@@ -13,7 +13,7 @@ from perdure import App, Backoff, Context, Jitter, JobState, Retry, Snooze
 from perdure.domain.ids import JobId
 from perdure.domain.worker import ProcessIdentity
 from perdure.events import JobsRescued
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Wanted
 

@@ -20,7 +20,7 @@ from perdure import App, JobState
 from perdure.domain.ids import WorkerId
 from perdure.domain.worker import Phase, WorkerView
 from perdure.events import StoreTrouble, WorkerLost, WorkerLoud, WorkerQuiet
-from perdure.lifecycle import supervisor
+from perdure.lifecycle.process import supervisor
 from perdure.storage.port import Store
 from perdure.worker.presence.phase import BY_OPERATOR, BY_SIGNAL
 

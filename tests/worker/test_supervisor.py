@@ -20,13 +20,13 @@ from tests.support.waiting import is_gone, until
 
 from perdure.errors import SettingsError
 from perdure.events import Emitter, Event, WorkerProcessDied, WorkerProcessKilled
-from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_USAGE, how_it_ended
-from perdure.lifecycle.supervisor import Supervisor, is_supervised, supervise
+from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_USAGE, how_it_ended
+from perdure.lifecycle.process.supervisor import Supervisor, is_supervised, supervise
 
 SUPERVISE = """
 import sys
 from datetime import timedelta
-from perdure.lifecycle.supervisor import supervise
+from perdure.lifecycle.process.supervisor import supervise
 within, *command = sys.argv[1:]
 sys.exit(supervise([], 2, command=command, stop_within=timedelta(seconds=float(within))))
 """
@@ -188,7 +188,7 @@ async def test_none_outlives_a_parent_that_is_killed(parent: list[Process], tmp_
 def test_a_process_that_nobody_supervises_knows_it(tmp_path: Path) -> None:
     assert not is_supervised()
     inherited = os.environ | {"PERDURE_SUPERVISOR": "1:30"}
-    script = "from perdure.lifecycle.supervisor import is_supervised; print(is_supervised())"
+    script = "from perdure.lifecycle.process.supervisor import is_supervised; print(is_supervised())"
     ran = subprocess.run([sys.executable, "-c", script], env=inherited, capture_output=True, timeout=60, check=True)
     assert ran.stdout == b"False\n", "one that only inherited the word is not supervised"
 

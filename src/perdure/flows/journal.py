@@ -35,7 +35,7 @@ from perdure.errors import ArgumentError, ConflictError, StepError
 from perdure.events import Event
 from perdure.flows.park import Park, merged
 from perdure.flows.recorder import Recorder
-from perdure.lifecycle.crossing import result_of
+from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.policy.failures import storable
 from perdure.policy.jitter import Randomness
 from perdure.policy.triage import Triage

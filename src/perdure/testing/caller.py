@@ -16,7 +16,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from perdure.lifecycle.portal import Portal
+from perdure.lifecycle.bridges.portal import Portal
 from perdure.worker.attempt.outcomes import AttemptInterrupted
 from perdure.worker.attempt.running import Running
 from perdure.worker.execution.threads import Execute, Finish, ThreadCrew

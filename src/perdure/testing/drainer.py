@@ -19,7 +19,7 @@ from perdure.domain.job import JobView
 from perdure.domain.states import FINAL, PARKED, JobState
 from perdure.domain.worker import NewWorker
 from perdure.errors import JobNotSuccessful
-from perdure.lifecycle.identity import this_process
+from perdure.lifecycle.process.identity import this_process
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 from perdure.testing.calendar import SandboxCalendar

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from perdure.domain.job import NewJob, Receipt
 from perdure.errors import ArgumentError
+from perdure.lifecycle.bridges.portal import Portal
 from perdure.lifecycle.gatherer import Gatherer
-from perdure.lifecycle.portal import Portal
 from perdure.lifecycle.stores import Doorway, Stores
 from perdure.storage.port import BorrowingStore, IntakeStore, Store
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from perdure.app import App
 from perdure.clock import ManualClock
 from perdure.events import LoopFailed, LoopOverran, LoopSkipped
-from perdure.lifecycle.tick import GRACE
+from perdure.lifecycle.loops.tick import GRACE
 from perdure.worker.periodic import Periodic, PeriodicLoop
 
 

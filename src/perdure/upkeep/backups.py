@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from perdure.errors import ArgumentError, StoreError, StoreRefused
 from perdure.events import BackupMade, Emitter, LoopFailed
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.backup_plan import BackupPlan, abandoned, backup_name
 from perdure.storage.port import Store
 from perdure.storage.timing import Backup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from perdure.events import Emitter
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.gates import GateStore
 
 _BATCH = 5_000

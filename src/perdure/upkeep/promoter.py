@@ -15,7 +15,7 @@ from typing import Final
 from perdure.domain.ids import JobId
 from perdure.errors import SchemaError, StoreRefused, StoreUnavailable
 from perdure.events import Emitter, PromotionFailed
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.port import Store
 from perdure.storage.records import Promoted
 

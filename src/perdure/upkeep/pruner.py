@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from perdure.events import Emitter, JobsPruned
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
 

@@ -42,8 +42,8 @@ from perdure.domain.states import JobState
 from perdure.domain.transition import Transition
 from perdure.errors import StoreError, StoreUnavailable
 from perdure.events import ClockJumped, Emitter, JobDied, JobsRescued, RescueFailed, WorkersBuried
-from perdure.lifecycle.identity import is_alive, this_host
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
+from perdure.lifecycle.process.identity import is_alive, this_host
 from perdure.policy.decide import decide
 from perdure.policy.opening import Opening
 from perdure.storage.port import Store

@@ -22,7 +22,7 @@ from perdure.clock import Clock
 from perdure.domain.schedule import Advance, Fate, Fire, Firing, Schedule, ScheduleView
 from perdure.errors import ArgumentError
 from perdure.events import Emitter, ScheduleBroken, ScheduleFired, ScheduleMissed, ScheduleOverlapped
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.agenda import Agenda, agenda
 from perdure.policy.jitter import Randomness
 from perdure.policy.nominal import job_of

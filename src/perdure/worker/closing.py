@@ -25,7 +25,7 @@ from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.transition import released
 from perdure.errors import StillRunning, StoreError
 from perdure.events import Emitter, RecordsLeft, TicksLeft
-from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.loops.crew import Loops
 from perdure.storage.port import Store
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.fetcher import Fetcher

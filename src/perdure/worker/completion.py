@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from perdure.errors import RunningJob, StillRunning
 from perdure.events import CompletionAwaited, Emitter
-from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.loops.crew import Loops
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
 from perdure.worker.execution.executor import Executor
 from perdure.worker.recording.acknowledger import Acknowledger

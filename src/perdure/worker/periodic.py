@@ -23,9 +23,9 @@ from perdure.domain.duration import Duration
 from perdure.errors import SettingsError
 from perdure.events import Emitter
 from perdure.kinds.kind import is_async
-from perdure.lifecycle.intervals import read_interval, read_limit
-from perdure.lifecycle.leadership import Leadership
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.intervals import read_interval, read_limit
+from perdure.lifecycle.loops.leadership import Leadership
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.jitter import Jitter
 from perdure.policy.patience import OutageLimits
 from perdure.storage.timing import LeaderStore

@@ -9,7 +9,7 @@ from uuid import uuid4
 from perdure.clock import Clock
 from perdure.domain.schedule import Schedule
 from perdure.events import Emitter
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.timetable import timetable
 from perdure.storage.port import Store

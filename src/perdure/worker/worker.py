@@ -32,13 +32,13 @@ from perdure.events import (
 )
 from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.kinds.kind import Registry
-from perdure.lifecycle.identity import this_process
-from perdure.lifecycle.loop import Loop
-from perdure.lifecycle.loops import Loops
+from perdure.lifecycle.loops.crew import Loops
+from perdure.lifecycle.loops.loop import Loop
+from perdure.lifecycle.loops.unless_stopped import done_unless_stopped
 from perdure.lifecycle.outage import Outage
-from perdure.lifecycle.stacks import Snapshot
-from perdure.lifecycle.unless_stopped import done_unless_stopped
-from perdure.lifecycle.watchdog import Watchdog
+from perdure.lifecycle.process.identity import this_process
+from perdure.lifecycle.process.stacks import Snapshot
+from perdure.lifecycle.process.watchdog import Watchdog
 from perdure.storage.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest

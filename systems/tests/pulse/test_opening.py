@@ -22,7 +22,7 @@ from perdure.lifecycle.outage import Outage
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 from perdure.testing import Sandbox
-from perdure.worker.opening import Pace, SlowStart
+from perdure.worker.claiming.ramp import Pace, SlowStart
 from perdure.worker.worker import Worker
 from perdure_systems.pulse.jobs import app, index
 from perdure_systems.pulse.settings import FOR_TESTS, worker_settings

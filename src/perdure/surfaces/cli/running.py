@@ -15,11 +15,11 @@ from perdure.app import App
 from perdure.clock import Clock, SystemClock
 from perdure.event_log import AttemptLog
 from perdure.events import Emitter, StopUnheard
-from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED
-from perdure.lifecycle.last_moments import end_within
-from perdure.lifecycle.stack_signals import StackSignals
-from perdure.lifecycle.stacks import describe, text
-from perdure.lifecycle.supervisor import begins_quiet
+from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED
+from perdure.lifecycle.process.forced_exit import end_within
+from perdure.lifecycle.process.stack_signals import StackSignals
+from perdure.lifecycle.process.stacks import describe, text
+from perdure.lifecycle.process.supervisor import begins_quiet
 from perdure.worker.interpreter import set_up_for_work
 from perdure.worker.presence.phase import BY_SIGNAL
 from perdure.worker.settings import WorkerSettings

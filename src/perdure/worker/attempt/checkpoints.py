@@ -15,7 +15,7 @@ from perdure.domain.job import Claim
 from perdure.errors import ConflictError, PayloadError
 from perdure.events import Emitter
 from perdure.kinds.encoding import encode
-from perdure.lifecycle.crossing import result_of
+from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.lifecycle.outage import Outage
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore

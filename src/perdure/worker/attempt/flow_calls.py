@@ -23,7 +23,7 @@ from perdure.flows.journal import LONGEST_NOTE, Journal
 from perdure.flows.step_gates import StepGate
 from perdure.flows.steps import take_step
 from perdure.flows.throttle import throttle
-from perdure.lifecycle.at_once import at_once
+from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.policy.backoff import Backoff
 from perdure.policy.failures import storable
 from perdure.policy.gates import Breaker, Gate

@@ -23,7 +23,7 @@ from typing import Any, Final
 from perdure.domain.job import Claim
 from perdure.domain.line import NewLine, cut
 from perdure.events import Emitter, StoreTrouble
-from perdure.lifecycle.crossing import result_of
+from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.storage.flows import FlowStore
 
 LINES_EVERY: Final = 0.5

@@ -20,7 +20,7 @@ from perdure.domain.job import Claim
 from perdure.errors import ArgumentError, ConflictError, StoreError
 from perdure.events import Emitter
 from perdure.kinds.kind import Kind, Registry
-from perdure.lifecycle.crossing import result_of
+from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.lifecycle.outage import Outage
 from perdure.policy.gatekeeping import is_near
 from perdure.policy.gates import Budget

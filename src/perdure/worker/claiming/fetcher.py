@@ -18,7 +18,7 @@ from perdure.domain.job import Claim
 from perdure.errors import StoreError
 from perdure.events import Emitter
 from perdure.lifecycle.outage import Outage
-from perdure.lifecycle.watchdog import StoreCall
+from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore
 from perdure.worker.claiming.ageing import Ageing

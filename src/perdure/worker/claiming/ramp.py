@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from perdure.clock import Clock
 from perdure.events import Emitter, WorkerOpening
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.opening import Opening, poll_interval, slow_start_limit
 from perdure.worker.settings import WorkerSettings
 

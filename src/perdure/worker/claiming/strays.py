@@ -20,7 +20,7 @@ from perdure.domain.audit import Audited
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.transition import Transition, released
 from perdure.events import Emitter, LeasesReturned
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.port import Store
 from perdure.worker.claiming.fetcher import Fetcher
 

@@ -39,7 +39,7 @@ from perdure.flows.park import parked_in
 from perdure.flows.recorder import Recorder
 from perdure.flows.step_gates import StepGate, gate_before
 from perdure.kinds.kind import Mode, Registry
-from perdure.lifecycle.at_once import at_once
+from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.gates import Breaker, Gate

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from perdure.events import Emitter
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loans import Difference, Loans
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from perdure.domain.gate import LoanKey
 from perdure.events import Emitter
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.lending import SLOTS
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loans import Loans

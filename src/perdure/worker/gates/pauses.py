@@ -14,7 +14,7 @@ from perdure.domain.job import Claim
 from perdure.domain.outcome import Gated
 from perdure.domain.states import Reason
 from perdure.events import Emitter, JobsPaused, JobsResumed
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.pausing import covers
 from perdure.storage.gates import GateStore

@@ -29,8 +29,8 @@ from perdure.errors import PayloadError, SettingsError
 from perdure.flows.park import Park, parked_in
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
-from perdure.lifecycle.at_once import at_once
-from perdure.lifecycle.parent_death import die_with_parent
+from perdure.lifecycle.bridges.without_loop import at_once
+from perdure.lifecycle.process.parent_death import die_with_parent
 from perdure.policy.failures import failure_of, lineage
 from perdure.policy.triage import classify
 from perdure.worker.attempt.context import CURRENT, Context

@@ -20,9 +20,9 @@ from perdure.flows.journal import Journal
 from perdure.flows.recorder import Recorder
 from perdure.flows.step_gates import Passing, StepGate, gate_before
 from perdure.kinds.kind import Kind
-from perdure.lifecycle.at_once import at_once
-from perdure.lifecycle.crossing import result_of
-from perdure.lifecycle.portal import Portal
+from perdure.lifecycle.bridges.from_thread import result_of
+from perdure.lifecycle.bridges.portal import Portal
+from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.policy.gates import Breaker, Gate
 from perdure.policy.triage import Triage
 from perdure.storage.port import Store

@@ -19,7 +19,7 @@ from perdure.domain.duration import format_duration
 from perdure.domain.outcome import Failed, Failure, Outcome
 from perdure.errors import ProcessDied
 from perdure.kinds.declared import address_of
-from perdure.lifecycle.endings import how_it_ended
+from perdure.lifecycle.process.exits import how_it_ended
 from perdure.policy.failures import lineage, type_name
 from perdure.worker.attempt.checkpoints import Checkpoints
 from perdure.worker.attempt.running import Running

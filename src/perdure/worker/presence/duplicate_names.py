@@ -7,7 +7,7 @@ from contextlib import suppress
 from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import Emitter, NameShared
-from perdure.lifecycle.identity import is_alive
+from perdure.lifecycle.process.identity import is_alive
 from perdure.storage.port import WorkerStore
 
 

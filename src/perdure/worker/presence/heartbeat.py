@@ -18,7 +18,7 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.ids import WorkerId
 from perdure.events import Emitter, StoreTrouble
-from perdure.lifecycle.watchdog import StoreCall
+from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.storage.port import Store
 
 _RETRY: Final = 1.0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from perdure.events import Emitter
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.worker.isolation.memory import resident_bytes
 from perdure.worker.settings import WorkerSettings
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from perdure.domain.ids import WorkerId
 from perdure.events import Emitter
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.port import WorkerStore
 from perdure.storage.records import CancelRequest
 

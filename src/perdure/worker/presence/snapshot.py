@@ -13,8 +13,8 @@ from typing import Any
 
 from perdure.clock import Clock
 from perdure.domain.worker import NewWorker
-from perdure.lifecycle.loop import Loop
-from perdure.lifecycle.stacks import Attempt, Head, LoopState, Occupied, Snapshot, describe
+from perdure.lifecycle.loops.loop import Loop
+from perdure.lifecycle.process.stacks import Attempt, Head, LoopState, Occupied, Snapshot, describe
 from perdure.worker.execution.executor import Executor
 from perdure.worker.presence.phase import Standing
 from perdure.worker.recording.acknowledger import Acknowledger

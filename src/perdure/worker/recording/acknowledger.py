@@ -27,7 +27,7 @@ from perdure.domain.transition import Transition, died
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, JobDied, RecordRefused, StaleWrites
 from perdure.lifecycle.outage import Outage
-from perdure.lifecycle.watchdog import StoreCall
+from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import ClaimStore

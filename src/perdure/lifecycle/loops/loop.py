@@ -22,8 +22,8 @@ from typing import Final, Generic, TypeVar
 
 from perdure.errors import StoreError
 from perdure.events import Emitter, LoopFailed, LoopOverran, LoopSkipped
+from perdure.lifecycle.loops.tick import Tick
 from perdure.lifecycle.outage import Outage
-from perdure.lifecycle.tick import Tick
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
 from perdure.policy.jitter import Jitter, Randomness
 from perdure.policy.patience import OutageLimits

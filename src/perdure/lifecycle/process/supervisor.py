@@ -27,8 +27,8 @@ from typing import Final
 from perdure.errors import SettingsError
 from perdure.event_log import EventLog
 from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, WorkerProcessStarted
-from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_STACKS, EXIT_USAGE, how_it_ended
-from perdure.lifecycle.parent_death import die_with_parent
+from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_STACKS, EXIT_USAGE, how_it_ended
+from perdure.lifecycle.process.parent_death import die_with_parent
 from perdure.policy.patience import Patience
 
 _VARIABLE: Final = "PERDURE_SUPERVISOR"  # pid of the supervisor, the seconds that a stop may take, and perhaps quiet

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from perdure.lifecycle.endings import EXIT_FAILED, EXIT_OK, how_it_ended
-from perdure.lifecycle.parent_death import die_with_parent
+from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, how_it_ended
+from perdure.lifecycle.process.parent_death import die_with_parent
 
 _VARIABLE: Final = "PERDURE_RELOADER"  # pid of the parent
 _EVERY: Final = 0.5

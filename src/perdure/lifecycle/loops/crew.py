@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from perdure.domain.duration import Duration, parse_duration
 from perdure.errors import StillRunning
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 

@@ -28,8 +28,8 @@ from perdure.domain.duration import Duration
 from perdure.domain.leadership import Lead
 from perdure.errors import StoreError
 from perdure.events import Emitter, LeadLost, LeadTaken
-from perdure.lifecycle.intervals import read_interval
-from perdure.lifecycle.loop import Loop
+from perdure.lifecycle.loops.intervals import read_interval
+from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.timing import LeaderStore
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 from perdure.clock import Clock
 from perdure.events import Emitter, Event, EventLoopBlocked, HeartbeatStuck, LoopFailed, StoreSlow
-from perdure.lifecycle.stacks import Occupied, callback_frames, stack_text, task_frames, thread_frames
+from perdure.lifecycle.process.stacks import Occupied, callback_frames, stack_text, task_frames, thread_frames
 
 _LOOKS: Final = 4  # per shortest time that is reported
 _LONGEST_REST: Final = 0.5

@@ -31,7 +31,7 @@ from types import FrameType
 from typing import Any, Final, Self
 
 from perdure.clock import Clock, SystemClock
-from perdure.lifecycle.endings import EXIT_STACKS
+from perdure.lifecycle.process.exits import EXIT_STACKS
 
 _SIGNALS: Final = (signal.SIGUSR1, signal.SIGQUIT)
 _MAIN_FIRST: Final = 0.05  # the main thread knows more, and the pipe is filled in pieces

@@ -1,0 +1,1 @@
+"""The one periodic loop, the crew of loops of a process, and leadership."""

@@ -1,0 +1,1 @@
+"""The process itself: identity, signals, exits, supervision, stacks and the watchdog."""
