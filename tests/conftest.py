@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 import pytest
 from tests.support.crew import Crew
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 OpenStore = Callable[[], Awaitable[Store]]

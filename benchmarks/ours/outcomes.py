@@ -19,7 +19,7 @@ from benchmarks.harness.databases import new_database
 from benchmarks.harness.measure import percentile
 from benchmarks.ours.addresses import address
 from perdure import App, WorkerSettings
-from perdure.job import Job
+from perdure.enqueue.job import Job
 
 AT_ONCE = 200
 

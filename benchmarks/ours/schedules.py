@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.harness.contestant import Engine
 from benchmarks.harness.databases import new_database
 from benchmarks.ours.addresses import address
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain.schedule import Overlap, Schedule
-from perdure.engines.connect import store_for
 from perdure.events import Emitter
 from perdure.policy.timetable import timetable
 from perdure.storage.timing import Timed

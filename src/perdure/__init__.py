@@ -3,8 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from perdure.app import App
-from perdure.calls import Call, Chain
+from perdure.app.app import App
 from perdure.domain.approval import Approval
 from perdure.domain.job import Intake, JobView, OnConflict
 from perdure.domain.states import JobState
@@ -19,6 +18,9 @@ from perdure.domain.verdicts import (
     Snooze,
     Verdict,
 )
+from perdure.enqueue.calls import Call, Chain
+from perdure.enqueue.handle import Handle
+from perdure.enqueue.job import Job
 from perdure.errors import (
     ArgumentError,
     BudgetExceeded,
@@ -47,12 +49,10 @@ from perdure.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from perdure.event_log import AttemptLog
 from perdure.events import Event, JobDied, JobFailed, JobRetrying, JobStarted, JobSucceeded
+from perdure.events.log import AttemptLog
 from perdure.flows.batches import BatchOutcome
 from perdure.flows.family import ChildResult, Family
-from perdure.handle import Handle
-from perdure.job import Job
 from perdure.lifecycle.loops.intervals import interval_from_env
 from perdure.policy.backoff import Backoff
 from perdure.policy.backup_plan import BackupPlan

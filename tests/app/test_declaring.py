@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import App, HttpTriage, SettingsError
-from perdure.engines.connect import store_for
+from perdure.app.connect import store_for
 
 UNUSED = "sqlite:///unused.db"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.waiting import until
 
 from perdure import App, Context, JobNotSuccessful, Retry, WorkerSettings
-from perdure.lifecycle import outcomes as outcomes_module
+from perdure.enqueue import endings as outcomes_module
 
 HOUR = 3_600.0
 

@@ -11,11 +11,11 @@ from typing import TypeVar
 from tests.support.crew import SIZE, Crew, Ready
 from tests.support.jobs import A_FAILURE, HOUR, a_job, a_key, claim_some, employ, state_of
 
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim, Intake, NewJob, OnConflict, Receipt
 from perdure.domain.states import JobState
-from perdure.engines.connect import store_for
 from perdure.errors import DuplicateJobError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page

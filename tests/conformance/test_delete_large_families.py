@@ -12,12 +12,12 @@ from perdure.domain.flow import OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState
-from perdure.engines.postgres import commands as postgres_commands
-from perdure.engines.postgres.connections import Pool
-from perdure.engines.postgres.settling import PostgresSettling
-from perdure.engines.sqlite import commands as sqlite_commands
-from perdure.engines.sqlite.database import Database
-from perdure.engines.sqlite.kinship import Kinship
+from perdure.engines.postgres.database.connections import Pool
+from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.operate import commands as postgres_commands
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.flows.settling import Kinship
+from perdure.engines.sqlite.operate import commands as sqlite_commands
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 

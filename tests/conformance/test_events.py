@@ -25,6 +25,7 @@ from tests.support.jobs import (
     state_of,
 )
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.flow import Awaits, Emission
@@ -32,7 +33,6 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
-from perdure.engines.connect import store_for
 from perdure.errors import ArgumentError
 from perdure.storage.port import Store
 

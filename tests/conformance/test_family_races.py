@@ -10,13 +10,13 @@ from tests.support.crew import SIZE, Crew, Ready
 from tests.support.families import CHILDREN, KEY, as_parent, awaiting, offspring
 from tests.support.jobs import a_job, claim_some, employ, only, show
 
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.flow import NewFamily
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 ROUNDS = 60

@@ -33,13 +33,13 @@ from tests.support.jobs import (
     state_of,
 )
 
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.flow import NewFamily, OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 

@@ -27,12 +27,12 @@ from tests.support.jobs import (
 )
 from tests.support.schedules import by_hand, extra, fire_next, job_for, make, stands, step
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.ids import JobId
 from perdure.domain.schedule import Cause, Fate, Fire, Firing, Overlap
 from perdure.domain.states import ACTIVE, FINAL, JobState
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest, JobFilter, Keep, Page
 

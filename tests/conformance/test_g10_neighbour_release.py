@@ -29,14 +29,14 @@ from tests.support.jobs import (
 )
 from tests.support.schedules import a_schedule, by_hand, extra, fire_next, make, stands, step
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.job import Intake, OnConflict
 from perdure.domain.schedule import Fate
 from perdure.domain.states import JobState, Reason
 from perdure.domain.worker import Phase
-from perdure.engines.connect import store_for
-from perdure.engines.migrations import RELEASE
+from perdure.engines.shared.migrations import RELEASE
 from perdure.errors import SchemaError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page, Wanted

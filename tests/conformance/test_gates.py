@@ -32,6 +32,7 @@ from tests.support.jobs import (
     state_of,
 )
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.gate import (
@@ -49,7 +50,6 @@ from perdure.domain.gate import (
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import JobState, Reason
-from perdure.engines.connect import store_for
 from perdure.policy.gatekeeping import gatekeeper
 from perdure.storage.port import Store
 

@@ -39,13 +39,13 @@ from tests.support.jobs import (
     only,
 )
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock, SystemClock
 from perdure.domain import transition
 from perdure.domain.gate import ConcurrencyCheck, GateChanges, GateRequest, GateState, Held, Loan, RateCheck
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
-from perdure.engines.connect import store_for
 from perdure.policy.gatekeeping import gatekeeper
 from perdure.policy.lending import LONGEST, SLOTS
 from perdure.storage.port import Store

@@ -10,9 +10,9 @@ import pytest
 from tests.support.behind import query
 from tests.support.jobs import a_job, enqueue, show
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain.ids import JobId
-from perdure.engines.connect import store_for
 from perdure.errors import StoreError, StoreUnavailable
 from perdure.storage.port import Store
 

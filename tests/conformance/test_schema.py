@@ -11,8 +11,8 @@ from tests.support.behind import query, with_option
 from tests.support.crew import SIZE, Crew, Ready
 from tests.support.jobs import a_job, a_key, claim_some, employ, enqueue, show
 
-from perdure.engines.connect import store_for
-from perdure.engines.migrations import RELEASE
+from perdure.app.connect import store_for
+from perdure.engines.shared.migrations import RELEASE
 from perdure.errors import SchemaError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page

@@ -24,13 +24,13 @@ from tests.support.jobs import (
     state_of,
 )
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain import transition
 from perdure.domain.flow import Awaits
 from perdure.domain.job import Claim
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 PAID, SENT, CALLED = Awaits(event="paid"), Awaits(event="sent"), Awaits(event="called off")

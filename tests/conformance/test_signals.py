@@ -14,9 +14,9 @@ from tests.support.behind import query
 from tests.support.crew import SIZE, Crew, Ready
 from tests.support.jobs import enqueue, start
 
+from perdure.app.connect import store_for
 from perdure.domain.ids import new_job_id
 from perdure.domain.transition import succeeded
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 SOON: Final = 10.0  # seconds; a hint takes milliseconds, a busy machine takes its time

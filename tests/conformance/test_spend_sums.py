@@ -14,8 +14,8 @@ from tests.support.gate_requests import ask, budget, claims_of, passed
 from tests.support.jobs import DAY, HOUR, INSTANT, MINUTE, SECOND, a_job, claim_some, employ
 from tests.support.spends import Neighbour, sum_all, sums_differ, totals_at_gate
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 WINDOWS: Final = (DAY, 7 * DAY, 30 * DAY)

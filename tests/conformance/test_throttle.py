@@ -11,8 +11,8 @@ from tests.support.behind import query
 from tests.support.crew import SIZE, Crew, Ready
 from tests.support.jobs import HOSTILE, HOUR, INSTANT, MINUTE, SECOND
 
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 ROUNDS = 20

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import apsw
 import psycopg
 
-from perdure.engines.sql_files import fill_names
+from perdure.engines.shared.sql_files import fill_names
 
 Seen = tuple[str, int, int, bool]  # job, token, worker, whether that worker is alive
 _EVERY = 0.02

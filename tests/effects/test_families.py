@@ -9,9 +9,9 @@ from tests.support.effects import insertion, make_table, write, written
 from tests.support.families import KEY, as_parent, awaiting, claim_children, standing, start_parent, tally
 from tests.support.jobs import apply, claim_one, employ
 
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.states import JobState, Reason
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.support.jobs import a_job, a_key
 
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
+from perdure.enqueue.group_commit import Gatherer
 from perdure.errors import ArgumentError, DuplicateJobError, StoreLocked, StoreRefused, StoreUnavailable
-from perdure.lifecycle.gatherer import Gatherer
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
@@ -161,7 +161,7 @@ async def test_nobody_waits_for_long_behind_a_batch_that_is_stuck(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What keeps the first may keep it for long, and ends with an error that concerns nobody else."""
-    monkeypatch.setattr("perdure.lifecycle.gatherer._HELD_BACK", 0.01)
+    monkeypatch.setattr("perdure.enqueue.group_commit._HELD_BACK", 0.01)
     stuck = Stuck(store)
     gatherer = Gatherer(stuck, PATIENCE)
     first = asyncio.create_task(gatherer.put(a_job()))

@@ -14,9 +14,9 @@ from tests.support.waiting import until
 from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import JobView
 from perdure.domain.states import JobState
+from perdure.enqueue import endings as module
+from perdure.enqueue.endings import Outcomes
 from perdure.errors import NotFoundError, StoreRefused, StoreUnavailable
-from perdure.lifecycle import outcomes as module
-from perdure.lifecycle.outcomes import Outcomes
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 

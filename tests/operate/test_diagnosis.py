@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.behind import query
 
-from perdure.engines.postgres import diagnosis as postgres
-from perdure.engines.sqlite import diagnosis as sqlite
+from perdure.engines.postgres.operate import diagnosis as postgres
+from perdure.engines.sqlite.operate import diagnosis as sqlite
 from perdure.storage.diagnosis import Severity
 from perdure.storage.port import Store
 

@@ -17,9 +17,9 @@ from tests.support.jobs import a_job
 from tests.support.pgbouncer import PgBouncer
 
 from perdure import App
-from perdure.engines.connect import store_for
-from perdure.engines.postgres.connections import Server
-from perdure.engines.postgres.sessions import Connection, Sessions, _meet, are_shared
+from perdure.app.connect import store_for
+from perdure.engines.postgres.database.connections import Server
+from perdure.engines.postgres.database.sessions import Connection, Sessions, _meet, are_shared
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import SettingsError, StoreRefused
 from perdure.storage.diagnosis import Finding, Severity
@@ -74,7 +74,7 @@ async def test_a_session_pooler_without_a_second_session_counts_as_shared(
     postgres_url: str, start_pooler: StartPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is known, and nothing is harmed."""
-    monkeypatch.setattr("perdure.engines.postgres.sessions.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("perdure.engines.postgres.database.sessions.ANSWER_WITHIN", 0.3)
     assert await sessions_of(start_pooler(mode="session", size=1).url(postgres_url)) is Sessions.SHARED
 
 
@@ -149,7 +149,7 @@ async def test_the_doctor_names_the_pooler_and_what_to_do(
 async def test_the_doctor_notices_a_listen_url_of_another_database(
     engine_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.engines.postgres.signals._HEARD_WITHIN", 0.3)
+    monkeypatch.setattr("perdure.engines.postgres.fleet.signals._HEARD_WITHIN", 0.3)
     assert "hears no notification" in (await finding_of(engine_url, postgres_url)).seen
 
 

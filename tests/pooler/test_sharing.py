@@ -21,12 +21,12 @@ from tests.support.waiting import PATIENCE
 from tests.support.working import found
 
 from perdure import App, Context, Rate
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.ids import WorkerId
 from perdure.domain.job import Intake
-from perdure.engines.connect import store_for
-from perdure.engines.postgres.connections import Server
-from perdure.engines.postgres.sessions import Terms
+from perdure.engines.postgres.database.connections import Server
+from perdure.engines.postgres.database.sessions import Terms
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import ArgumentError
 from perdure.storage.port import Store
@@ -217,7 +217,7 @@ async def test_one_statement_is_one_round(engine_url: str) -> None:
 async def test_a_worker_is_woken_by_the_clock_where_nothing_can_be_heard(
     store: Store, other_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.engines.postgres.listener._LOOK_EVERY", 0.01)
+    monkeypatch.setattr("perdure.engines.postgres.fleet.listener._LOOK_EVERY", 0.01)
     async with store.wakeups() as items:
         for _ in range(3):
             await asyncio.wait_for(anext(items), PATIENCE)
@@ -227,7 +227,7 @@ async def test_notifications_arrive_by_the_listen_url(
     engine_url: str, direct_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sent through the pooler, heard without it, and no clock has helped."""
-    monkeypatch.setattr("perdure.engines.postgres.listener._LOOK_EVERY", 3600.0)
+    monkeypatch.setattr("perdure.engines.postgres.fleet.listener._LOOK_EVERY", 3600.0)
     async with (
         opened(engine_url) as sender,
         opened(engine_url, listen_url=direct_url) as listener,

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import apsw
 import psycopg
 
-from perdure.engines.sql_files import fill_names
+from perdure.engines.shared.sql_files import fill_names
 
 
 def with_option(url: str, name: str, value: str) -> str:

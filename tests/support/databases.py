@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from perdure.engines.connect import store_for
+from perdure.app.connect import store_for
 
 SCHEMA: Final = "perdure"
 _USES: Final = 100  # what was deleted stays in the files, and would slow down those who come after

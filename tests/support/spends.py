@@ -10,7 +10,7 @@ from tests.support.behind import query
 from perdure.domain.gate import BudgetCheck, GateChanges, GateRequest, GateState, Held
 from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import Claim
-from perdure.engines.instants import to_micros
+from perdure.engines.shared.instants import to_micros
 from perdure.storage.port import Store
 
 

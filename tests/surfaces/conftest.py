@@ -12,7 +12,7 @@ import pytest
 from typer import testing
 from typer.main import get_command
 
-from perdure.engines.connect import store_for
+from perdure.app.connect import store_for
 from perdure.storage.port import Store
 from perdure.surfaces.cli.commands import perdure
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from tests.support.jobs import job_in
 
+from perdure.app.connect import store_for
 from perdure.domain.states import JobState
-from perdure.engines.connect import store_for
 from perdure.surfaces.cli.exits import Exit
 
 PATIENCE = 60.0

@@ -20,10 +20,10 @@ import structlog
 from tests.support.jobs import a_job, enqueue, show
 from tests.surfaces.conftest import Arrange, run_cli
 
+from perdure.app.connect import store_for
 from perdure.domain.ids import JobId
 from perdure.domain.job import JobView
 from perdure.domain.states import JobState
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 

@@ -13,8 +13,8 @@ import pytest
 import structlog
 
 from perdure.errors import SettingsError
-from perdure.event_log import AttemptLog, EventLog
 from perdure.events import Emitter, JobDied, JobStarted, StoreRecovered, StoreTrouble
+from perdure.events.log import AttemptLog, EventLog
 from perdure.surfaces.cli.logs import LogFormat, LogLevel, set_up_logging
 
 

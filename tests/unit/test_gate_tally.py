@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from perdure.engines.gate_needs import Line
-from perdure.engines.gate_tally import Tallies, Tally
-from perdure.engines.instants import span, to_micros
+from perdure.engines.shared.gate_needs import Line
+from perdure.engines.shared.gate_tally import Tallies, Tally
+from perdure.engines.shared.instants import span, to_micros
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)

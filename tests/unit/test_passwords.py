@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perdure.engines.passwords import strike, without_password
+from perdure.policy.passwords import strike, without_password
 
 
 @pytest.mark.parametrize(

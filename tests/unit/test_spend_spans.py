@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.engines.instants import END_OF_TIME, span
-from perdure.engines.spend_spans import SPANS, borders
+from perdure.engines.shared.instants import END_OF_TIME, span
+from perdure.engines.shared.spend_spans import SPANS, borders
 
 MINUTE, HOUR, DAY = map(span, SPANS)
 

@@ -14,8 +14,8 @@ from tests.support.working import Shift, at_work
 
 from perdure import App, ConflictError, RunningJob, StillRunning, WorkerSettings
 from perdure.errors import ArgumentError, StoreUnavailable
-from perdure.event_log import EventLog
 from perdure.events import CompletionAwaited, WorkerClosed
+from perdure.events.log import EventLog
 from perdure.storage.port import Store
 from perdure.worker.completion import Completion
 

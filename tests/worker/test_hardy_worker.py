@@ -15,6 +15,7 @@ from tests.support.jobs import enqueue, show
 from tests.support.waiting import until
 
 from perdure import App, JobState, WorkerSettings
+from perdure.app.connect import store_for
 from perdure.clock import SystemClock
 from perdure.domain.audit import Audited
 from perdure.domain.ids import WorkerId
@@ -22,7 +23,6 @@ from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker
-from perdure.engines.connect import store_for
 from perdure.events import Emitter, Event, RecordsLeft, StoreTrouble
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, Wanted

@@ -15,10 +15,10 @@ from tests.support.isolated_jobs import app
 from tests.support.jobs import enqueue, show, state_of
 from tests.support.waiting import is_gone, text_of, until
 
+from perdure.app.connect import store_for
 from perdure.clock import SystemClock
 from perdure.domain.ids import JobId
 from perdure.domain.states import FINAL, JobState, Reason
-from perdure.engines.connect import store_for
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 from perdure.worker.settings import WorkerSettings

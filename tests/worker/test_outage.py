@@ -15,8 +15,8 @@ from tests.support.timer import ManualTimer
 from tests.support.waiting import until
 
 from perdure import App, Budget, Context, Rate, SettingsError, WorkerSettings
+from perdure.app.connect import store_for
 from perdure.clock import SystemClock
-from perdure.engines.connect import store_for
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble
 from perdure.lifecycle.loops.loop import Loop

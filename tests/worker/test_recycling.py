@@ -12,9 +12,9 @@ import pytest
 from tests.support.jobs import a_job
 from tests.support.waiting import text_of, until
 
+from perdure.app.connect import store_for
 from perdure.clock import SystemClock
 from perdure.domain.states import JobState
-from perdure.engines.connect import store_for
 from perdure.errors import SettingsError
 from perdure.events import Emitter, Event, WorkerRecycled
 from perdure.kinds.kind import Registry

@@ -18,13 +18,13 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from perdure.calls import Call, check_child
 from perdure.domain.child_ids import MOST_CHILDREN, child_ids
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.flow import Child, FamilyView, OnEnd, StepState
 from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.domain.states import JobState
+from perdure.enqueue.calls import Call, check_child
 from perdure.errors import ArgumentError, ChildrenFailed, ChildrenTimeout, FailedChild, PayloadError
 from perdure.events import FamilySettled
 from perdure.flows.family import ChildResult, Failures, Family, Order

@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from perdure.calls import Call
 from perdure.domain.flow import Child, OnEnd
 from perdure.domain.ids import JobId
 from perdure.domain.job import NewJob
 from perdure.domain.states import JobState
+from perdure.enqueue.calls import Call
 
 R_co = TypeVar("R_co", covariant=True)
 

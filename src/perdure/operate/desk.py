@@ -28,6 +28,7 @@ from perdure.domain.states import FINAL, JobState
 from perdure.domain.worker import WorkerView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_instant, checked_name, checked_ref
 from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
 from perdure.operate.asking import asked_by, who_asks
 from perdure.operate.calendar import Calendar
@@ -37,7 +38,6 @@ from perdure.operate.trail import add_entry, checked_actor, read_trail
 from perdure.operate.why import why
 from perdure.operate.wording import listed
 from perdure.operate.words import states_meant
-from perdure.options import checked_instant, checked_name, checked_ref
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.storage.audit import AuditFilter
 from perdure.storage.port import Store

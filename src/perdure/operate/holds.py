@@ -14,8 +14,8 @@ from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.gate import BreakerState, BreakerView, Pause
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_name
 from perdure.operate.wording import listed
-from perdure.options import checked_name
 from perdure.policy.breaker import close_by_hand, open_by_hand
 from perdure.storage.port import Store
 

@@ -9,8 +9,8 @@ from perdure.domain.audit import SYSTEM, AuditEntry
 from perdure.domain.ids import JobId
 from perdure.errors import ArgumentError, PayloadError
 from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_name
 from perdure.operate.records import AuditPage
-from perdure.options import checked_name
 from perdure.storage.audit import AuditFilter
 from perdure.storage.checking import check_whole, echo
 from perdure.storage.port import Store

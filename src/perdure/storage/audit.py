@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from perdure.domain.audit import AuditEntry
 from perdure.domain.ids import JobId, as_job_id
-from perdure.options import checked_instant
+from perdure.kinds.options import checked_instant
 from perdure.storage.checking import check_text
 
 

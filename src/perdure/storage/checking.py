@@ -8,7 +8,7 @@ from typing import Final
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.states import JobState
 from perdure.errors import ArgumentError
-from perdure.options import checked_name
+from perdure.kinds.options import checked_name
 
 LONGEST_MARK: Final = 50
 FURTHEST_ROW: Final = 10_000

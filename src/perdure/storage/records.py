@@ -17,7 +17,7 @@ from perdure.domain.job import Claim
 from perdure.domain.line import LINES_KEPT, NewLine
 from perdure.domain.states import JobState
 from perdure.errors import ArgumentError
-from perdure.options import checked_instant
+from perdure.kinds.options import checked_instant
 from perdure.storage.checking import check_mark, check_number, check_text, check_whole, echo, read_ids, read_states
 
 _TEXTS: Final = ("kind", "queue", "tag", "error", "ref")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.clock import Clock
 from perdure.domain.job import Intake, Receipt
 from perdure.domain.schedule import Advance, Fire, Origin, Schedule

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import structs
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.clock import ManualClock
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import JobView

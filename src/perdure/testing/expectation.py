@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from perdure.domain.duration import format_duration
+from perdure.enqueue.job import Prepared
 from perdure.errors import ArgumentError
-from perdure.job import Prepared
 from perdure.kinds.encoding import encode
+from perdure.kinds.options import Options
 from perdure.kinds.signature import Signature
-from perdure.options import Options
 from perdure.policy.own_settings import settings_text
 from perdure.testing.enqueued import Enqueued
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from perdure.domain.job import NewJob, Receipt
+from perdure.enqueue.group_commit import Gatherer
+from perdure.enqueue.stores import Doorway, Stores
 from perdure.errors import ArgumentError
 from perdure.lifecycle.bridges.portal import Portal
-from perdure.lifecycle.gatherer import Gatherer
-from perdure.lifecycle.stores import Doorway, Stores
 from perdure.storage.port import BorrowingStore, IntakeStore, Store
 
 Note = Callable[[Sequence[NewJob], Sequence[Receipt]], object]

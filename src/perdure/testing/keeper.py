@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from perdure.domain.ids import JobId
-from perdure.lifecycle.stores import open_checked
+from perdure.enqueue.stores import open_checked
 from perdure.storage.port import Effects, Store
 
 T = TypeVar("T")

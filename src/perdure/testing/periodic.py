@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime, timedelta
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.clock import ManualClock
 from perdure.events import LoopFailed, LoopOverran, LoopSkipped
 from perdure.lifecycle.loops.tick import GRACE

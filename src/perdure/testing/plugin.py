@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from perdure.app import App
+    from perdure.app.app import App
     from perdure.testing.sandbox import Sandbox
 
 _MARKER = "perdure"
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def perdure_app(request: pytest.FixtureRequest) -> App:
     """The app to be tested, as the setting `perdure_app` names it; define a fixture of this name to say it yourself."""
-    from perdure.app import App  # noqa: PLC0415 - only where a test asks
+    from perdure.app.app import App  # noqa: PLC0415 - only where a test asks
 
     name = str(request.config.getini("perdure_app"))
     if not name:

@@ -9,17 +9,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Self, TypeVar, cast
 
-from perdure.app import App
+from perdure.app.app import App
+from perdure.app.connect import store_for
 from perdure.clock import ManualClock, SystemClock
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.ids import JobId, as_job_id
 from perdure.domain.job import Attempt, Intake, JobView, NewJob, Receipt
 from perdure.domain.states import FINAL, JobState
-from perdure.engines.connect import store_for
+from perdure.enqueue.handle import Handle
+from perdure.enqueue.job import Prepared
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
-from perdure.handle import Handle
-from perdure.job import Prepared
-from perdure.options import checked_instant
+from perdure.kinds.options import checked_instant
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 from perdure.testing.calendar import NotedFires

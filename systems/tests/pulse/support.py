@@ -11,7 +11,7 @@ from tests.support.waiting import PATIENCE
 
 from perdure import Event, JobState, JobView, Worker
 from perdure.clock import SystemClock
-from perdure.engines.connect import store_for
+from perdure.app.connect import store_for
 from perdure.events import FamilySpawned
 from perdure.testing import Sandbox
 from perdure_systems.pulse.documents import read

@@ -15,7 +15,7 @@ from tests.support.waiting import until
 
 from perdure import JobFilter, JobView, Page
 from perdure.clock import ManualClock, SystemClock
-from perdure.engines.connect import store_for
+from perdure.app.connect import store_for
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble
 from perdure.lifecycle.outage import Outage

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from perdure.engines.postgres.naming import Naming
-from perdure.engines.sqlite import claims
-from perdure.engines.sqlite.database import Database
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.sqlite.claims import claims
+from perdure.engines.sqlite.database.database import Database
 
 Fences = Mapping[str, Mapping[str, str]]
 

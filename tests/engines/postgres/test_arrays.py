@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.jobs import HOSTILE
 
-from perdure.engines.postgres.arrays import UnstorableTextError, number_array, storable, text_array
+from perdure.engines.postgres.database.arrays import UnstorableTextError, number_array, storable, text_array
 
 TRICKY = (
     *HOSTILE, "", '"', '""', '","', "\\", '\\"', '\\\\","', ",", "{", "}", "{}", "NULL", "null", "a,b", "a\nb", "\x01",

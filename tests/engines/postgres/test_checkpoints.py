@@ -12,7 +12,7 @@ from tests.engines.postgres.conftest import Ask
 from tests.support.jobs import a_job, claim_some, employ
 
 from perdure.domain.job import Claim
-from perdure.engines.postgres.connections import Pool
+from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import StoreError, StoreUnavailable
 

@@ -15,11 +15,11 @@ from tests.support.jobs import a_job, apply, claim_one, claim_some, employ, enqu
 from perdure.domain import transition
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
-from perdure.engines.postgres.arrays import number_array, text_array
-from perdure.engines.postgres.cursors import Cursors
-from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.claims.cursors import Cursors
+from perdure.engines.postgres.database.arrays import number_array, text_array
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.store import PostgresStore
-from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import StoreUnavailable
 from perdure.storage.records import Wanted
 

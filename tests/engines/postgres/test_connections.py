@@ -16,10 +16,10 @@ from tests.support.jobs import a_job, claim_one, employ, enqueue
 
 from perdure.domain import transition
 from perdure.domain.job import Intake
-from perdure.engines.postgres.connections import Server
-from perdure.engines.postgres.faults import translate
+from perdure.engines.postgres.database.connections import Server
+from perdure.engines.postgres.database.faults import translate
+from perdure.engines.postgres.database.wire import Wire
 from perdure.engines.postgres.store import PostgresStore
-from perdure.engines.postgres.wire import Wire
 from perdure.errors import ArgumentError, ForkError, SettingsError, StoreError, StoreRefused, StoreUnavailable
 from perdure.storage.records import JobFilter, Page
 

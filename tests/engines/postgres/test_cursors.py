@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.engines.postgres.cursors import Cursors
+from perdure.engines.postgres.claims.cursors import Cursors
 
 ONE_QUEUE = {"q": 10}
 

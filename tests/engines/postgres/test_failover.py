@@ -18,9 +18,9 @@ from tests.support.waiting import until
 from tests.support.working import at_work, found
 
 from perdure import App, Concurrency, Context, JobState, JobView
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.job import Claim
-from perdure.engines.connect import store_for
 from perdure.errors import StoreUnavailable
 from perdure.events import LeasesReturned
 from perdure.storage.port import Store

@@ -17,8 +17,8 @@ from tests.support.schedules import a_schedule
 
 from perdure.domain.schedule import Advance, Cause, Fate, Firing, Overlap
 from perdure.domain.states import JobState
+from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.store import PostgresStore
-from perdure.engines.postgres.wire import Params, Wire
 from perdure.errors import StoreRefused
 from perdure.storage.timing import Timed
 

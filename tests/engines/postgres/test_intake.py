@@ -16,11 +16,11 @@ from tests.support.jobs import HOUR, a_job, a_key, claim_one, claim_some, employ
 from perdure.domain.ids import new_job_id
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
 from perdure.domain.states import JobState
-from perdure.engines.placeholders import numbered
-from perdure.engines.postgres.encoding import in_chunks
-from perdure.engines.postgres.intake import Plan, needs_transaction, plan_insert
-from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.database.encoding import in_chunks
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.intake.intake import Plan, needs_transaction, plan_insert
 from perdure.engines.postgres.store import PostgresStore
+from perdure.engines.shared.placeholders import numbered
 from perdure.errors import ArgumentError, DuplicateJobError
 from perdure.storage.records import JobFilter, Page
 from perdure.storage.supply import Supply

@@ -10,8 +10,8 @@ from tests.support.behind import with_option
 from tests.support.jobs import HOUR, a_job, claim_one, claim_some, employ, enqueue
 
 from perdure.domain.gate import GateRequest, RateCheck
-from perdure.engines.migrations import load_migrations
 from perdure.engines.postgres.store import PostgresStore
+from perdure.engines.shared.migrations import load_migrations
 from perdure.errors import SchemaError, SettingsError, StoreRefused
 from perdure.policy.gatekeeping import gatekeeper
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from perdure.engines.placeholders import numbered
-from perdure.engines.postgres.naming import Naming
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.shared.placeholders import numbered
 
 FILES = ("intake", "claims", "acknowledgements", "workers", "upkeep", "insight", "commands", "schema")
 

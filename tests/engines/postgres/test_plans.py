@@ -17,16 +17,16 @@ from tests.support.databases import migrate
 from tests.support.postgres import drop_schema
 
 from perdure.domain.states import JobState
-from perdure.engines.placeholders import numbered
-from perdure.engines.postgres.connections import Pool, Server
-from perdure.engines.postgres.counting import count_query
-from perdure.engines.postgres.filters import BEFORE_ALL, select
-from perdure.engines.postgres.insight import jobs_query
-from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.sessions import Terms
-from perdure.engines.postgres.spots import Spots
-from perdure.engines.postgres.trail import trail_query
-from perdure.engines.postgres.wire import Wire
+from perdure.engines.postgres.database.connections import Pool, Server
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.sessions import Terms
+from perdure.engines.postgres.database.wire import Wire
+from perdure.engines.postgres.operate.counting import count_query
+from perdure.engines.postgres.operate.filters import BEFORE_ALL, select
+from perdure.engines.postgres.operate.insight import jobs_query
+from perdure.engines.postgres.operate.spots import Spots
+from perdure.engines.postgres.operate.trail import trail_query
+from perdure.engines.shared.placeholders import numbered
 from perdure.storage.audit import AuditFilter
 from perdure.storage.records import JobFilter
 

@@ -14,13 +14,13 @@ from tests.support.crew import SIZE, Crew, Ready
 from tests.support.families import CHILDREN, KEY, as_parent, awaiting, offspring
 from tests.support.jobs import A_FAILURE, HOUR, a_job, apply, claim_some, employ, only, start
 
+from perdure.app.connect import store_for
 from perdure.domain import transition
 from perdure.domain.flow import Awaits, NewFamily
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import Transition
-from perdure.engines.connect import store_for
-from perdure.engines.postgres.settling import PostgresSettling
+from perdure.engines.postgres.flows.settling import PostgresSettling
 from perdure.engines.postgres.store import PostgresStore
 
 FAMILIES, SIZE_OF_EACH, GRANDCHILDREN = 8, 30, 3

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from tests.engines.postgres.conftest import Ask
 
-from perdure.engines.postgres.connections import Pool, Server
-from perdure.engines.postgres.wire import Wire
+from perdure.engines.postgres.database.connections import Pool, Server
+from perdure.engines.postgres.database.wire import Wire
 from perdure.errors import ArgumentError, StoreUnavailable
 
 

@@ -15,8 +15,8 @@ from tests.support.waiting import text_of, until
 
 from perdure.clock import ManualClock
 from perdure.domain.ids import JobId
-from perdure.engines.sqlite import backup
-from perdure.engines.sqlite.drivers import DRIVERS, Connection, connect
+from perdure.engines.sqlite.database.drivers import DRIVERS, Connection, connect
+from perdure.engines.sqlite.operate import backup
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import ArgumentError, StoreRefused, StoreUnavailable
 from perdure.storage.port import Store

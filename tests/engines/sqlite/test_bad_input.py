@@ -17,7 +17,7 @@ from perdure.domain import transition
 from perdure.domain.job import Intake
 from perdure.domain.outcome import Failure
 from perdure.domain.states import JobState, Reason
-from perdure.engines.sqlite import files
+from perdure.engines.sqlite.database import files
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import ArgumentError, StoreRefused
 from perdure.storage.records import JobFilter, Page

@@ -13,8 +13,8 @@ from tests.support.jobs import a_job, claim_one, claim_some, employ, enqueue
 from tests.support.waiting import until
 
 from perdure.domain import transition
-from perdure.engines.sqlite import inotify, signals
-from perdure.engines.sqlite.drivers import Connection, Params, Row
+from perdure.engines.sqlite.database.drivers import Connection, Params, Row
+from perdure.engines.sqlite.fleet import inotify, signals
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import StoreUnavailable
 from perdure.storage.records import JobFilter

@@ -14,8 +14,8 @@ from perdure.domain import transition
 from perdure.domain.ids import JobId
 from perdure.domain.job import Intake
 from perdure.domain.states import JobState, Reason
-from perdure.engines.sqlite import database
-from perdure.engines.sqlite.drivers import DRIVERS, connect, library_version, library_warning
+from perdure.engines.sqlite.database import database
+from perdure.engines.sqlite.database.drivers import DRIVERS, connect, library_version, library_warning
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import SettingsError, StoreRefused
 from perdure.storage.records import JobFilter, Page, Wanted

@@ -14,8 +14,8 @@ import pytest
 from tests.support.jobs import a_job, a_key, enqueue
 
 from perdure.domain.job import Intake, OnConflict
-from perdure.engines.sqlite import express, writer
-from perdure.engines.sqlite.express import Express
+from perdure.engines.sqlite.lanes import express, writer
+from perdure.engines.sqlite.lanes.express import Express
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.records import JobFilter, Page

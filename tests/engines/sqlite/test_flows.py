@@ -30,9 +30,9 @@ from perdure.domain.job import Claim
 from perdure.domain.plan import Planned, link, link_key
 from perdure.domain.states import JobState, Reason
 from perdure.domain.transition import Transition
-from perdure.engines.sqlite.acknowledgement import AcknowledgementPart
+from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
+from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.store import SqliteStore
-from perdure.engines.sqlite.transaction import Transaction
 from perdure.storage.records import JobFilter, Keep
 
 LASTING = {f"perdure_{name}" for name in ("audit", "counter", "event", "migration", "revoked", "worker")}

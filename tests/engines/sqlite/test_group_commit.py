@@ -14,9 +14,11 @@ import pytest
 from tests.support.jobs import a_job, a_key, enqueue
 
 from perdure.domain.job import Intake, OnConflict
-from perdure.engines.sqlite import log, patience, writer
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.lanes import lock_waits as patience
+from perdure.engines.sqlite.lanes import wal as log
+from perdure.engines.sqlite.lanes import writer
 from perdure.engines.sqlite.store import SqliteStore
-from perdure.engines.sqlite.transaction import Transaction
 from perdure.errors import ArgumentError, DuplicateJobError, ForkError, StoreLocked, StoreUnavailable
 from perdure.storage.records import JobFilter, Page
 

@@ -13,9 +13,10 @@ from tests.support.jobs import a_job
 from tests.support.waiting import PATIENCE
 
 from perdure import App, OnConflict, StoreLocked, Unique
-from perdure.engines.sqlite import lane, patience, writer
-from perdure.engines.sqlite.failures import StoreBusy
-from perdure.engines.sqlite.lane import Request
+from perdure.engines.sqlite.database.faults import StoreBusy
+from perdure.engines.sqlite.lanes import lane, writer
+from perdure.engines.sqlite.lanes import lock_waits as patience
+from perdure.engines.sqlite.lanes.lane import Request
 from perdure.engines.sqlite.store import SqliteStore
 
 STEP = 0.5

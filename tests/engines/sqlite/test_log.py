@@ -11,7 +11,8 @@ import apsw
 import pytest
 from tests.support.jobs import a_job, enqueue
 
-from perdure.engines.sqlite import log, writer
+from perdure.engines.sqlite.lanes import wal as log
+from perdure.engines.sqlite.lanes import writer
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.storage.records import JobFilter, Page
 

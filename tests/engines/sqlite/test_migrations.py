@@ -13,8 +13,8 @@ from tests.support.jobs import MINUTE, a_job, claim_some, employ, enqueue
 
 from perdure.clock import ManualClock
 from perdure.domain.gate import GateRequest, RateCheck
-from perdure.engines.instants import to_micros
-from perdure.engines.migrations import load_migrations
+from perdure.engines.shared.instants import to_micros
+from perdure.engines.shared.migrations import load_migrations
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import SchemaError
 from perdure.policy.gatekeeping import gatekeeper

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.support.jobs import a_job, employ, enqueue, show
 
+from perdure.app.connect import store_for
 from perdure.domain.states import JobState
-from perdure.engines.connect import store_for
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import StoreUnavailable
 from perdure.storage.port import Store

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from perdure.engines.sqlite.drivers import DRIVERS
+from perdure.engines.sqlite.database.drivers import DRIVERS
 from perdure.engines.sqlite.store import SqliteStore
 
 SOON: Final = 10.0

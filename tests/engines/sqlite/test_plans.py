@@ -12,10 +12,10 @@ from tests.support.jobs import job_in
 from perdure.clock import ManualClock
 from perdure.domain.ids import new_job_id
 from perdure.domain.states import FINAL, JobState
-from perdure.engines.sqlite.selection import Selector
-from perdure.engines.sqlite.spots import Spots
+from perdure.engines.sqlite.operate.filters import Selector
+from perdure.engines.sqlite.operate.spots import Spots
+from perdure.engines.sqlite.operate.trail import trail_query
 from perdure.engines.sqlite.store import SqliteStore
-from perdure.engines.sqlite.trail import trail_query
 from perdure.storage.audit import AuditFilter
 from perdure.storage.records import JobFilter
 

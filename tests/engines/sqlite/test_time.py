@@ -12,7 +12,7 @@ from tests.support.schedules import fire_next, make, stands, step
 
 from perdure.clock import ManualClock, SystemClock
 from perdure.domain.schedule import Fate, Overlap
-from perdure.engines.sqlite.drivers import DRIVERS
+from perdure.engines.sqlite.database.drivers import DRIVERS
 from perdure.engines.sqlite.store import SqliteStore
 
 LEASE = timedelta(seconds=30)

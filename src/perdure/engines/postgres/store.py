@@ -22,46 +22,46 @@ from perdure.domain.line import LINES_KEPT, LogLine, NewLine
 from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
-from perdure.engines.postgres.acknowledgements import NONE, PostgresAcknowledgements
-from perdure.engines.postgres.borrowing import PostgresBorrowing
-from perdure.engines.postgres.breakers import PostgresBreakers
-from perdure.engines.postgres.checkpoints import PostgresCheckpoints
-from perdure.engines.postgres.claims import PostgresClaims
-from perdure.engines.postgres.commands import PostgresCommands
-from perdure.engines.postgres.connections import Pool, Server
-from perdure.engines.postgres.counting import PostgresCounting
-from perdure.engines.postgres.diagnosis import PostgresDiagnosis
-from perdure.engines.postgres.effects import PostgresEffects
-from perdure.engines.postgres.ends import PostgresEnds
-from perdure.engines.postgres.events import PostgresEvents
-from perdure.engines.postgres.families import PostgresFamilies
-from perdure.engines.postgres.firing import PostgresFiring
-from perdure.engines.postgres.gate_locks import GateLocks
-from perdure.engines.postgres.gate_upkeep import PostgresGateUpkeep
-from perdure.engines.postgres.gates import PostgresGates
-from perdure.engines.postgres.insight import PostgresInsight
-from perdure.engines.postgres.intake import PostgresIntake
-from perdure.engines.postgres.kinds import PostgresKinds
-from perdure.engines.postgres.leaders import PostgresLeaders
-from perdure.engines.postgres.lines import PostgresLines
-from perdure.engines.postgres.linking import PostgresLinking
-from perdure.engines.postgres.loans import PostgresLoans
-from perdure.engines.postgres.naming import Naming
-from perdure.engines.postgres.pauses import PostgresPauses
-from perdure.engines.postgres.pooler_diagnosis import PoolerDiagnosis
-from perdure.engines.postgres.progress import PostgresProgress
-from perdure.engines.postgres.returns import Returns
-from perdure.engines.postgres.schedules import PostgresSchedules
-from perdure.engines.postgres.schema import PostgresSchema
-from perdure.engines.postgres.settling import PostgresSettling
-from perdure.engines.postgres.signals import PostgresSignals
-from perdure.engines.postgres.spend_sums import PostgresSpendSums
-from perdure.engines.postgres.steps import PostgresSteps
-from perdure.engines.postgres.throttle import PostgresThrottle
-from perdure.engines.postgres.trail import PostgresTrail
-from perdure.engines.postgres.upkeep import PostgresUpkeep
-from perdure.engines.postgres.waking import PostgresWaking
-from perdure.engines.postgres.workers import PostgresWorkers
+from perdure.engines.postgres.claims.acknowledgements import NONE, PostgresAcknowledgements
+from perdure.engines.postgres.claims.checkpoints import PostgresCheckpoints
+from perdure.engines.postgres.claims.claims import PostgresClaims
+from perdure.engines.postgres.claims.effects import PostgresEffects
+from perdure.engines.postgres.claims.returns import Returns
+from perdure.engines.postgres.database.connections import Pool, Server
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.schema import PostgresSchema
+from perdure.engines.postgres.fleet.ends import PostgresEnds
+from perdure.engines.postgres.fleet.leaders import PostgresLeaders
+from perdure.engines.postgres.fleet.signals import PostgresSignals
+from perdure.engines.postgres.fleet.upkeep import PostgresUpkeep
+from perdure.engines.postgres.fleet.workers import PostgresWorkers
+from perdure.engines.postgres.flows.events import PostgresEvents
+from perdure.engines.postgres.flows.families import PostgresFamilies
+from perdure.engines.postgres.flows.linking import PostgresLinking
+from perdure.engines.postgres.flows.log_lines import PostgresLines
+from perdure.engines.postgres.flows.progress import PostgresProgress
+from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.flows.steps import PostgresSteps
+from perdure.engines.postgres.flows.throttle import PostgresThrottle
+from perdure.engines.postgres.flows.waking import PostgresWaking
+from perdure.engines.postgres.gates.breakers import PostgresBreakers
+from perdure.engines.postgres.gates.gates import PostgresGates
+from perdure.engines.postgres.gates.loans import PostgresLoans
+from perdure.engines.postgres.gates.locks import GateLocks
+from perdure.engines.postgres.gates.pauses import PostgresPauses
+from perdure.engines.postgres.gates.spend_sums import PostgresSpendSums
+from perdure.engines.postgres.gates.upkeep import PostgresGateUpkeep
+from perdure.engines.postgres.intake.borrowing import PostgresBorrowing
+from perdure.engines.postgres.intake.intake import PostgresIntake
+from perdure.engines.postgres.operate.commands import PostgresCommands
+from perdure.engines.postgres.operate.counting import PostgresCounting
+from perdure.engines.postgres.operate.diagnosis import PostgresDiagnosis
+from perdure.engines.postgres.operate.insight import PostgresInsight
+from perdure.engines.postgres.operate.kinds import PostgresKinds
+from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
+from perdure.engines.postgres.operate.trail import PostgresTrail
+from perdure.engines.postgres.schedules.firing import PostgresFiring
+from perdure.engines.postgres.schedules.schedules import PostgresSchedules
 from perdure.errors import StoreRefused
 from perdure.storage.audit import AuditFilter
 from perdure.storage.diagnosis import Finding, ParkedAhead, Waiting

@@ -25,8 +25,8 @@ from datetime import timedelta
 from typing import Final
 
 from perdure.errors import SettingsError
-from perdure.event_log import EventLog
 from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, WorkerProcessStarted
+from perdure.events.log import EventLog
 from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_STACKS, EXIT_USAGE, how_it_ended
 from perdure.lifecycle.process.parent_death import die_with_parent
 from perdure.policy.patience import Patience

@@ -13,8 +13,8 @@ import structlog
 from rich.table import Table
 from rich.text import Text
 
-from perdure.app import App
-from perdure.engines.passwords import without_password
+from perdure.app.app import App
+from perdure.policy.passwords import without_password
 from perdure.surfaces.cli.hostile import one_line
 from perdure.surfaces.cli.output import console
 from perdure.surfaces.cli.project import URL_VARIABLE, project

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.domain.job import Intake, JobView
+from perdure.enqueue.handle import Handle
 from perdure.errors import ArgumentError
-from perdure.handle import Handle
 from perdure.kinds.encoding import encode
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.banner import doubts_about_database

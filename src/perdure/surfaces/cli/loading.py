@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.errors import PerdureError, SettingsError
 from perdure.surfaces.cli.project import URL_VARIABLE, project
 

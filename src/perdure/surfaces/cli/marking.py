@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from perdure.errors import ArgumentError
+from perdure.kinds.options import checked_name
 from perdure.operate.actions import mark_as
 from perdure.operate.desk import MOST_AT_ONCE
-from perdure.options import checked_name
 from perdure.storage.checking import LONGEST_MARK
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.acting import Order

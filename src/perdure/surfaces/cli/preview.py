@@ -11,7 +11,7 @@ from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.clock import SystemClock
 from perdure.domain.ids import JobId, as_job_id, is_job_id
 from perdure.domain.job import JobView

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from perdure.engines.connect import DEFAULT_URL
+from perdure.app.connect import DEFAULT_URL
 from perdure.errors import SettingsError
 
 URL_VARIABLE: Final = "PERDURE_URL"

@@ -11,10 +11,10 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from perdure.app import App
+from perdure.app.app import App
 from perdure.clock import Clock, SystemClock
-from perdure.event_log import AttemptLog
 from perdure.events import Emitter, StopUnheard
+from perdure.events.log import AttemptLog
 from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED
 from perdure.lifecycle.process.forced_exit import end_within
 from perdure.lifecycle.process.stack_signals import StackSignals

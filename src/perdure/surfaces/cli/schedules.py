@@ -7,15 +7,15 @@ from typing import Annotated, Final
 
 import typer
 
+from perdure.app.schedules import checked_schedule, one_expression
 from perdure.domain.ids import new_job_id
 from perdure.domain.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
 from perdure.domain.schedule import Fire, Missed, Overlap, ScheduleView
 from perdure.errors import ArgumentError
 from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_name, checked_priority
 from perdure.operate.calendar import ScheduleDetail
 from perdure.operate.desk import Desk
-from perdure.options import checked_name, checked_priority
-from perdure.scheduling import checked_schedule, one_expression
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.asking import agreed, check_somebody_is_there, some
 from perdure.surfaces.cli.exits import Exit

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from perdure.engines.connect import listen_url_for, store_for
-from perdure.engines.passwords import without_password
+from perdure.app.connect import listen_url_for, store_for
 from perdure.errors import StoreRefused
 from perdure.operate.desk import Desk
+from perdure.policy.passwords import without_password
 from perdure.storage.port import Store
 from perdure.surfaces.cli.project import database_url
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from perdure.domain.duration import format_duration, parse_duration
 from perdure.errors import ArgumentError
-from perdure.event_log import AttemptLog
+from perdure.events.log import AttemptLog
 from perdure.lifecycle.process.reloading import follow_reloader, is_reloaded, run_reloading
 from perdure.lifecycle.process.supervisor import is_supervised, supervise
 from perdure.surfaces.cli.banner import greet

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, TypeVar, overload
 
-from perdure.calls import Call
 from perdure.domain.duration import Duration
 from perdure.domain.flow import OnEnd
+from perdure.enqueue.calls import Call
 from perdure.errors import ArgumentError
 from perdure.flows import children
 from perdure.flows.children import checked_calls, order_for

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, overload
 
-from perdure.calls import Call
 from perdure.domain.approval import Approval
 from perdure.domain.duration import Duration
 from perdure.domain.flow import OnEnd
+from perdure.enqueue.calls import Call
 from perdure.flows.family import ChildResult, Family
 from perdure.policy.backoff import Backoff
 from perdure.policy.gates import Breaker, Gate

@@ -1,0 +1,97 @@
+"""From a URL to a store."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from perdure.clock import Clock
+from perdure.engines.shared.sql_files import check_identifier
+from perdure.errors import SettingsError
+from perdure.policy.passwords import ESCAPES, without_password
+from perdure.storage.port import Store
+
+DEFAULT_URL: Final = "sqlite:///perdure.db"
+LISTEN_URL_VARIABLE: Final = "PERDURE_LISTEN_URL"
+_LISTEN_HELP: Final = "write postgresql://user@host/database, for the same database without the pooler"
+_HELP: Final = "use sqlite:///file.db (or sqlite:////absolute/file.db), or postgresql://user@host/database"
+
+
+def store_for(url: str, clock: Clock | None = None, *, listen_url: str | None = None) -> Store:
+    """Make the store that a URL names; it is not opened yet.
+
+    Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`, `prepare`
+    and `pooler` (PostgreSQL). `listen_url` leads to the same PostgreSQL database without a pooler, for notifications.
+    `clock` replaces the database's own clock: for tests.
+    """
+    if not isinstance(url, str):
+        raise SettingsError("url", f"must be text, got {type(url).__name__}: {_HELP}")
+    if "#" in url:
+        raise SettingsError("url", f"must not hold a #: {ESCAPES}; choose another name for an SQLite file")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise SettingsError("url", f"is not understood: {_HELP}") from None  # its own words may hold the password
+    options = dict(parse_qsl(parts.query))
+    prefix = options.pop("prefix", "")
+    if prefix:
+        check_identifier("url option prefix", prefix)
+    if parts.scheme == "sqlite":
+        from perdure.engines.sqlite.store import SqliteStore  # noqa: PLC0415 - load only the engine in use
+
+        driver = options.pop("driver", "apsw")
+        _refuse_rest(options)
+        if ":memory:" in parts.path:
+            raise SettingsError(
+                "url",
+                "names :memory:, where no other connection would find the jobs: name a file; for tests there is "
+                "perdure.testing, which brings a temporary one",
+            )
+        if parts.netloc or len(parts.path) <= 1:
+            raise SettingsError("url", f"{without_password(url)!r} names no SQLite file: {_HELP}")
+        return SqliteStore(parts.path[1:], driver=driver, prefix=prefix, clock=clock)
+    if parts.scheme in {"postgresql", "postgres"}:
+        try:
+            from perdure.engines.postgres.store import PostgresStore  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise SettingsError("url", "needs PostgreSQL support: pip install 'perdure[postgres]'") from error
+        schema = check_identifier("url option schema", options.pop("schema", "perdure"))
+        query = f"?{urlencode(options)}" if options else ""
+        clean = f"postgresql://{parts.netloc}{parts.path}{query}"  # urlunsplit drops the // of an empty host
+        return PostgresStore(
+            clean, schema=schema, prefix=prefix, listen_url=_checked_listen_url(listen_url), clock=clock
+        )
+    raise SettingsError("url", _what_is_wrong_with(parts.scheme))
+
+
+def _what_is_wrong_with(scheme: str) -> str:
+    database, plus, driver = scheme.partition("+")
+    if plus and database in {"postgresql", "postgres", "sqlite"}:
+        return f"names the driver {driver!r}, as SQLAlchemy's URLs do: write {database}:// without +{driver}"
+    found = f"unknown scheme {scheme!r}" if scheme else "no scheme"
+    return f"has {found}: {_HELP}"
+
+
+def listen_url_for(url: str) -> str | None:
+    """The listen URL of the environment; one for PostgreSQL is not meant for an SQLite file."""
+    return None if str(url).startswith("sqlite:") else os.environ.get(LISTEN_URL_VARIABLE) or None
+
+
+def _checked_listen_url(url: str | None) -> str | None:
+    """The URL without the options that only the first URL takes: both lead to the same tables."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise SettingsError("listen_url", f"is not understood: {_LISTEN_HELP}") from None
+    if "#" in url or parts.scheme not in {"postgresql", "postgres"}:
+        raise SettingsError("listen_url", f"names no PostgreSQL database: {_LISTEN_HELP}; {ESCAPES}")
+    options = {name: value for name, value in parse_qsl(parts.query) if name not in {"schema", "prefix"}}
+    return f"postgresql://{parts.netloc}{parts.path}{f'?{urlencode(options)}' if options else ''}"
+
+
+def _refuse_rest(options: dict[str, str]) -> None:
+    if options:
+        raise SettingsError("url", f"has an unknown option {next(iter(options))!r}: SQLite takes driver and prefix")

@@ -1,0 +1,1 @@
+"""Connections, sessions, schema, and values on the wire."""

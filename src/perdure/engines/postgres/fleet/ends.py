@@ -1,0 +1,119 @@
+"""The bell for awaited jobs: who waits for the end of a job tells the workers, and they ring when it has ended.
+
+The ids of awaited jobs go out on the channel of wake-ups, to which every worker listens. A worker keeps them for 30
+seconds, and rings for no other job: while none is awaited, an acknowledgement costs nothing more. It rings on a channel
+of its own, so that no worker is woken by it. As with wake-ups, no statement that writes jobs sends it, and what comes
+within a few milliseconds goes out together.
+
+A hint that is lost, and one that no worker could hear, is made up for by those who wait: they look now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from perdure.domain.ids import JobId
+from perdure.engines.postgres.database.arrays import text_array
+from perdure.engines.postgres.database.connections import Pool, Server
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.fleet.listener import Listener, heard
+from perdure.errors import PerdureError
+
+_REST: Final = 0.005
+_KEPT_FOR: Final = 30.0
+_MOST: Final = 10_000  # awaited ids that a worker keeps
+_IN_ONE: Final = 200  # ids in one notification, which carries 8,000 bytes
+_MARK: Final = "\x01"  # no queue's name begins with it
+_NOTIFY: Final = "SELECT pg_notify(c, p) FROM unnest(%(channels)s::text[], %(payloads)s::text[]) AS n (c, p)"
+
+
+class PostgresEnds:
+    """Asks for the bell, rings it, and listens to it."""
+
+    def __init__(self, naming: Naming, ear: Server, pool: Pool) -> None:
+        self._asking, self._ringing = naming.channel, naming.channel_of_ends
+        self._pool = pool
+        self._listener = Listener(ear, self._ringing, lambda _: self._wake())
+        self._awaited: dict[str, float] = {}  # until when
+        self._until = 0.0  # when the last of them is forgotten
+        self._own: set[str] = set()
+        self._pending: dict[str, set[str]] = {}  # channel to ids
+        self._sending: asyncio.Task[None] | None = None
+
+    def await_ends(self, job_ids: Collection[JobId]) -> None:
+        """Ask workers to ring when these jobs end; a worker on this very store needs no notification."""
+        if job_ids:
+            self._keep(job_ids)
+            self._own.update(job_ids)
+            self._send(self._asking, job_ids)
+
+    def heard(self, payload: str) -> bool:
+        """Take note of awaited jobs, if that is what a notification on the channel of wake-ups is about."""
+        if not payload.startswith(_MARK):
+            return False
+        self._keep(payload[len(_MARK) :].split(","))
+        return True
+
+    def ring_ended(self, job_ids: Iterable[JobId]) -> None:
+        """Ring for those of these jobs that are known to be awaited."""
+        if not self._awaited:
+            return
+        if asyncio.get_running_loop().time() > self._until:
+            self._awaited, self._own = {}, set()
+            return
+        ended = [job_id for job_id in job_ids if job_id in self._awaited]
+        if not ended:
+            return
+        if not self._own.isdisjoint(ended):
+            self._own.difference_update(ended)
+            self._wake()
+        self._send(self._ringing, ended)
+
+    @asynccontextmanager
+    async def ends(self) -> AsyncIterator[AsyncIterator[None]]:
+        """Listen: each item means that an awaited job may have ended. Items that pile up are one."""
+        async with self._listener.ear() as ear:
+            yield heard(ear)
+
+    async def close(self) -> None:
+        """Send what is pending and hear no more."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
+        await self._listener.close()
+
+    def _keep(self, job_ids: Collection[str]) -> None:
+        now = asyncio.get_running_loop().time()
+        if len(self._awaited) + len(job_ids) > _MOST:
+            self._awaited = {job_id: until for job_id, until in self._awaited.items() if until > now}
+            self._own &= self._awaited.keys()
+        if len(self._awaited) + len(job_ids) <= _MOST:
+            self._until = now + _KEPT_FOR
+            self._awaited.update(dict.fromkeys(job_ids, self._until))
+
+    def _send(self, channel: str, job_ids: Iterable[str]) -> None:
+        self._pending.setdefault(channel, set()).update(job_ids)
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send_until_quiet())
+
+    async def _send_until_quiet(self) -> None:
+        try:
+            while self._pending:
+                pending, self._pending = self._pending, {}
+                channels, payloads = [], []
+                for channel, job_ids in pending.items():
+                    ids = sorted(job_ids)
+                    for start in range(0, len(ids), _IN_ONE):
+                        channels.append(channel)
+                        payloads.append(_MARK + ",".join(ids[start : start + _IN_ONE]))
+                with suppress(PerdureError):  # a hint that is lost is made up for by looking
+                    params = {"channels": text_array(channels), "payloads": text_array(payloads)}
+                    await self._pool.rows(_NOTIFY, params)
+                await asyncio.sleep(_REST)
+        finally:
+            self._sending = None
+
+    def _wake(self) -> None:
+        self._listener.wake()

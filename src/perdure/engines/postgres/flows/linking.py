@@ -1,0 +1,55 @@
+"""The next link of a chain, made in the transaction in which the link before it succeeds."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from perdure.domain.flow import Awaits
+from perdure.domain.ids import JobId
+from perdure.domain.plan import Planned, link, link_key
+from perdure.engines.postgres.database.encoding import encode_one
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.wire import Asks, Params
+from perdure.engines.postgres.flows.families import PostgresFamilies
+from perdure.errors import ArgumentError
+
+
+class PostgresLinking:
+    """Goes on with chains that wait for nothing but their last link. The family of that link must be locked."""
+
+    def __init__(self, naming: Naming, families: PostgresFamilies) -> None:
+        self._statements = naming.statements("linking.sql")
+        self._channel = naming.channel
+        self._families = families
+
+    async def go_on(self, wire: Asks, chain: JobId, key: str, number: int) -> bool:
+        """Make the link of this number after the one of `key`. False: the chain must come back and do it itself."""
+        params: Params = {
+            "id": chain,
+            "family": key,
+            "awaits": str(Awaits(family=key)),
+            "number": number,
+            "next_family": link_key(number),
+        }
+        rows = await wire.fetch(self._statements["next_link"], params)
+        if not rows:
+            return False
+        [[document, before, is_last]] = rows
+        plan = json.decode(document, type=Planned)
+        if plan.unique is not None:  # the chain may have to be told that its key is held
+            return False
+        family = link(chain, number, plan, before, is_last=is_last)
+        (job,) = family.children
+        try:
+            encode_one(job, None)
+        except ArgumentError:  # the end of a link is recorded whatever it has returned
+            return False
+        await self._families.make(wire, chain, family)
+        sleep: Params = {
+            "id": chain,
+            "awaits": str(Awaits(family=family.key)),
+            "channel": self._channel,
+            "queue": job.queue,
+        }
+        await wire.fetch(self._statements["sleep_on"], sleep)
+        return True

@@ -1,0 +1,45 @@
+"""How far running jobs are, in their own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from perdure.domain.flow import Progress
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.engines.postgres.database.arrays import number_array, storable_array, text_array
+from perdure.engines.postgres.database.connections import Pool
+from perdure.engines.postgres.database.encoding import moment_text
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.wire import Params
+
+
+class PostgresProgress:
+    """Keeps the last word of each job on how far it is."""
+
+    def __init__(self, naming: Naming, pool: Pool) -> None:
+        self._statements = naming.statements("progress.sql")
+        self._pool = pool
+
+    async def save(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
+        """Show how far running jobs are; those whose claim is lost are left out."""
+        if not progress:
+            return
+        claims, words = zip(*(progress[job_id] for job_id in sorted(progress)), strict=True)
+        params: Params = {
+            "ids": text_array([claim.job_id for claim in claims]),
+            "tokens": number_array([claim.token for claim in claims]),
+            "currents": number_array([word.current for word in words]),
+            "totals": number_array([word.total for word in words]),
+            "notes": storable_array([word.note for word in words]),
+            "ats": text_array([moment_text(word.at) for word in words]),
+        }
+        await self._pool.rows(self._statements["save_progress"], params)
+
+    async def progress(self, job_id: JobId) -> Progress | None:
+        """How far a job was when it last said so."""
+        rows = await self._pool.rows(self._statements["progress"], {"id": job_id})
+        if not rows:
+            return None
+        current, total, note, at = rows[0]
+        return Progress(current=current, total=total, note=note, at=at)

@@ -1,0 +1,70 @@
+"""Jobs that somebody or something holds back, and sets free.
+
+Of those that are set free all at once there may be any number: they come back in batches, each in a transaction of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.domain.ids import JobId
+from perdure.domain.states import Reason
+from perdure.engines.postgres.claims.returns import Returns
+from perdure.engines.postgres.database.arrays import text_array
+from perdure.engines.postgres.database.connections import Pool
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.wire import Params
+from perdure.engines.postgres.operate.filters import BEFORE_ALL
+
+_BATCH: Final = 2_000
+
+
+class PostgresWaking:
+    """Makes held jobs ready, and rings for their queues."""
+
+    def __init__(
+        self,
+        naming: Naming,
+        pool: Pool,
+        clock: Clock | None,
+        ring: Callable[[Iterable[str]], None],
+        returns: Returns,
+    ) -> None:
+        self._statements = naming.statements("waking.sql")
+        self._pool = pool
+        self._clock = clock
+        self._ring = ring
+        self._returns = returns
+
+    async def wake(self, ids: Sequence[JobId], held_for: Reason) -> int:
+        """Wake those of these jobs that are still held for this reason, in this order; how many are ready."""
+        if not ids:
+            return 0
+        params: Params = {
+            "ids": text_array(ids),
+            "held_for": held_for.value,
+            "key_held": Reason.KEY_HELD.value,
+            "now": self._now(),
+        }
+        counts = dict(await self._pool.rows(self._statements["wake"], params))
+        self._returns.expected = self._returns.expected or bool(counts)
+        self._ring(counts)
+        return sum(counts.values())
+
+    async def wake_held(self, reason: Reason, openings: Sequence[str]) -> int:
+        """Wake the jobs held for a reason whose note begins in one of these ways; how many are ready."""
+        woken, after = 0, JobId(BEFORE_ALL)
+        while True:
+            which = {"reason": reason.value, "openings": text_array(openings), "after": after, "limit": _BATCH}
+            ids = [JobId(job_id) for (job_id,) in await self._pool.rows(self._statements["held"], which)]
+            woken += await self.wake(ids, reason)
+            if len(ids) < _BATCH:
+                return woken
+            after = ids[-1]
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None

@@ -1,0 +1,100 @@
+"""Breakers as they are kept: one row for each, changed only while its gate is locked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import json
+
+from perdure.clock import Clock
+from perdure.domain.gate import BreakerState, BreakerView
+from perdure.domain.states import Reason
+from perdure.engines.postgres.database.arrays import storable, text_array
+from perdure.engines.postgres.database.connections import Pool
+from perdure.engines.postgres.database.encoding import storable_text
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.rows import Row
+from perdure.engines.postgres.database.wire import Statement, Wire
+from perdure.engines.postgres.flows.waking import PostgresWaking
+from perdure.engines.postgres.gates.locks import GateLocks
+
+_VIEW: Final = json.Decoder(BreakerView)
+_ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
+
+
+class PostgresBreakers:
+    """Keeps breakers."""
+
+    def __init__(
+        self, naming: Naming, pool: Pool, clock: Clock | None, locks: GateLocks, waking: PostgresWaking
+    ) -> None:
+        self._statements = naming.statements("breakers.sql")
+        self._pool = pool
+        self._clock = clock
+        self._locks = locks
+        self._waking = waking
+
+    async def report_breakers(
+        self, names: Collection[str], decide: Callable[[datetime, Mapping[str, BreakerView]], Sequence[BreakerView]]
+    ) -> list[BreakerView]:
+        """Lock these breakers, let `decide` say how they change, and write that."""
+
+        async def work(wire: Wire, _: object, found: list[Row]) -> list[BreakerView]:
+            [[now]] = found
+            changed = list(decide(now, await self.load(wire, names)))
+            self.keep(wire, changed)
+            return changed
+
+        return await self._locks.locked(locks_of(names), self._time(), work)
+
+    async def breakers(self) -> list[BreakerView]:
+        """All breakers that were ever met, by name."""
+        return [_VIEW.decode(view) for (view,) in await self._pool.rows(self._statements["breakers"])]
+
+    async def set_breaker(self, breaker: BreakerView, actor: str) -> None:
+        """Put a breaker into a state by hand; if that is closed, its jobs look again at once."""
+        storable_text("name", breaker.name)
+
+        async def work(wire: Wire, *_: object) -> None:
+            self.keep(wire, [breaker])
+            note = {
+                "name": breaker.name,
+                "state": breaker.state.value,
+                "note": None if breaker.note is None else storable(breaker.note),
+                "actor": storable(actor),
+                "now": self._now(),
+            }
+            wire.defer(self._statements["note"], note)
+
+        await self._locks.locked(locks_of([breaker.name]), self._time(), work)
+        if breaker.state is BreakerState.CLOSED:
+            await self._waking.wake_held(Reason.BREAKER_OPEN, [f"{breaker.name}{end}" for end in _ENDS])
+
+    async def load(self, wire: Wire, names: Collection[str]) -> dict[str, BreakerView]:
+        """Those of these breakers that were met before."""
+        if not names:
+            return {}
+        rows = await wire.fetch(self._statements["breakers_named"], {"names": text_array(list(names))})
+        return {view.name: view for view in (_VIEW.decode(stored) for (stored,) in rows)}
+
+    def keep(self, wire: Wire, breakers: Sequence[BreakerView]) -> None:
+        """Write breakers, which are locked, as they stand now."""
+        if breakers:
+            params = {
+                "names": text_array([view.name for view in breakers]),
+                "views": text_array([json.encode(view).decode() for view in breakers]),
+            }
+            wire.defer(self._statements["keep"], params)
+
+    def _time(self) -> Statement:
+        return self._statements["time"], {"now": self._now()}
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None
+
+
+def locks_of(names: Iterable[str]) -> dict[str, timedelta]:
+    """The gates that are locked for breakers."""
+    return {f"breaker:{name}": timedelta(0) for name in names}

@@ -1,0 +1,85 @@
+"""Pauses: jobs of a queue, of a kind or with certain arguments that must not run for now.
+
+A worker parks such a job with a note that begins with `pause` and the pause's id. That is how it is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Final
+
+from perdure.clock import Clock
+from perdure.domain.gate import Pause
+from perdure.domain.ids import JobId
+from perdure.domain.states import Reason
+from perdure.engines.postgres.database.arrays import storable, text_array
+from perdure.engines.postgres.database.connections import Pool
+from perdure.engines.postgres.database.encoding import storable_text
+from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.rows import Row
+from perdure.engines.postgres.database.wire import Params
+from perdure.engines.postgres.flows.waking import PostgresWaking
+
+_ENDS: Final = " :,"  # what may follow the id in a note
+
+
+class PostgresPauses:
+    """Keeps pauses, and sets free what they have held."""
+
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, waking: PostgresWaking) -> None:
+        self._statements = naming.statements("pauses.sql")
+        self._pool = pool
+        self._clock = clock
+        self._waking = waking
+
+    async def pause(self, pause: Pause) -> None:
+        """Keep a pause; one with this id that is kept already stays as it is."""
+        for field in ("id", "queue", "kind", "args"):
+            if (text := getattr(pause, field)) is not None:
+                storable_text(field, text)
+        params: Params = {
+            "id": pause.id,
+            "queue": pause.queue,
+            "kind": pause.kind,
+            "args": pause.args,
+            "until": pause.until,
+            "why": None if pause.why is None else storable(pause.why),
+            "actor": storable(pause.actor),
+            "at": pause.at,
+            "now": self._now(),
+        }
+        await self._pool.rows(self._statements["pause"], params)
+
+    async def resume(self, ids: Collection[str], actor: str) -> int:
+        """Forget these pauses, so that nobody holds jobs for them any more; then set free those that are held."""
+        if not ids:
+            return 0
+        params = {"ids": text_array(list(ids)), "actor": storable(actor), "now": self._now()}
+        await self._pool.rows(self._statements["resume"], params)
+        return await self._waking.wake_held(Reason.ON_HOLD, _openings(ids))
+
+    async def pauses(self) -> list[Pause]:
+        """The pauses that hold now, oldest first; those whose time is over end here."""
+        rows = await self._pool.rows(self._statements["pauses"], {"now": self._now()})
+        if any(row[-1] for row in rows):
+            over = await self._pool.rows(self._statements["expire"], {"now": self._now()})
+            await self._waking.wake_held(Reason.ON_HOLD, _openings(pause_id for (pause_id,) in over))
+        return [_pause(row[:-1]) for row in rows if not row[-1]]
+
+    async def wake_unpaused(self, limit: int) -> int:
+        """Set free jobs that were parked for a pause after it had been forgotten; how many were found."""
+        rows = await self._pool.rows(self._statements["unpaused"], {"limit": limit})
+        await self._waking.wake([JobId(job_id) for (job_id,) in rows], Reason.ON_HOLD)
+        return len(rows)
+
+    def _now(self) -> datetime | None:
+        return self._clock.now() if self._clock else None
+
+
+def _openings(ids: Iterable[str]) -> list[str]:
+    return [f"pause {pause_id}{end}" for pause_id in ids for end in _ENDS]
+
+
+def _pause(row: Row) -> Pause:
+    return Pause(**dict(zip(Pause.__struct_fields__, row, strict=True)))

@@ -1,0 +1,1 @@
+"""Schedules, and the transaction in which they fire."""

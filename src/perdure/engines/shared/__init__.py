@@ -1,0 +1,1 @@
+"""What both engines share: SQL files, migrations, and values as they are stored."""

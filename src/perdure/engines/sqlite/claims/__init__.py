@@ -1,0 +1,1 @@
+"""How workers take jobs and give them back."""

@@ -1,0 +1,268 @@
+"""How what became of claims is written, a batch at a time.
+
+Every statement joins its rows with `lease` on id and token: a claim that was lost matches nothing and writes nothing.
+The number of rows written tells whether that has happened; only then is it asked which ones they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from perdure.domain.audit import Audited, noted_as
+from perdure.domain.ids import JobId
+from perdure.domain.job import Claim
+from perdure.domain.states import FAULTS, FINAL, JobState, Reason
+from perdure.domain.transition import Transition, arrived, called_off, paused
+from perdure.engines.shared.instants import after
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import clean, from_document, to_document, warnings_text
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.flows.events import EventPart
+from perdure.engines.sqlite.flows.families import FamilyPart
+from perdure.engines.sqlite.flows.settling import Kinship
+from perdure.engines.sqlite.intake.fairness import FairTurns
+from perdure.engines.sqlite.intake.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.kinds import KindPart
+from perdure.storage.records import Acknowledged
+
+_Rows = list[tuple[Any, ...]]
+
+
+class AcknowledgementPart:
+    """Acknowledgement of the store."""
+
+    def __init__(
+        self, database: Database, kinship: Kinship, events: EventPart, families: FamilyPart, kinds: KindPart
+    ) -> None:
+        self._database = database
+        self._kinds = kinds
+        self._kinship = kinship
+        self._events = events
+        self._families = families
+        self._sql = database.statements("acknowledgement.sql")
+        self._keys = Keys(database)
+        self._fair_turns = FairTurns(database)
+        self._audit = Audit(database)
+
+    async def acknowledge(
+        self, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
+    ) -> Acknowledged:
+        """Write what became of claims that are still held; the others come back as stale."""
+        if not transitions:
+            return Acknowledged(0)
+        return await self._database.write(lambda transaction: self.apply(transaction, transitions, audit))
+
+    def apply(
+        self, transaction: Transaction, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
+    ) -> Acknowledged:
+        """As `acknowledge`, in a transaction that is open."""
+        stale: list[Claim] = []
+        denied: set[JobId] = set()
+        transitions = self._heed_cancels(transaction, transitions)
+        waits = [move for move in transitions if move.awaits is not None and move.to is JobState.WAITING]
+        if waits:
+            transitions = self._heed_arrivals(transaction, transitions, waits)
+        keyed = any(transition.claim.unique is not None for transition in transitions)
+        if keyed or len({transition.claim.job_id for transition in transitions}) < len(transitions):
+            transitions, stale = self._sort(transaction, transitions)
+            denied = self._settle_keys(transaction, transitions)
+        written = self._write(transaction, transitions, denied)
+        if written < len(transitions):
+            transitions, lost = self._sort(transaction, transitions)
+            stale += lost
+        if audit:
+            self._note(transaction, transitions, denied, audit)
+        if transitions:
+            ids = to_document([transition.claim.job_id for transition in transitions])
+            transaction.change(self._sql["let_go"], {"ids": ids})
+            if waits:
+                self._events.expect(transaction, [move.claim.job_id for move in waits])
+            kin = [move for move in transitions if _has_kin(move) and move.to in FINAL]
+            if kin:
+                self._kinship.settle_transitions(transaction, kin, audits=Audited.CANCEL in audit)
+        return Acknowledged(len(transitions), tuple(stale))
+
+    def _note(
+        self,
+        transaction: Transaction,
+        transitions: Sequence[Transition],
+        denied: Collection[JobId],
+        audit: Collection[Audited],
+    ) -> None:
+        """Write those moves to the audit trail that are asked for there."""
+        rows = []
+        for move in transitions:
+            if (noted := noted_as(move, audit)) is not None:
+                waits = move.claim.job_id in denied and move.to not in FINAL
+                state = JobState.PAUSED if waits else move.to
+                rows.append((move.claim.job_id, noted.action, state.value, move.failures + move.crashes))
+        self._audit.about_moves(transaction, rows)
+
+    def _sort(
+        self, transaction: Transaction, transitions: Sequence[Transition]
+    ) -> tuple[list[Transition], list[Claim]]:
+        """Part the transitions whose claims are held from the claims that are lost; a claim ends only once."""
+        rows = [(transition.claim.job_id, transition.claim.token) for transition in transitions]
+        ((document,),) = transaction.run(self._sql["stale"], {"rows": to_document(rows)})
+        lost = set(from_document(document))
+        held: list[Transition] = []
+        stale: list[Claim] = []
+        seen: set[JobId] = set()
+        for index, transition in enumerate(transitions):
+            if index in lost or transition.claim.job_id in seen:
+                stale.append(transition.claim)
+            else:
+                seen.add(transition.claim.job_id)
+                held.append(transition)
+        return held, stale
+
+    def _heed_cancels(self, transaction: Transaction, transitions: Sequence[Transition]) -> Sequence[Transition]:
+        """A job that somebody wants called off does not come back: what would have brought it back cancels it."""
+        back = [transition.claim.job_id for transition in transitions if transition.to not in FINAL]
+        if not back:
+            return transitions
+        ((document,),) = transaction.run(self._sql["called_off"], {"ids": to_document(back)})
+        why = dict(from_document(document))
+        return [
+            called_off(move, why[move.claim.job_id]) if move.claim.job_id in why and move.to not in FINAL else move
+            for move in transitions
+        ]
+
+    def _heed_arrivals(
+        self, transaction: Transaction, transitions: Sequence[Transition], waits: list[Transition]
+    ) -> Sequence[Transition]:
+        """A job that would wait for what is there already is ready instead."""
+        things = [(move.claim.job_id, thing) for move in waits for thing in move.all_awaits]
+        events = {thing.event for _, thing in things if thing.event is not None}
+        families = {(job_id, thing.family) for job_id, thing in things if thing.family is not None}
+        came = self._events.known(transaction, sorted(events)) if events else set()
+        settled = self._families.settled(transaction, sorted(families)) if families else set()
+        moves = []
+        for move in transitions:
+            awaited = move.all_awaits
+            if any(thing.event in came for thing in awaited):
+                moves.append(arrived(move, Reason.EVENT_CAME))
+            elif any((move.claim.job_id, thing.family) in settled for thing in awaited):
+                moves.append(arrived(move, Reason.CHILDREN_SETTLED))
+            else:
+                moves.append(move)
+        return moves
+
+    def _settle_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
+        moves = [
+            (transition.claim.job_id, transition.claim.unique, transition.to)
+            for transition in transitions
+            if transition.claim.unique is not None
+        ]
+        return self._keys.settle(transaction, moves)
+
+    def _write(self, transaction: Transaction, transitions: Sequence[Transition], denied: Collection[JobId]) -> int:
+        """Write the new places and the attempts; return how many claims were still held."""
+        now = transaction.now
+        moves = Moves(now, self._kinds.kept)
+        for transition in transitions:
+            if transition.to is JobState.SUCCEEDED:
+                moves.add_success(transition)
+            elif transition.claim.job_id in denied and transition.to not in FINAL:
+                moves.add(transition, paused(transition.claim, Reason.KEY_HELD, KEY_RETRY, transition.note))
+            else:
+                moves.add(transition, transition)
+        for statement, rows, moment in (
+            ("note_puzzles", moves.puzzles, {"now": now}),
+            ("note_priorities", moves.priorities, {}),
+            ("note_passed", moves.passes, {}),
+            ("record_attempts", moves.attempts, {"now": now}),
+        ):
+            if rows:
+                transaction.change(self._sql[statement], {"rows": to_document(rows), **moment})
+        written = 0
+        for place, placed in (
+            ("succeed_plainly", moves.succeed_plainly),
+            ("succeed", moves.succeed),
+            ("end", moves.end),
+            ("park", moves.park),
+        ):
+            if placed:
+                written += transaction.change(self._sql[place], {"rows": to_document(placed), "now": now})
+        if moves.line_up:
+            written += self._line_up(transaction, moves.line_up)
+        return written
+
+    def _line_up(self, transaction: Transaction, rows: _Rows) -> int:
+        """Make jobs ready: those that have failed at the end of the line, the others where they stood."""
+        turn = transaction.turns(len(rows))
+        if failed := [row for row in rows if row[3] in FAULTS]:
+            document = to_document(failed)
+            if transaction.change(self._sql["note_turns"], {"rows": document, "turn": turn}) < len(failed):
+                self._fair_turns.give(transaction, self._sql["fair_ones"], {"rows": document}, turn)
+        return transaction.change(self._sql["line_up"], {"rows": to_document(rows)})
+
+
+class Moves:
+    """The rows of a batch, by the statement that writes them."""
+
+    def __init__(self, now: int, kept_kinds: frozenset[str] = frozenset()) -> None:
+        self._now = now
+        self._kept_kinds = kept_kinds
+        self.succeed_plainly: dict[JobId, int] = {}
+        self.succeed: _Rows = []
+        self.end: _Rows = []
+        self.park: _Rows = []
+        self.line_up: _Rows = []
+        self.attempts: _Rows = []
+        self.puzzles: _Rows = []
+        self.passes: _Rows = []
+        self.priorities: _Rows = []
+
+    def add_success(self, transition: Transition) -> None:
+        """Note a job that is done."""
+        claim = transition.claim
+        kept_as = claim.kind if claim.kind in self._kept_kinds else None
+        if transition.result is None and not transition.warnings and kept_as is None:
+            self.succeed_plainly[claim.job_id] = claim.token
+        else:
+            self.succeed.append((claim.job_id, claim.token, transition.result, warnings_text(transition), kept_as))
+
+    def add(self, transition: Transition, move: Transition) -> None:
+        """Note where a job goes by `move`; its counts and its failure are those of `transition`."""
+        claim = transition.claim
+        row = (
+            *(claim.job_id, claim.token, move.to, move.reason, _clean(move.note)),
+            *(transition.failures, transition.crashes),
+        )
+        is_puzzle = transition.reason is Reason.UNKNOWN_KIND
+        if is_puzzle or claim.unknown_since is not None:
+            self.puzzles.append((claim.job_id, claim.token, is_puzzle))
+        if transition.has_passed and (start := transition.passes) is not None:
+            self.passes.append((claim.job_id, claim.token, start))
+        if transition.priority is not None:
+            self.priorities.append((claim.job_id, claim.token, transition.priority))
+        next_at: int | None = None
+        if move.to in FINAL:
+            self.end.append((*row, claim.kind if claim.kind in self._kept_kinds else None))
+        elif move.to is JobState.READY:
+            next_at = self._now
+            self.line_up.append(row)
+        else:
+            next_at = None if move.wait is None else after(self._now, move.wait)
+            also = to_document([str(thing) for thing in move.also]) if move.also else None
+            keeps_place = transition.reason not in FAULTS
+            self.park.append((*row, next_at, None if move.awaits is None else str(move.awaits), also, keeps_place))
+        if failure := transition.failure:
+            self.attempts.append(
+                (
+                    *(claim.job_id, claim.token, claim.attempt, transition.reason),
+                    *(clean(failure.error_type), clean(failure.message), _clean(failure.traceback), next_at),
+                    transition.limit,
+                )
+            )
+
+
+def _has_kin(move: Transition) -> bool:
+    return move.claim.parent is not None or move.claim.is_parent or move.is_parent
+
+
+def _clean(text: str | None) -> str | None:
+    return None if text is None else clean(text)

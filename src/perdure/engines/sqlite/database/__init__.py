@@ -1,0 +1,1 @@
+"""The open file: driver, schema, transactions, rows."""

@@ -1,0 +1,1 @@
+"""Workers, leaders, wake-ups and upkeep."""

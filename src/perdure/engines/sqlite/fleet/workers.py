@@ -1,0 +1,159 @@
+"""How workers show that they live, and how the dead are declared so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from perdure.domain.ids import WorkerId, new_worker_id
+from perdure.domain.words import read_word
+from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
+from perdure.engines.shared.instants import from_micros, maybe_moment, span
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.drivers import Params, Row
+from perdure.engines.sqlite.database.rows import texts, to_document
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.operate.audit import Audit
+from perdure.storage.records import CancelRequest
+
+
+class WorkerPart:
+    """The fleet, as the store knows it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("workers.sql")
+        self._audit = Audit(database)
+
+    async def register(self, worker: NewWorker) -> WorkerId:
+        """Enter a worker under an id that was never used before."""
+        worker_id = new_worker_id()
+        params = {
+            "id": worker_id,
+            "name": worker.name,
+            "host": worker.process.host,
+            "pid": worker.process.pid,
+            "process_started": worker.process.started,
+            "queues": to_document(worker.queues),
+            "concurrency": worker.concurrency,
+            "version": worker.version,
+        }
+
+        await self._database.write(
+            lambda transaction: transaction.change(self._sql["register"], params | {"now": transaction.now})
+        )
+        return worker_id
+
+    async def beat(self, worker_id: WorkerId) -> bool:
+        """Renew a lease, unless the worker has been declared dead."""
+        return await self._mark("beat", worker_id)
+
+    async def retire(self, worker_id: WorkerId) -> None:
+        """Declare a worker gone."""
+        await self._mark("retire", worker_id)
+
+    async def report(self, worker_id: WorkerId, phase: Phase) -> None:
+        """Show what a worker is about."""
+        params = {"worker_id": worker_id, "phase": phase}
+        await self._database.write(lambda transaction: transaction.change(self._sql["report"], params))
+
+    async def wants_quiet(self, worker_id: WorkerId) -> bool:
+        """Whether somebody has asked this worker to be quiet."""
+        params = {"worker_id": worker_id}
+        return bool(await self._database.read(lambda transaction: transaction.run(self._sql["wants_quiet"], params)))
+
+    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
+        """Ask living workers to claim nothing more, or to claim again."""
+        statement, action = ("hush", "quiet") if quiet else ("unhush", "loud")
+        ids = to_document(worker_ids)
+
+        def ask(transaction: Transaction) -> list[WorkerId]:
+            params = {"ids": ids} | ({"now": transaction.now} if quiet else {})
+            asked = sorted(transaction.run(self._sql[statement], params))
+            for worker_id, name in asked:
+                self._audit.about(transaction, actor, action, worker=name, worker_id=str(worker_id))
+            return [WorkerId(worker_id) for worker_id, _ in asked]
+
+        return await self._database.write(ask)
+
+    async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
+        """The jobs held by this worker that somebody wants called off; also those taken from it, told once."""
+        params: dict[str, Any] = {"worker_id": worker_id}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["cancel_requests"], params))
+        revoked = [(job_id, token) for job_id, token, _, is_revoked in rows if is_revoked]
+        if revoked:
+            told = params | {"rows": to_document(revoked)}
+            await self._database.write(lambda transaction: transaction.change(self._sql["forget_revoked"], told))
+        return [CancelRequest(job_id, token, why) for job_id, token, why, _ in rows]
+
+    async def workers(self) -> list[WorkerView]:
+        """All workers not yet forgotten, the living first."""
+        return await self._database.read(self._list)
+
+    async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
+        """Declare dead whose last beat is older than `lease`; a fleet in good health is only looked at."""
+        limit = span(lease)
+        living = [worker for worker in await self.workers() if worker.dead_at is None]
+        now = self._database.now()
+        latest, earliest = from_micros(now), from_micros(now - limit)
+        if all(earliest <= worker.beat_at <= latest for worker in living):
+            return []
+
+        def bury(transaction: Transaction) -> list[WorkerView]:
+            transaction.change(self._sql["put_back_beats"], {"now": transaction.now})
+            silent = {"now": transaction.now, "silent_since": transaction.now - limit}
+            return self._bury(transaction, "bury_silent", silent)
+
+        return await self._database.write(bury)
+
+    async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
+        """Declare dead the living workers of this host whose process is gone."""
+        gone = [
+            worker.id
+            for worker in await self.workers()
+            if worker.dead_at is None and worker.process.host == host and not is_alive(worker.process)
+        ]
+        if not gone:
+            return []
+        ids = to_document(gone)
+        return await self._database.write(
+            lambda transaction: self._bury(transaction, "bury", {"now": transaction.now, "ids": ids})
+        )
+
+    async def dead_workers(self) -> frozenset[WorkerId]:
+        """All that were declared dead, or have retired, and are not forgotten yet."""
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["dead_workers"]))
+        return frozenset(WorkerId(worker_id) for (worker_id,) in rows)
+
+    async def _mark(self, statement: str, worker_id: WorkerId) -> bool:
+        def mark(transaction: Transaction) -> bool:
+            return transaction.change(self._sql[statement], {"worker_id": worker_id, "now": transaction.now}) > 0
+
+        return await self._database.write(mark)
+
+    def _bury(self, transaction: Transaction, statement: str, params: Params) -> list[WorkerView]:
+        buried = {worker_id for (worker_id,) in transaction.run(self._sql[statement], params)}
+        return [worker for worker in self._list(transaction) if worker.id in buried]
+
+    def _list(self, transaction: Transaction) -> list[WorkerView]:
+        return [_view(row) for row in transaction.run(self._sql["workers"])]
+
+
+def _view(row: Row) -> WorkerView:
+    worker_id, name, host, pid, started, queues, concurrency, version, started_at, beat_at, dead_at, *rest = row
+    running, phase, quiet_at = rest
+    return WorkerView(
+        id=worker_id,
+        name=name,
+        process=ProcessIdentity(host, pid, started),
+        queues=texts(queues),
+        concurrency=concurrency,
+        version=version,
+        started_at=from_micros(started_at),
+        beat_at=from_micros(beat_at),
+        dead_at=maybe_moment(dead_at),
+        running=running,
+        phase=read_word(Phase, phase),
+        quiet_at=maybe_moment(quiet_at),
+    )

@@ -1,0 +1,1 @@
+"""Steps, families, chains, events, and jobs that wait for them."""

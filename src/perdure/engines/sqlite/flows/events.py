@@ -1,0 +1,59 @@
+"""Events: emitted once and kept, so that it does not matter whether somebody waits yet.
+
+A job that waits for an event has a row in `waiter`, which leads from the event to the job. Whether the job still waits
+for it is said by the job's own row among the parked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perdure.domain.flow import Emission
+from perdure.domain.ids import JobId
+from perdure.domain.states import Reason
+from perdure.engines.shared.instants import from_micros
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import clean, from_document, to_document
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
+from perdure.engines.sqlite.intake.insertion import check_text
+
+
+class EventPart:
+    """Events of the store."""
+
+    def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
+        self._database = database
+        self._upkeep = upkeep
+        self._sql = database.statements("events.sql")
+
+    async def emit(self, event: str, payload: str | None, actor: str) -> Emission:
+        """Make an event known and wake who waits for it; the workers are told by the commit itself."""
+        check_text("event", event)
+        if payload is not None:
+            check_text("payload", payload)
+
+        def act(transaction: Transaction) -> Emission:
+            emitted = {"event": event, "payload": payload, "actor": clean(actor), "now": transaction.now}
+            is_first = transaction.change(self._sql["add_event"], emitted) > 0
+            ((document,),) = transaction.run(self._sql["waiting"], {"event": event})
+            woken = self._upkeep.wake(transaction, from_document(document), Reason.EVENT_CAME)
+            transaction.change(self._sql["drop_waiters"], {"event": event})
+            ((kept, at),) = transaction.run(self._sql["event"], {"event": event})
+            return Emission(event, kept, from_micros(at), is_first, len(woken))
+
+        return await self._database.write(act)
+
+    async def emitted(self, event: str) -> Emission | None:
+        """An event that was emitted, whoever was first."""
+        params = {"event": event}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["event"], params))
+        return Emission(event, rows[0][0], from_micros(rows[0][1]), is_first=False) if rows else None
+
+    def known(self, transaction: Transaction, events: Sequence[str]) -> set[str]:
+        """Those of these events that have been emitted."""
+        return {name for (name,) in transaction.run(self._sql["known"], {"names": to_document(events)})}
+
+    def expect(self, transaction: Transaction, ids: Sequence[JobId]) -> None:
+        """Note jobs that have just parked to wait for an event."""
+        transaction.change(self._sql["add_waiters"], {"ids": to_document(ids)})

@@ -1,0 +1,189 @@
+"""What the end of a job means for its parent and for its children (C5 to C8).
+
+A child's end is written into its row of the family and counted there, once. If the family is settled by it, the parent
+that waits for this family is made ready; a chain sleeps on, and its next link is made. A parent's end cancels the
+children that are not final, and theirs. A child that had failed and gets a new life is taken out of the count, and is
+waited for again. All of it happens in the transaction in which the job moves, and jobs without kin never come here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from perdure.domain.audit import SYSTEM
+from perdure.domain.ids import JobId
+from perdure.domain.states import JobState, Reason
+from perdure.domain.transition import Transition
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import clean, from_document, to_document, warnings_text
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
+from perdure.engines.sqlite.flows.families import FamilyPart, family_of
+from perdure.engines.sqlite.flows.linking import Linking
+from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
+
+PARENT_DELETED: Final = "parent job deleted"
+_PARENT_ENDED: Final = {
+    JobState.SUCCEEDED: "parent job completed",
+    JobState.DEAD: "parent job died",
+    JobState.CANCELLED: "parent job cancelled",
+}
+_LONGEST_ERROR: Final = 500
+_JOINED_AT_ONCE: Final = 1_000
+_NO_LIMIT: Final = -1
+
+End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
+
+
+class Kinship:
+    """Settles ends between parents and children."""
+
+    def __init__(self, database: Database, upkeep: UpkeepPart, families: FamilyPart) -> None:
+        self._database = database
+        self._sql = database.statements("kinship.sql")
+        self._upkeep = upkeep
+        self._linking = Linking(database, families)
+        self._calling_off = CallingOff(database)
+        self._audit = Audit(database)
+
+    def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition], *, audits: bool) -> None:
+        """Settle what became of claims whose jobs have kin, once they are final; `audits` whom that cancels."""
+        ends = [
+            (move.claim.job_id, move.to, move.result, _error_of(move), warnings_text(move))
+            for move in ended
+            if move.claim.parent is not None
+        ]
+        parents = {
+            move.claim.job_id: _PARENT_ENDED[move.to] for move in ended if move.is_parent or move.claim.is_parent
+        }
+        self._settle(transaction, ends, self._cancel_children(transaction, parents, audits=audits))
+
+    def settle_cancelled(self, transaction: Transaction, jobs: Sequence[Chosen], why: str | None) -> None:
+        """Settle jobs that were cancelled."""
+        ends = _cancelled([job for job in jobs if job.parent is not None], why)
+        parents = {job.job_id: _PARENT_ENDED[JobState.CANCELLED] for job in jobs if job.is_parent}
+        self._settle(transaction, ends, self._cancel_children(transaction, parents))
+
+    def settle_deleted(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
+        """Settle jobs that are about to be forgotten; none of their children is kept running."""
+        ends = _cancelled([job for job in jobs if job.parent is not None], why)
+        parents = {job.job_id: PARENT_DELETED for job in jobs if job.is_parent}
+        self._settle(transaction, ends, self._cancel_children(transaction, parents, all_families=True))
+
+    def settle_set_aside(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
+        """Settle jobs that are to be forgotten once their children are cancelled: only their own parents are told."""
+        self._settle(transaction, _cancelled([job for job in jobs if job.parent is not None], why), [])
+
+    def has_many_active(self, transaction: Transaction, parents: Sequence[JobId], many: int) -> bool:
+        """Whether these have more children that are not final than so many."""
+        return len(self._active_children(transaction, parents, many + 1, all_families=True)) > many
+
+    def cancel_some(self, parents: Sequence[JobId], limit: int, transaction: Transaction) -> int:
+        """Cancel so many active children of jobs that are to be forgotten, with all below them; how many it were."""
+        reasons = dict.fromkeys(parents, PARENT_DELETED)
+        children = self._active_children(transaction, parents, limit, all_families=True)
+        ends = self._cancel(transaction, children, reasons)
+        below = {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+        self._settle(transaction, ends, self._cancel_children(transaction, below))
+        return len(children)
+
+    async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
+        """Count the ends of jobs to which children were joined; a look by the reader comes first."""
+        name = "ended_joined" if job_ids is None else "ended_joined_of"
+        statement, params = self._sql[name], {"ids": to_document(sorted(job_ids or ())), "limit": _JOINED_AT_ONCE}
+
+        def settle(transaction: Transaction) -> int:
+            ends: list[End] = [(row[0], JobState(row[1]), *row[2:]) for row in transaction.run(statement, params)]
+            self._settle(transaction, ends, [])
+            transaction.change(self._sql["close_joined"], {"ids": to_document([end[0] for end in ends])})
+            return len(ends)
+
+        if not await self._database.read(lambda transaction: transaction.run(statement, params)):
+            return 0
+        return await self._database.write(settle)
+
+    def revive(self, transaction: Transaction, jobs: Sequence[JobId]) -> None:
+        """Let families wait again for children that had failed, and get a new life."""
+        joined = [child_id for (child_id,) in transaction.run(self._sql["reopen_joined"], {"ids": to_document(jobs)})]
+        ids = to_document([*jobs, *joined])
+        revived = Counter(transaction.run(self._sql["revive_children"], {"ids": ids}))
+        if revived:
+            rows = to_document([(*family, 0, -count) for family, count in revived.items()])
+            transaction.run(self._sql["count_ends"], {"rows": rows})
+
+    def _cancel_children(
+        self, transaction: Transaction, parents: Mapping[JobId, str], *, all_families: bool = False, audits: bool = True
+    ) -> list[End]:
+        """Cancel the active children of these parents, for the reason given with each, and theirs in turn."""
+        seen = set(parents)
+        ends: list[End] = []
+        while parents:
+            active = self._active_children(transaction, list(parents), _NO_LIMIT, all_families=all_families)
+            children = [child for child in active if child.job_id not in seen]
+            seen.update(child.job_id for child in children)
+            ends += self._cancel(transaction, children, parents, audits=audits)
+            parents = {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+            all_families = False
+        return ends
+
+    def _active_children(
+        self, transaction: Transaction, parents: Sequence[JobId], limit: int, *, all_families: bool
+    ) -> list[Chosen]:
+        params = {"ids": to_document(list(parents)), "all": all_families, "limit": limit}
+        ((document,),) = transaction.run(self._sql["active_children"], params)
+        return [chosen_of(row) for row in from_document(document)]
+
+    def _cancel(
+        self, transaction: Transaction, children: Sequence[Chosen], why: Mapping[JobId, str], *, audits: bool = True
+    ) -> list[End]:
+        """Cancel children, for the reason given with the parent of each."""
+        by_reason: dict[str, list[Chosen]] = defaultdict(list)
+        for child in children:
+            if child.parent is not None:
+                by_reason[why[child.parent]].append(child)
+        ends: list[End] = []
+        for reason, some in by_reason.items():
+            if audits:
+                self._audit.about_children(transaction, [child.job_id for child in some])
+            self._calling_off.cancel(transaction, some, ACTIVE_PLACES, why=reason, by=SYSTEM)
+            ends += _cancelled(some, reason)
+        return ends
+
+    def _settle(self, transaction: Transaction, ends: list[End], more: list[End]) -> None:
+        """Count ends in their families, and wake the parents that have nothing to wait for any more."""
+        if not (ends := ends + more):
+            return
+        counts: dict[tuple[JobId, str], list[int]] = defaultdict(lambda: [0, 0])
+        for parent, key, fate in transaction.run(self._sql["settle_children"], {"rows": to_document(ends)}):
+            counts[parent, key][fate != JobState.SUCCEEDED] += 1
+        if not counts:
+            return
+        rows = to_document([(*family, *counted) for family, counted in counts.items()])
+        settled: list[tuple[JobId, str]] = []
+        for parent, next_link, *columns in transaction.run(self._sql["count_ends"], {"rows": rows}):
+            view = family_of(*columns)
+            goes_on = next_link is not None and view.succeeded == view.total
+            if view.is_settled and not (goes_on and self._linking.go_on(transaction, parent, view.key, next_link)):
+                settled.append((parent, view.key))
+        if settled:
+            ((document,),) = transaction.run(self._sql["waiting_parents"], {"rows": to_document(settled)})
+            sleepers = {row[0]: row for row in from_document(document)}  # one may wait for two of them
+            self._upkeep.wake(transaction, list(sleepers.values()), Reason.CHILDREN_SETTLED)
+
+
+def _cancelled(jobs: Iterable[Chosen], why: str | None) -> list[End]:
+    return [(job.job_id, JobState.CANCELLED, None, why, None) for job in jobs]
+
+
+def _error_of(move: Transition) -> str | None:
+    """What a parent is told about a child that did not succeed."""
+    if move.to is JobState.SUCCEEDED:
+        return None
+    if move.to is JobState.CANCELLED and move.note:
+        return clean(move.note)
+    if move.failure is None:
+        return None if move.note is None else clean(move.note)
+    return clean(f"{move.failure.error_type}: {move.failure.message}"[:_LONGEST_ERROR])

@@ -1,0 +1,1 @@
+"""Gates, breakers, budgets, loans and pauses."""

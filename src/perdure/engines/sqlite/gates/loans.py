@@ -1,0 +1,72 @@
+"""What workers were lent of their gates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+from perdure.domain.gate import Loan, LoanKey
+from perdure.domain.ids import WorkerId
+from perdure.engines.shared.instants import span
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import to_document
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.policy.lending import LONGEST
+from perdure.storage.diagnosis import CLOCK_SLACK
+
+
+class Loans:
+    """Lends, and takes back."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("loans.sql")
+
+    def lend(self, transaction: Transaction, borrower: WorkerId, loans: Collection[Loan]) -> None:
+        """Add these to what a worker has."""
+        transaction.change(self._sql["lend"], _params(borrower, loans))
+
+    async def of(self, borrower: WorkerId) -> list[Loan]:
+        """What a worker was lent."""
+        params = {"worker_id": borrower}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["loans"], params))
+        return [Loan(key, timedelta(microseconds=micros), number) for key, micros, number in rows]
+
+    async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
+        """Take these off what a worker was lent, and leave it no more than that; which of its loans others wait for."""
+
+        def wanted(transaction: Transaction) -> set[LoanKey]:
+            rows = transaction.run(self._sql["waited_for"], {"worker_id": borrower})
+            return {(key, timedelta(microseconds=micros)) for key, micros in rows}
+
+        def change(transaction: Transaction) -> set[LoanKey]:
+            waited_for = wanted(transaction)
+            for statement, loans in (("take_off", back), ("leave", left), ("forget_empty", (*back, *left))):
+                if loans:
+                    transaction.change(self._sql[statement], _params(borrower, loans))
+            return waited_for
+
+        return await (self._database.write(change) if back or left else self._database.read(wanted))
+
+    async def recall(self) -> list[str]:
+        """Take back what dead workers have; the keys of the slots among it. Mostly it is only looked at."""
+        look = self._sql["dead_borrowers"]
+        dead = await self._database.read(lambda transaction: transaction.run(look))
+        return await self._database.write(self._take_back) if dead else []
+
+    def _take_back(self, transaction: Transaction) -> list[str]:
+        keys: list[str] = []
+        for worker_id, dead_at, jobs in transaction.run(self._sql["dead_borrowers"]):
+            cut = transaction.run(self._sql["cut_slots"], {"worker_id": worker_id, "jobs": jobs})
+            keys += [key for (key,) in cut]
+            silent_for = transaction.now - dead_at
+            if silent_for < -span(CLOCK_SLACK):  # it was declared dead by a clock that has been put back
+                silent_for = span(LONGEST)
+            silent = {"worker_id": worker_id, "silent_for": silent_for}
+            transaction.change(self._sql["recall"], silent)
+        return keys
+
+
+def _params(borrower: WorkerId, loans: Collection[Loan]) -> dict[str, object]:
+    rows = [(loan.key, span(loan.per), loan.number) for loan in loans]
+    return {"worker_id": borrower, "rows": to_document(rows)}

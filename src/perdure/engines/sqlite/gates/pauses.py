@@ -1,0 +1,114 @@
+"""Pauses: jobs of a queue, of a kind or with certain arguments that must not run for now.
+
+A worker parks such a job with a note that begins with `pause` and the pause's id. That is how it is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+from perdure.domain.gate import Pause
+from perdure.domain.states import Reason
+from perdure.engines.shared.instants import from_micros, maybe_micros, maybe_moment, to_micros
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import clean, from_document, to_document
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
+from perdure.engines.sqlite.flows.waking import Waker
+from perdure.engines.sqlite.intake.insertion import check_text
+from perdure.engines.sqlite.operate.audit import Audit
+
+_ENDS: Final = " :,"  # what may follow the id in a note
+
+
+class PausePart:
+    """Pauses of the store."""
+
+    def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
+        self._database = database
+        self._upkeep = upkeep
+        self._sql = database.statements("pauses.sql")
+        self._audit = Audit(database)
+        self._waker = Waker(database, upkeep, Reason.ON_HOLD)
+
+    async def pause(self, pause: Pause) -> None:
+        """Keep a pause; one with this id that is kept already stays as it is."""
+        for field in ("id", "queue", "kind", "args"):
+            if (text := getattr(pause, field)) is not None:
+                check_text(field, text)
+        kept = {
+            "id": pause.id,
+            "queue": pause.queue,
+            "kind": pause.kind,
+            "args": pause.args,
+            "until": maybe_micros(pause.until),
+            "why": None if pause.why is None else clean(pause.why),
+            "actor": clean(pause.actor),
+            "at": to_micros(pause.at),
+        }
+
+        def act(transaction: Transaction) -> None:
+            if transaction.change(self._sql["pause"], kept):
+                self._audit.about(transaction, pause.actor, "pause", **_details(pause))
+
+        await self._database.write(act)
+
+    async def resume(self, ids: Collection[str], actor: str) -> int:
+        """Forget these pauses, so that nobody holds jobs for them any more; then set free those that are held."""
+        if not ids:
+            return 0
+
+        def act(transaction: Transaction) -> None:
+            for (pause_id,) in transaction.run(self._sql["forget"], {"ids": to_document(list(ids))}):
+                self._audit.about(transaction, actor, "resume", pause=pause_id)
+
+        await self._database.write(act)
+        return await self._waker.wake_held(_openings(ids))
+
+    async def pauses(self) -> list[Pause]:
+        """The pauses that hold now, oldest first; those whose time is over end here."""
+
+        def look(transaction: Transaction) -> tuple[list[Pause], list[str]]:
+            found = [_pause(row) for row in transaction.run(self._sql["pauses"])]
+            now = from_micros(transaction.now)
+            over = [pause.id for pause in found if pause.until is not None and pause.until <= now]
+            return [pause for pause in found if pause.id not in over], over
+
+        holding, over = await self._database.read(look)
+        if over:
+            await self._database.write(lambda each: each.run(self._sql["forget"], {"ids": to_document(over)}))
+            await self._waker.wake_held(_openings(over))
+        return holding
+
+    def wake_unpaused(self, transaction: Transaction, limit: int) -> int:
+        """Set free jobs that were parked for a pause after it had been forgotten; how many were found."""
+        ((document,),) = transaction.run(self._sql["unpaused"], {"limit": limit})
+        rows = from_document(document)
+        if rows:
+            self._upkeep.wake(transaction, rows, Reason.RESUMED)
+        return len(rows)
+
+
+def _openings(ids: Iterable[str]) -> list[str]:
+    return [f"pause {pause_id}{end}" for pause_id in ids for end in _ENDS]
+
+
+def _details(pause: Pause) -> dict[str, str]:
+    said = {name: getattr(pause, name) for name in ("queue", "kind", "args", "why")}
+    until = {} if pause.until is None else {"until": pause.until.isoformat()}
+    return {"pause": pause.id} | {name: text for name, text in said.items() if text is not None} | until
+
+
+def _pause(row: tuple[Any, ...]) -> Pause:
+    pause_id, queue, kind, args, until, why, actor, at = row
+    return Pause(
+        id=pause_id,
+        queue=queue,
+        kind=kind,
+        args=args,
+        until=maybe_moment(until),
+        why=why,
+        actor=actor,
+        at=from_micros(at),
+    )

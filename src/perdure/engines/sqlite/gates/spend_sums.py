@@ -1,0 +1,50 @@
+"""Sums of what was spent, so that a budget is read in a few rows however much its windows hold.
+
+A spend tells itself what of it is in the sums: that is written in the transaction that adds it to them. So each is
+either in the sums as it stands, or read beside them, whatever its time is, whoever has written it and whenever that was
+committed; nothing rests on a clock. A release that knows nothing of sums writes spends that are not in them, and
+changes them so that they are not in them as they stand.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from perdure.engines.shared.gate_needs import SPENDS_KEPT
+from perdure.engines.shared.instants import span
+from perdure.engines.shared.spend_spans import SPANS
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import from_document, to_document
+from perdure.engines.sqlite.database.transaction import Transaction
+
+_SPANS: Final = to_document([span(each) for each in SPANS])
+
+
+class SpendSums:
+    """Keeps the sums."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("spend_sums.sql")
+
+    async def sum_spends(self, limit: int) -> int:
+        """Add up to `limit` spends to the sums that are not in them; how many. Where all are it is only looked at."""
+        if not await self._database.read(lambda transaction: self._unsummed(transaction, 1)):
+            return 0
+        return await self._database.write(lambda transaction: self._sum(transaction, limit))
+
+    def forget(self, transaction: Transaction, limit: int) -> int:
+        """Delete up to `limit` sums over times that no budget counts; how many."""
+        params = {"old": transaction.now - span(SPENDS_KEPT), "spans": _SPANS, "limit": limit}
+        return transaction.change(self._sql["forget_sums"], params)
+
+    def _sum(self, transaction: Transaction, limit: int) -> int:
+        found = self._unsummed(transaction, limit)
+        ids = to_document(found)
+        transaction.change(self._sql["add_up"], {"ids": ids, "spans": _SPANS})
+        transaction.change(self._sql["note_summed"], {"ids": ids})
+        return len(found)
+
+    def _unsummed(self, transaction: Transaction, limit: int) -> list[Any]:
+        ((document,),) = transaction.run(self._sql["unsummed"], {"limit": limit})
+        return from_document(document)

@@ -1,0 +1,52 @@
+"""Who holds a unique key as jobs change state (G7).
+
+The primary key of `unique_hold` is the only judge. When jobs move, those whose new state claims the key take it or
+renew it, and those whose new state does not let it go. A job that is denied its key must not enter that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from perdure.domain.ids import JobId
+from perdure.domain.job import UniqueKey
+from perdure.domain.states import JobState
+from perdure.engines.shared.instants import after
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import from_document, to_document
+from perdure.engines.sqlite.database.transaction import Transaction
+
+KEY_RETRY: Final = timedelta(seconds=30)
+Move = tuple[JobId, UniqueKey, JobState]
+
+
+class Keys:
+    """The holds on unique keys."""
+
+    def __init__(self, database: Database) -> None:
+        self._sql = database.statements("keys.sql")
+
+    def settle(self, transaction: Transaction, moves: Iterable[Move]) -> set[JobId]:
+        """Take, keep or let go of keys for jobs on their way to a new state; return the jobs that were denied theirs.
+
+        A job that dies keeps its key for `dead_for`; if another holds it by then, that is no reason not to die.
+        """
+        dropped: list[tuple[str, JobId]] = []
+        wanted: list[tuple[str, JobId, int | None]] = []
+        for job_id, unique, to in moves:
+            if to in unique.states:
+                wanted.append((unique.key, job_id, None))
+            elif to is JobState.DEAD and unique.dead_for:
+                wanted.append((unique.key, job_id, after(transaction.now, unique.dead_for)))
+            else:
+                dropped.append((unique.key, job_id))
+        if dropped:
+            transaction.change(self._sql["drop_keys"], {"rows": to_document(dropped)})
+        if not wanted:
+            return set()
+        rows = to_document(wanted)
+        transaction.change(self._sql["take_keys"], {"rows": rows, "now": transaction.now})
+        ((denied,),) = transaction.run(self._sql["denied"], {"rows": rows})
+        return set(from_document(denied))

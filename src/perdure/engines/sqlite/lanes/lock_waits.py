@@ -1,0 +1,67 @@
+"""Waiting for a lock that another process holds.
+
+SQLite's own waiting doubles up to 100 ms, so that of two busy processes one starves. Here everybody looks again after
+a short random while, which is fair, and gives up after half a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from perdure.engines.sqlite.database.faults import StoreBusy
+from perdure.errors import StoreLocked
+
+T = TypeVar("T")
+
+LIMIT: Final = 30.0  # seconds
+_SHORTEST: Final = 0.0002
+_LONGEST: Final = 0.002
+
+
+def patiently(act: Callable[[], T]) -> T:
+    """Do `act` until it is not refused because somebody else has the lock."""
+    waits = Waits()
+    while True:
+        try:
+            return act()
+        except StoreBusy as busy:
+            time.sleep(waits.after(busy))
+
+
+async def patiently_awaiting(act: Callable[[], T]) -> T:
+    """The same, without holding up the event loop."""
+    waits = Waits()
+    while True:
+        try:
+            return act()
+        except StoreBusy as busy:
+            await asyncio.sleep(waits.after(busy))
+
+
+class Waits:
+    """How long to wait each time, until the limit is reached."""
+
+    def __init__(self) -> None:
+        self._deadline: float | None = None
+
+    def after(self, busy: StoreBusy) -> float:
+        """The wait after one more refusal; raises once there were enough of them."""
+        now = time.monotonic()
+        self._deadline = self._deadline or now + LIMIT
+        if now >= self._deadline:
+            raise given_up(busy) from busy
+        return a_while()
+
+
+def given_up(busy: StoreBusy) -> StoreLocked:
+    """The error for a lock that was waited for long enough."""
+    return StoreLocked(f"{busy}: waited {LIMIT:g} s; look for a process that is stopped, or holds a long transaction")
+
+
+def a_while() -> float:
+    """Seconds until the next look."""
+    return random.uniform(_SHORTEST, _LONGEST)  # noqa: S311 - spreads load, guards nothing

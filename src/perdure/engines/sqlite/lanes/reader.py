@@ -1,0 +1,38 @@
+"""The lane of reads: a second connection, so that looking never waits for writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from perdure.engines.sqlite.database.drivers import Connection
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.lanes.lane import Lane, Operation
+from perdure.engines.sqlite.lanes.lock_waits import patiently
+
+
+class Reader(Lane):
+    """Each operation sees one consistent picture of the database, as of its beginning."""
+
+    def __init__(self, connect: Callable[[], Connection], begin: Callable[[Connection], Transaction]) -> None:
+        super().__init__("perdure-sqlite-reader", connect)
+        self._begin = begin
+
+    def perform(self, connection: Connection, batch: list[Operation]) -> None:
+        """Do each read in a transaction of its own."""
+        for operation in batch:
+            if not operation.abandoned():
+                self._read(connection, operation)
+
+    def _read(self, connection: Connection, operation: Operation) -> None:
+        def once() -> None:
+            connection.run("BEGIN")
+            try:
+                operation.result = operation.work(self._begin(connection))
+            finally:
+                if connection.in_transaction:
+                    connection.run("ROLLBACK")
+
+        try:
+            patiently(once)
+        except Exception as error:  # noqa: BLE001 - handed to whoever asked
+            operation.error = error

@@ -1,0 +1,102 @@
+"""A job that was enqueued, in the hands of the one who enqueued it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, cast
+
+from msgspec import Struct
+
+from perdure.domain.duration import Duration, format_duration, parse_duration
+from perdure.domain.flow import Progress
+from perdure.domain.ids import JobId
+from perdure.domain.job import Intake, JobView, Receipt
+from perdure.domain.plan import OWN
+from perdure.domain.states import JobState
+from perdure.enqueue.gateway import Gateway
+from perdure.errors import ConflictError, JobNotSuccessful, NotFoundError
+from perdure.kinds.kind import Kind
+
+R_co = TypeVar("R_co", covariant=True)
+_LAST_LOOK = 0.5  # seconds for the state in the message of a timeout
+
+
+class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
+    """Which job it became, whether it is new, and what has become of it since."""
+
+    _gateway: Gateway
+    _kind: Kind | None  # None: whatever the job says
+    _receipt: Receipt
+
+    def __repr__(self) -> str:
+        return f"<{self._kind.name if self._kind else 'job'} {self.id} ({self.intake})>"
+
+    @property
+    def id(self) -> JobId:
+        """The id of the job that stands for the call: a new one, or the one that was there."""
+        return self._receipt.job_id
+
+    @property
+    def intake(self) -> Intake:
+        """New, existing or replaced."""
+        return self._receipt.intake
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this call made a job."""
+        return self._receipt.intake is Intake.NEW
+
+    def _value(self, view: JobView) -> Any:
+        if self._kind is None:
+            return view.value
+        if view.kind != self._kind.name and not view.kind.startswith(OWN):  # a chain gives what its last link gives
+            raise ConflictError(f"job {view.id} is of kind {view.kind}, not {self._kind.name}: use app.handle(id)")
+        if view.result is None:
+            return None
+        return self._kind.signature.decode_result(view.result)
+
+    async def view(self) -> JobView:
+        """The job as it stands now."""
+        view = await self._gateway.view(self.id)
+        if view is None:
+            raise NotFoundError(f"job {self.id} is no longer (or not yet) in the database")
+        return view
+
+    def view_sync(self) -> JobView:
+        """The same, for callers without an event loop."""
+        return self._gateway.run_sync(self.view())
+
+    async def progress(self) -> Progress | None:
+        """How far the job was when it last said so (`ctx.progress`); None: it has said nothing."""
+        return await self._gateway.progress(self.id)
+
+    def progress_sync(self) -> Progress | None:
+        """The same, for callers without an event loop."""
+        return self._gateway.run_sync(self.progress())
+
+    async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
+        """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""
+        limit = None if timeout is None else parse_duration("timeout", timeout)
+        try:
+            async with asyncio.timeout(None if limit is None else limit.total_seconds()) as patience:
+                view = await self._gateway.final(self.id)
+        except TimeoutError:
+            if limit is None or not patience.expired():
+                raise
+            problem = f"job {self.id} is not finished after {format_duration(limit)}{await self._seen()}"
+            raise TimeoutError(problem) from None
+        if view.state is not JobState.SUCCEEDED:
+            raise JobNotSuccessful(view.id, view.state, view.last_error or view.reason)
+        return cast("R_co", self._value(view))
+
+    def result_sync(self, timeout: Duration | None = None) -> R_co:
+        """The same, for callers without an event loop."""
+        return self._gateway.run_sync(self.result(timeout))
+
+    async def _seen(self) -> str:
+        """The state of the job for an error message, if the database tells it soon."""
+        with suppress(Exception):
+            async with asyncio.timeout(_LAST_LOOK):
+                return f": it is {(await self.view()).state}"
+        return ""

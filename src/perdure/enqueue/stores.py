@@ -1,0 +1,109 @@
+"""One open store per event loop, opened when first needed.
+
+A connection belongs to the loop that made it, and to the process that made it: a store opened before a fork is left
+alone in the child, which opens its own; where that cannot be done safely (SQLite), opening raises ForkError. The store
+of a loop that was closed without closing the store is let go of by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+
+from perdure.enqueue.endings import Outcomes
+from perdure.enqueue.group_commit import Gatherer
+from perdure.storage.port import Store
+
+_LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: to be neither used nor collected here
+
+
+class Doorway(Struct, frozen=True, eq=False):
+    """An open store, and the way in that concurrent callers share."""
+
+    store: Store
+    gatherer: Gatherer
+
+
+class Stores:
+    """The stores of one app."""
+
+    def __init__(self, make: Callable[[], Store], *, migrate: bool, patience: timedelta) -> None:
+        self._make = make
+        self.migrate = migrate
+        self._patience = patience
+        self._pid = os.getpid()
+        self._open: dict[asyncio.AbstractEventLoop, Doorway] = {}
+        self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._outcomes: dict[asyncio.AbstractEventLoop, Outcomes] = {}
+
+    def at_hand(self) -> Doorway | None:
+        """The store of the running loop, if it is open."""
+        if self._pid != os.getpid():
+            self._after_fork()
+        return self._open.get(asyncio.get_running_loop())
+
+    async def here(self) -> Doorway:
+        """The store of the running loop, open and of the right schema."""
+        doorway = self.at_hand()
+        if doorway is not None:
+            return doorway
+        loop = asyncio.get_running_loop()
+        async with self._opening.setdefault(loop, asyncio.Lock()):
+            doorway = self._open.get(loop)
+            if doorway is None:
+                await self._let_go_of_forsaken()
+                store = self._make()
+                await open_checked(store, migrate=self.migrate)
+                doorway = self._open[loop] = Doorway(store, Gatherer(store, self._patience))
+        return doorway
+
+    async def outcomes(self) -> Outcomes:
+        """Where callers on the running loop wait for the ends of jobs."""
+        store = (await self.here()).store
+        loop = asyncio.get_running_loop()
+        return self._outcomes.get(loop) or self._outcomes.setdefault(loop, Outcomes(store))
+
+    async def close(self) -> None:
+        """Close the store of the running loop, if there is one, and those of loops that are closed."""
+        if self._pid != os.getpid():
+            self._after_fork()
+        if (outcomes := self._outcomes.pop(asyncio.get_running_loop(), None)) is not None:
+            await outcomes.close()
+        doorway = self._open.pop(asyncio.get_running_loop(), None)
+        if doorway is not None:
+            await doorway.store.close()
+        await self._let_go_of_forsaken()
+
+    async def _let_go_of_forsaken(self) -> None:
+        """Nobody can use the stores of closed loops any more, and each of them keeps its loop from being collected."""
+        for loop in list(self._open):
+            if loop.is_closed():
+                self._outcomes.pop(loop, None)
+                doorway = self._open.pop(loop, None)
+                if doorway is not None:
+                    await asyncio.to_thread(doorway.store.abandon)
+
+    def _after_fork(self) -> None:
+        _LEFT_BEHIND.extend((*self._open.values(), *self._outcomes.values()))
+        self._open, self._outcomes = {}, {}
+        self._opening = WeakKeyDictionary()
+        self._pid = os.getpid()
+
+
+async def open_checked(store: Store, *, migrate: bool) -> None:
+    """Open a store and bring its schema up to date, or only check that it is."""
+    await store.open()
+    try:
+        if migrate:
+            await store.migrate()
+        else:
+            await store.check_schema()
+    except BaseException:
+        await store.close()
+        raise
