@@ -1,0 +1,14 @@
+"""The root of all events."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+
+class Event(Struct, frozen=True):
+    """The root of all events."""
+
+    sentence: ClassVar[str] = ""
+    level: ClassVar[str] = "info"
