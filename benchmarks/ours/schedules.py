@@ -16,7 +16,7 @@ from perdure.clock import ManualClock
 from perdure.domain.schedule import Overlap, Schedule
 from perdure.events import Emitter
 from perdure.policy.timetable import timetable
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.upkeep.scheduler import Scheduler
 
 SCHEDULES = 10_000

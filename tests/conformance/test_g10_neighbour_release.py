@@ -40,7 +40,7 @@ from perdure.engines.shared.migrations import RELEASE
 from perdure.errors import SchemaError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page, Wanted
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 
 def migrate_to(release: int, url: str) -> None:

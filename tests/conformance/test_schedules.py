@@ -16,7 +16,7 @@ from perdure.domain.schedule import Missed, Origin, Overlap, Schedule
 from perdure.domain.states import JobState
 from perdure.errors import ArgumentError, ConflictError
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 
 def rich_schedule() -> Schedule:

@@ -16,8 +16,8 @@ from perdure.domain.leadership import Lead, LeaderView
 from perdure.errors import SettingsError, StoreUnavailable
 from perdure.events import Emitter, Event, LeadLost, LeadTaken, StoreTrouble
 from perdure.lifecycle.loops.leadership import Leadership
+from perdure.storage.leaders import LeaderStore
 from perdure.storage.port import Store
-from perdure.storage.timing import LeaderStore
 
 SECOND = timedelta(seconds=1)
 LEASE = 15 * SECOND

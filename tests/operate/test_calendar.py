@@ -15,7 +15,7 @@ from perdure.events import Emitter
 from perdure.operate.calendar import MOST_BACKFILLED, Calendar
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.upkeep.scheduler import Scheduler
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

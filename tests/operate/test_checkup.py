@@ -17,7 +17,7 @@ from perdure.domain.worker import Phase
 from perdure.operate.checkup import Checkup
 from perdure.storage.diagnosis import Finding, Severity
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 
 async def examined(store: Store, clock: ManualClock, check: str) -> list[Finding]:

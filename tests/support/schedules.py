@@ -12,7 +12,7 @@ from perdure.domain.job import NewJob, UniqueKey
 from perdure.domain.schedule import Advance, Cause, Fire, Firing, Overlap, Schedule, ScheduleView
 from perdure.domain.states import JobState
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 ONE_AT_A_TIME: Final = frozenset({JobState.RUNNING, JobState.RETRYING, JobState.WAITING})
 

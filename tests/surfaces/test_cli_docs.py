@@ -17,7 +17,7 @@ from tests.surfaces.conftest import run_cli
 from perdure import App
 from perdure.domain.schedule import Schedule
 from perdure.domain.states import JobState
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.surfaces.cli.commands import perdure
 from perdure.surfaces.cli.exits import Exit
 

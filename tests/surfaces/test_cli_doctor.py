@@ -20,7 +20,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.schedule import Schedule
 from perdure.domain.states import Reason
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.surfaces.cli.exits import Exit
 
 

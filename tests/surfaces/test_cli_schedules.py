@@ -18,7 +18,7 @@ from perdure.domain.schedule import Advance, Firing, Overlap, Schedule, Schedule
 from perdure.domain.states import JobState
 from perdure.domain.transition import succeeded
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.surfaces.cli.exits import Exit
 
 NASTY = "[red]k\x1b]0;owned\x07\x9b2J\u202e\r\nforged"

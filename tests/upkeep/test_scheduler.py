@@ -18,7 +18,7 @@ from perdure.events import Emitter, Event, ScheduleBroken, ScheduleFired, Schedu
 from perdure.policy.timetable import timetable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.upkeep.scheduler import Scheduler
 
 MINUTE = timedelta(minutes=1)

@@ -38,7 +38,8 @@ from perdure.kinds.options import checked_count
 from perdure.lifecycle.bridges.portal import Portal
 from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.policy.retry import DEFAULT_RETRY, RetrySource
-from perdure.storage.port import BorrowingStore, Store
+from perdure.storage.intake import BorrowingStore
+from perdure.storage.port import Store
 from perdure.storage.supply import Supply
 from perdure.worker.execution.built_in import BATCH_KIND
 from perdure.worker.settings import WorkerSettings, serving

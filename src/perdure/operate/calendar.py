@@ -19,7 +19,7 @@ from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.policy.nominal import job_of
 from perdure.policy.timetable import Timetable, timetable
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 MOST_BACKFILLED: Final = 10_000
 _BATCH: Final = 500

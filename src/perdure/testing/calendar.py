@@ -13,7 +13,7 @@ from perdure.domain.job import Intake, Receipt
 from perdure.domain.schedule import Advance, Fire, Origin, Schedule
 from perdure.policy.timetable import timetable
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.testing.intake import Note
 from perdure.upkeep.scheduler import Scheduler
 

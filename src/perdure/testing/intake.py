@@ -11,7 +11,8 @@ from perdure.enqueue.group_commit import Gatherer
 from perdure.enqueue.stores import Doorway, Stores
 from perdure.errors import ArgumentError
 from perdure.lifecycle.bridges.portal import Portal
-from perdure.storage.port import BorrowingStore, IntakeStore, Store
+from perdure.storage.intake import BorrowingStore, IntakeStore
+from perdure.storage.port import Store
 
 Note = Callable[[Sequence[NewJob], Sequence[Receipt]], object]
 Stored = Callable[[Sequence[NewJob], Sequence[Receipt]], Awaitable[None]]

@@ -17,7 +17,8 @@ from typing import Any, TypeVar, cast
 
 from perdure.domain.ids import JobId
 from perdure.enqueue.stores import open_checked
-from perdure.storage.port import Effects, Store
+from perdure.storage.effects import Effects
+from perdure.storage.port import Store
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from perdure.errors import ArgumentError, StoreError, StoreRefused
 from perdure.events import BackupMade, Emitter, LoopFailed
 from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.backup_plan import BackupPlan, abandoned, backup_name
+from perdure.storage.backups import Backup
 from perdure.storage.port import Store
-from perdure.storage.timing import Backup
 
 LEAD: Final = "backup"
 _NUMBERS: Final = re.compile(r"\d+")

@@ -28,7 +28,7 @@ from perdure.lifecycle.loops.leadership import Leadership
 from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.jitter import Jitter
 from perdure.policy.patience import OutageLimits
-from perdure.storage.timing import LeaderStore
+from perdure.storage.leaders import LeaderStore
 
 _LONGEST_NAME: Final = 100
 _TAKES: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -13,7 +13,7 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.timetable import timetable
 from perdure.storage.port import Store
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 from perdure.upkeep.backups import Backups
 from perdure.upkeep.scheduler import Scheduler
 from perdure.worker.periodic import Periodic, PeriodicLoop

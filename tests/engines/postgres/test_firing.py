@@ -20,7 +20,7 @@ from perdure.domain.states import JobState
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import StoreRefused
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 T = TypeVar("T")
 WAITING = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"

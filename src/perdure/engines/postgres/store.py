@@ -65,7 +65,8 @@ from perdure.engines.postgres.schedules.schedules import PostgresSchedules
 from perdure.errors import StoreRefused
 from perdure.storage.audit import AuditFilter
 from perdure.storage.diagnosis import Finding, ParkedAhead, Waiting
-from perdure.storage.port import Effects, IntakeStore
+from perdure.storage.effects import Effects
+from perdure.storage.intake import IntakeStore
 from perdure.storage.records import (
     Acknowledged,
     CancelRequest,
@@ -79,7 +80,7 @@ from perdure.storage.records import (
     Tally,
     Wanted,
 )
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 
 class PostgresStore:

@@ -31,7 +31,7 @@ from perdure.events import Emitter, LeadLost, LeadTaken
 from perdure.lifecycle.loops.intervals import read_interval
 from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.timing import LeaderStore
+from perdure.storage.leaders import LeaderStore
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
 _RENEWALS: Final = 3  # in one lease

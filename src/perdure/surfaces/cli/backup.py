@@ -9,8 +9,8 @@ from typing import Annotated, Final
 import typer
 
 from perdure.policy.backup_plan import backup_name
+from perdure.storage.backups import Backup
 from perdure.storage.port import Store
-from perdure.storage.timing import Backup
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.asking import some
 from perdure.surfaces.cli.hostile import one_line

@@ -18,7 +18,7 @@ from perdure.kinds.encoding import encode
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.lifecycle.outage import Outage
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.port import ClaimStore
+from perdure.storage.claims import ClaimStore
 
 CURSOR_LIMIT: Final = 64 * 1024
 

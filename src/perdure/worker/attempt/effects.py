@@ -21,7 +21,7 @@ from perdure.domain.outcome import Done, Outcome
 from perdure.domain.transition import Transition
 from perdure.errors import ConflictError
 from perdure.lifecycle.bridges.without_loop import at_once
-from perdure.storage.port import Effects, EffectStore
+from perdure.storage.effects import Effects, EffectStore
 from perdure.storage.records import Acknowledged, Alongside
 from perdure.worker.attempt.log_lines import AttemptLines
 from perdure.worker.attempt.outcomes import broken

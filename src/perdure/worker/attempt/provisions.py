@@ -16,7 +16,7 @@ from perdure.flows.journal import Journal
 from perdure.flows.step_gates import StepGate
 from perdure.policy.gates import Breaker, Gate
 from perdure.policy.triage import Triage
-from perdure.storage.port import EffectStore
+from perdure.storage.effects import EffectStore
 from perdure.worker.attempt.checkpoints import Checkpoints
 from perdure.worker.attempt.log_lines import AttemptLines
 from perdure.worker.attempt.spending import Spending

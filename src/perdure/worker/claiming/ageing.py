@@ -20,7 +20,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
-from perdure.storage.port import ClaimStore
+from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Front, Wanted
 
 LOOK_EVERY: Final = 1.0

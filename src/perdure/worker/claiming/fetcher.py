@@ -20,7 +20,7 @@ from perdure.events import Emitter
 from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.port import ClaimStore
+from perdure.storage.claims import ClaimStore
 from perdure.worker.claiming.ageing import Ageing
 from perdure.worker.claiming.slots import Slots
 

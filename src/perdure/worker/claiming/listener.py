@@ -7,7 +7,7 @@ from collections.abc import Callable
 from perdure.events import Emitter
 from perdure.lifecycle.outage import Outage
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.port import SignalStore
+from perdure.storage.signals import SignalStore
 
 
 class Ears:

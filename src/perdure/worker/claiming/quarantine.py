@@ -21,7 +21,7 @@ from perdure.domain.transition import paused
 from perdure.events import Emitter
 from perdure.lifecycle.outage import Outage
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.port import ClaimStore
+from perdure.storage.claims import ClaimStore
 
 _WAIT: Final = timedelta(milliseconds=100)
 _LONGEST: Final = 30.0  # seconds after which one that runs is no longer suspected of killing at once

@@ -8,7 +8,7 @@ from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import Emitter, NameShared
 from perdure.lifecycle.process.identity import is_alive
-from perdure.storage.port import WorkerStore
+from perdure.storage.workers import WorkerStore
 
 
 async def tell_of_namesakes(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from perdure.domain.ids import WorkerId
 from perdure.domain.worker import Phase
 from perdure.events import Emitter, WorkerLoud, WorkerQuiet
-from perdure.storage.port import WorkerStore
+from perdure.storage.workers import WorkerStore
 
 BY_SIGNAL: Final = "a signal"
 BY_OPERATOR: Final = "an operator"

@@ -8,8 +8,8 @@ from datetime import timedelta
 from perdure.domain.ids import WorkerId
 from perdure.events import Emitter
 from perdure.lifecycle.loops.loop import Loop
-from perdure.storage.port import WorkerStore
 from perdure.storage.records import CancelRequest
+from perdure.storage.workers import WorkerStore
 
 
 class Canceller(Loop[int]):

@@ -30,7 +30,7 @@ from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.port import ClaimStore
+from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Acknowledged
 
 _CONTENT: Final = (ValueError, TypeError, OverflowError)  # ArgumentError among them: trying again cannot help

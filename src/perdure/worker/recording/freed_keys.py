@@ -13,7 +13,7 @@ from perdure.domain.ids import JobId
 from perdure.domain.states import FINAL
 from perdure.domain.transition import Transition
 from perdure.events import Emitter, StoreTrouble
-from perdure.storage.port import UpkeepStore
+from perdure.storage.upkeep import UpkeepStore
 from perdure.worker.recording.collector import Collector
 
 _BATCH: Final = 1_000

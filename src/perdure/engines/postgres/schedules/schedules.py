@@ -19,7 +19,7 @@ from perdure.engines.postgres.database.rows import Row, fire_of, schedule_of
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.shared.definitions import definition_text
 from perdure.errors import ConflictError
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 
 class PostgresSchedules:

@@ -19,7 +19,7 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import connect
 from perdure.engines.sqlite.lanes.lock_waits import patiently
 from perdure.errors import ArgumentError, StoreRefused, StoreUnavailable
-from perdure.storage.timing import Backup
+from perdure.storage.backups import Backup
 
 _LEFTOVERS: Final = ("", "-journal", "-wal", "-shm")
 

@@ -16,7 +16,7 @@ from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.insertion import check_text
 from perdure.engines.sqlite.operate.audit import Audit
 from perdure.errors import ConflictError
-from perdure.storage.timing import Timed
+from perdure.storage.schedules import Timed
 
 
 class SchedulePart:

@@ -1,14 +1,13 @@
-"""What an engine does for time: schedules, leadership, backups."""
+"""What an engine does for schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
 
-from perdure.domain.leadership import Lead, LeaderView
 from perdure.domain.schedule import Advance, DueSchedules, Fire, Schedule, ScheduleView
 
 
@@ -17,15 +16,6 @@ class Timed(Struct, frozen=True):
 
     schedule: Schedule
     next_at: datetime | None
-
-
-class Backup(Struct, frozen=True):
-    """A copy of the database that was opened and found sound."""
-
-    path: str
-    bytes: int
-    jobs: int
-    seconds: float
 
 
 class ScheduleStore(Protocol):
@@ -81,26 +71,3 @@ class ScheduleStore(Protocol):
 
     async def last_fires(self) -> list[Fire]:
         """What became of the latest nominal time of each schedule that has had one."""
-
-
-class LeaderStore(Protocol):
-    """Who leads. A convenience that saves work: nothing's safety rests on it."""
-
-    async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
-        """Become or stay the leader, unless somebody else's lease holds by the database's clock."""
-
-    async def step_down(self, name: str, holder: str) -> None:
-        """Give the lead up at once; nothing happens if it is somebody else's."""
-
-    async def leaders(self) -> list[LeaderView]:
-        """Who leads in what, by name."""
-
-
-class BackupStore(Protocol):
-    """Copies of the database."""
-
-    async def back_up(self, path: str) -> Backup:
-        """Copy the database to a new file while work goes on, and check the copy by opening it.
-
-        An engine that has better tools of its own raises StoreRefused and names them.
-        """
