@@ -94,13 +94,13 @@ def _filter(authority: Authority | None, states: Collection[JobState]) -> JobFil
 
 
 async def _viewed(jobs: Sequence[JobView]) -> list[OrderView]:
-    steps = await (await app.store()).steps([job.id for job in jobs]) if jobs else {}
+    steps = await (await app.desk("api")).steps(job.id for job in jobs)
     refs = [job.ref for job in jobs if job.ref is not None]
     certificates = await records.find_all(database, refs)
     revoking = await _under_revocation([ref for ref in certificates if certificates[ref].revoked_at is None])
     orders: list[OrderView] = []
     for job in jobs:
-        order_id, by_key = job.ref or str(job.id), {step.key: step for step in steps.get(job.id, [])}
+        order_id, by_key = job.ref or str(job.id), {step.key: step for step in steps.get(job.id, ())}
         authority, certificate = Authority((job.arguments or {})["authority"]), certificates.get(order_id)
         placed, poll = by_key.get("place"), by_key.get("collect")
         at = Round() if poll is None or poll.state != "begun" or not poll.result else _round(poll.result)
