@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from pathlib import Path
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 import apsw
@@ -27,6 +28,9 @@ POSTGRES = pytest.mark.parametrize("engine_url", ["postgres"], indirect=True)
 def counted(copy: Path) -> tuple[str, int, int]:
     """What a copy is worth: whether it is sound, its jobs and its documents."""
     connection = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
+    verdict: Any
+    jobs: Any
+    documents: Any
     try:
         [(verdict,)] = connection.execute("PRAGMA integrity_check").fetchall()
         [(jobs,)] = connection.execute("SELECT count(*) FROM perdure_job").fetchall()
@@ -42,7 +46,7 @@ class Writers:
     def __init__(self) -> None:
         self.written = 0
 
-    async def __aenter__(self) -> Writers:
+    async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._write())
         return self
 
