@@ -19,7 +19,7 @@ from perdure import App, Backoff, Context, Handle, Jitter, Unique
 from perdure_systems.authorities.chains import verify
 from perdure_systems.authorities.connectors import Order, Placed, Reason, connector_for
 from perdure_systems.authorities.csr import SigningRequest
-from perdure_systems.authorities.records import certificate_of, keep, note_revocation
+from perdure_systems.authorities.records import Certificate, certificate_of, keep, note_revocation
 from perdure_systems.authorities.settings import Authority, max_wait_of, read_settings
 from perdure_systems.authorities.triage import HTTP
 from perdure_systems.authorities.wire import WIRES
@@ -105,3 +105,11 @@ async def issue(authority: Authority, request: SigningRequest, reference: str | 
     order_id = f"ord-{reference or secrets.token_hex(6)}"
     job = order_certificate.using(ref=order_id, tags=(f"authority:{authority}", f"name:{request.common_name}"[:100]))
     return await job.enqueue(authority, request.pem, request.names)
+
+
+async def revoke(certificate: Certificate, reason: Reason) -> None:
+    """Have a certificate revoked; one revocation at a time."""
+    job = revoke_certificate.using(tags=(f"order:{certificate.order_id}",))
+    await job.enqueue(
+        certificate.order_id, certificate.authority, certificate.authority_order, certificate.serial, reason
+    )
