@@ -1,7 +1,7 @@
 """The audits: one job that measures, photographs, prints and hands over, and one that delivers its webhook.
 
 A step that is done is kept before the next one begins, so an attempt that fails later never measures again. The webhook
-is a job of its own, made in the transaction that ends the audit: there is one for each completed audit, and none for
+is a job of its own with retries of its own, made by the last step: there is one for each completed audit, and none for
 others.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID, uuid5
 
 import structlog
 
@@ -77,8 +78,7 @@ async def audit(ctx: Context, url: str, strategy: Strategy = "mobile", webhook_u
     )
 
     body = webhook_body(ctx.job_id, url, strategy, speed, report)
-    async with ctx.transaction() as connection:
-        await ctx.step("webhook", hand_over, connection, ctx.job_id, webhook_url, body)
+    await ctx.step("webhook", hand_over, ctx.job_id, webhook_url, body)
     return speed
 
 
@@ -90,12 +90,12 @@ async def measure(ctx: Context, url: str, strategy: Strategy) -> PageSpeed:
     return await instruments().measure(url, strategy)
 
 
-async def hand_over(connection: Any, audit_id: str, url: str | None, body: str) -> HandedOver:
-    """Make the job that delivers the webhook; it exists if and only if the audit ends well."""
+async def hand_over(audit_id: str, url: str | None, body: str) -> HandedOver:
+    """Make the job that delivers the webhook. Its id follows from the audit's: there is one, whatever happens."""
     target = url or settings.webhook_url()
     if not target:
         return HandedOver(None, None)
-    delivery = deliver.using(connection=connection, tags=[f"audit:{audit_id}"])
+    delivery = deliver.using(id=uuid5(UUID(audit_id), "webhook"), tags=[f"audit:{audit_id}"])
     return HandedOver((await delivery.enqueue(audit_id, target, body)).id, target)
 
 
