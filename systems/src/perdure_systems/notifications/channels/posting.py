@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any, Final
 
 import httpx
 import msgspec
 
 from perdure_systems.notifications.channels.notifier import DeliveryError
-
-if find_spec("sniffio") is None:
-    # httpcore tries to import it several times in each request, and Python looks for it on the disk each time: a third
-    # of the cost of a notification. None means to Python that there is no such module.
-    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 _SHOWN: Final = 300
 _NO_HEADERS: Final[Mapping[str, str]] = {}
