@@ -8,6 +8,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import httpx
 import pytest
 from systems.tests.pulse.processes import pulse
 from systems.tests.pulse.support import found, put, seen, text_of, view_of
@@ -92,6 +93,10 @@ async def test_c2_the_jobs_of_a_killed_process_come_back_step_by_step_those_with
         assert steps[-len(expected) :] == pytest.approx(expected[-len(steps) :], abs=0.001)
         back_first = [view.id for view in sorted(orphans, key=lambda view: view.due_at or view.created_at)][:3]
         assert set(back_first) == set(indexed)
+        async with httpx.AsyncClient(base_url=second.address) as http:
+            page = (await http.get("/")).text
+        assert "jobs of a dead worker come back step by step" in page
+        assert "dead" in page, "the killed worker is shown"
         first_of_all = await found(lambda: _running_again(indexed))
         assert (first_of_all.crashes, first_of_all.failures) == (1, 0), "a crash is no attempt"
         assert int(first_of_all.cursor or 0) > 0, "it goes on where it was"
