@@ -17,6 +17,7 @@ import structlog
 from perdure import App, Context, Desk, JobFilter, JobState, Keep, Page, Queue, WorkerSettings
 from perdure_systems.audits import settings, storage
 from perdure_systems.audits.addresses import check_address
+from perdure_systems.audits.failures import context_of
 from perdure_systems.audits.instruments import instruments
 from perdure_systems.audits.payload import webhook_body
 from perdure_systems.audits.records import MIGRATIONS, Records
@@ -115,26 +116,12 @@ async def report_failures() -> int:
     for kind in (AUDIT, DELIVER):
         for job in (await desk.dead_letters(JobFilter(kind=kind, marked=False), Page(limit=_BATCH))).jobs:
             detail = await desk.job(job.id, lines=20)
-            log.error("audit failed" if kind == AUDIT else "webhook failed", **_context(detail.to_dict()))
+            log.error("audit failed" if kind == AUDIT else "webhook failed", **context_of(detail.to_dict()))
             if kind == DELIVER:
                 await _alert(job.arguments, job.id, job.last_error or job.reason)
             await desk.mark(job.id, "reported")
             reported += 1
     return reported
-
-
-def _context(detail: dict[str, Any]) -> dict[str, Any]:
-    job = detail["job"]
-    steps = {step["key"]: {"state": step["state"], "note": step["note"]} for step in detail["steps"]}
-    names = ("id", "kind", "reason", "last_error", "failures", "crashes", "max_attempts", "created_at", "finished_at")
-    return {**{name: job[name] for name in names}, "arguments": job["args"], "steps": steps, **_history(detail)}
-
-
-def _history(detail: dict[str, Any]) -> dict[str, Any]:
-    names = ("number", "started_at", "worker", "error_type", "message")
-    attempts = [{name: attempt[name] for name in names} for attempt in detail["attempts"]]
-    traceback = detail["attempts"][-1]["traceback"] if detail["attempts"] else None
-    return {"attempts": attempts, "traceback": traceback, "lines": [line["text"] for line in detail["lines"]]}
 
 
 async def _alert(arguments: dict[str, Any], webhook_id: str, error: str) -> None:

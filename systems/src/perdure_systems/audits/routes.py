@@ -1,4 +1,4 @@
-"""The API (E8): requests, results, figures, webhooks. All but the health needs the bearer token."""
+"""The API: requests, results, figures, webhooks. All but the health needs the bearer token."""
 
 from __future__ import annotations
 
