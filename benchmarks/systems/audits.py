@@ -83,7 +83,7 @@ async def pipeline(url: str, rate: int, seconds: int) -> dict[str, float]:
             "AUDITS_WEBHOOK_URL": f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/",
             "AUDITS_WEBHOOK_SECRET": "secret",
             "AUDITS_ALLOW_PRIVATE_ADDRESSES": "true",
-            "AUDITS_CONCURRENCY": "200",
+            "AUDITS_CONCURRENCY": "60",
         }
         environment.pop("AUDITS_PAGESPEED_URL", None)
         arguments = ["-m", "benchmarks.systems.audits", "--work", "--rate", str(rate), "--seconds", str(seconds)]

@@ -25,7 +25,7 @@ from benchmarks.harness.contestant import Engine
 from benchmarks.harness.databases import new_database
 from benchmarks.harness.postgres import postgres_server
 from benchmarks.ours.addresses import address
-from perdure import JobFilter
+from perdure import Desk, JobFilter, Page
 from perdure.testing import Sandbox
 from perdure_systems.authorities import jobs
 from perdure_systems.authorities.csr import read_request
@@ -43,13 +43,20 @@ _HASTE: Final = {"Retry-After": "1"}
 
 
 class Polled(Struct, frozen=True):
-    """What was measured. `first_round` and `hour` are the fewest and the most polls of an order."""
+    """What was measured.
+
+    `first_round` and `hour` are the fewest and the most polls of an order, as it counts them itself. `most_seen` is
+    what an authority has got for one order in the first round, `unanswered` the polls that no authority has seen: each
+    found a connection just closed, or a machine too busy to answer within 30 s.
+    """
 
     orders: int
     polls: int
     seconds: float
     first_round: tuple[int, int]
     hour: tuple[int, int]
+    most_seen: int
+    unanswered: int
     open_after_an_hour: int
     issued: int
     collecting_seconds: float
@@ -58,7 +65,8 @@ class Polled(Struct, frozen=True):
     def holds(self) -> bool:
         """Whether the promise is kept."""
         fewest, most = self.first_round
-        return fewest >= FEWEST and most <= MOST and self.open_after_an_hour == self.issued == self.orders
+        is_polite = fewest >= FEWEST and max(most, self.most_seen) <= MOST
+        return is_polite and self.open_after_an_hour == self.issued == self.orders
 
 
 async def poll_for_an_hour(url: str, orders: int, standins: StandIns) -> Polled:
@@ -69,14 +77,17 @@ async def poll_for_an_hour(url: str, orders: int, standins: StandIns) -> Polled:
         for number in range(orders):
             authority = list(Authority)[number % len(Authority)]
             await jobs.issue(authority, read_request(new_request(f"{number}.example")))
+        desk = await jobs.app.desk("benchmark")
         begun = time.perf_counter()
         await box.drain(concurrency=AT_ONCE, limit=100_000)
-        for _ in range(HOUR // STEP):
+        in_round: list[int] = []
+        for second in range(STEP, HOUR + STEP, STEP):
             box.travel(STEP)
             await box.drain(concurrency=AT_ONCE, limit=100_000)
+            in_round = await _counts(desk) if second == ROUND + STEP else in_round
         seconds = time.perf_counter() - begun
-        in_round, in_hour = _polls(standins, ROUND + STEP), _polls(standins, HOUR)
-        desk = await jobs.app.desk("benchmark")
+        in_hour = await _counts(desk)
+        seen_in_round, seen = _seen(standins, ROUND + STEP), _seen(standins, HOUR)
         still = (await desk.count(JobFilter(kind=jobs.ORDER_KIND, states="waiting"), cap=100_000)).jobs
         _approve_all(standins)
         await desk.run_now(JobFilter(kind=jobs.ORDER_KIND, states="waiting"), limit=100_000)
@@ -85,7 +96,31 @@ async def poll_for_an_hour(url: str, orders: int, standins: StandIns) -> Polled:
         collecting = time.perf_counter() - begun
         issued = (await desk.count(JobFilter(kind=jobs.ORDER_KIND, states="succeeded"), cap=100_000)).jobs
     await jobs.database.close()
-    return Polled(orders, sum(in_hour.values()), seconds, _span(in_round), _span(in_hour), still, issued, collecting)
+    return Polled(
+        orders=orders,
+        polls=sum(in_hour),
+        seconds=seconds,
+        first_round=(min(in_round), max(in_round)),
+        hour=(min(in_hour), max(in_hour)),
+        most_seen=max(seen_in_round.values()),
+        unanswered=sum(in_hour) - sum(seen.values()),
+        open_after_an_hour=still,
+        issued=issued,
+        collecting_seconds=collecting,
+    )
+
+
+async def _counts(desk: Desk) -> list[int]:
+    """How often each order was polled, as it says itself."""
+    found: list[int] = []
+    page = Page(limit=500)
+    while True:
+        listed = await desk.jobs(JobFilter(kind=jobs.ORDER_KIND), page)
+        steps = await desk.steps(job.id for job in listed.jobs)
+        found += [step.tries for kept in steps.values() for step in kept if step.key == "collect"]
+        if listed.next is None:
+            return found
+        page = Page(limit=500, before=listed.next)
 
 
 def _note_time_of(box: Sandbox, standins: StandIns) -> None:
@@ -114,18 +149,14 @@ def _approve_all(standins: StandIns) -> None:
             standin.approve(order_id)
 
 
-def _polls(standins: StandIns, until: float) -> Counter[str]:
-    """The polls of each order up to this second."""
+def _seen(standins: StandIns, until: float) -> Counter[str]:
+    """The requests for the status of each order that reached its authority up to this second."""
     return Counter(
         f"{authority}{seen.path}"
         for authority in Authority
         for seen in standins.of(authority).seen
         if seen.is_status and seen.at <= until
     )
-
-
-def _span(counts: Counter[str]) -> tuple[int, int]:
-    return min(counts.values()), max(counts.values())
 
 
 def main() -> None:
@@ -149,7 +180,8 @@ def main() -> None:
                 f"{engine}: {polled.orders:,} open orders through an hour: {polled.polls:,} polls in "
                 f"{polled.seconds:.0f} s ({polled.polls / polled.seconds:,.0f}/s); polls of an order in its first "
                 f"10 minutes: {polled.first_round[0]} to {polled.first_round[1]}, in the hour: {polled.hour[0]} to "
-                f"{polled.hour[1]}; parked after the hour: {polled.open_after_an_hour:,}; then approved: "
+                f"{polled.hour[1]}; polls that reached no authority: {polled.unanswered}; "
+                f"parked after the hour: {polled.open_after_an_hour:,}; then approved: "
                 f"{polled.issued:,} certificates collected and verified in {polled.collecting_seconds:.1f} s; promised "
                 f"{FEWEST} to {MOST} requests in 10 minutes: {'holds' if polled.holds else 'BROKEN'}",
                 flush=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -206,6 +207,33 @@ async def test_d3_answers_are_judged_by_the_jobs_triage(
     else:
         assert (view.state, ca.asked) == (JobState.DEAD, [0])
         assert (view.last_error or "").endswith(error or "")
+
+
+async def test_d5_the_desk_shows_how_far_the_polls_of_many_jobs_are(app: App, box: Sandbox) -> None:
+    ca = Authority(box, Pending())
+
+    @app.job
+    async def issue(ctx: Context) -> str:
+        return await ctx.poll("issued", ca.status, 7, jitter=STEADY)
+
+    handles = [await issue.enqueue() for _ in range(2)]
+    unknown = "01890000-0000-7000-8000-000000000000"
+    begun, desk = box.now, await app.desk("me")
+    await box.drain(travel="20s")
+    found = await desk.steps([*(handle.id for handle in handles), unknown])
+    assert set(found) == {handle.id for handle in handles}
+    for [step] in found.values():
+        assert (step.key, step.tries, step.note, step.due_at) == (
+            "issued",
+            3,
+            "no answer yet",
+            begun + timedelta(seconds=65),
+        )
+        at = json.loads(step.result or "")
+        assert (at["number"], at["polls"], datetime.fromisoformat(at["began"])) == (1, 3, begun)
+    assert await desk.steps([]) == {}
+    with pytest.raises(ArgumentError, match="at most 500 jobs, got 501"):
+        await desk.steps(f"01890000-0000-7000-8000-{number:012}" for number in range(501))
 
 
 async def test_d5_a_poll_that_ends_in_an_error_is_counted(app: App, box: Sandbox) -> None:

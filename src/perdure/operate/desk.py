@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from perdure.domain.approval import Approval, approval_event, refuse_answer
 from perdure.domain.audit import AuditEntry
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.flow import Emission
+from perdure.domain.flow import Emission, StepRecord
 from perdure.domain.ids import JobId, as_job_id, is_job_id
 from perdure.domain.job import JobView
 from perdure.domain.line import LINES_KEPT
@@ -135,6 +135,17 @@ class Desk:
             room = MOST_AT_ONCE - len(found)
             found += [child.job_id for child in await self._store.children(known, family.key, 0, room)] if room else []
         return found
+
+    async def steps(self, ids: Iterable[str]) -> dict[JobId, tuple[StepRecord, ...]]:
+        """What several jobs have done or wait for, in the order in which that was begun; for a list of jobs.
+
+        They are named by id. Those without steps, and those that do not exist, are left out.
+        """
+        wanted = list(dict.fromkeys(as_job_id(job_id) for job_id in ids))
+        if len(wanted) > LONGEST_PAGE:
+            raise ArgumentError("ids", f"may name at most {LONGEST_PAGE} jobs, got {len(wanted)}")
+        found = await self._store.steps(wanted) if wanted else {}
+        return {job_id: tuple(steps) for job_id, steps in found.items() if steps}
 
     async def dead_letters(self, which: JobFilter = _EVERYTHING, page: Page = _FIRST_PAGE) -> JobPage:
         """The dead jobs that match, newest first."""

@@ -117,6 +117,7 @@ class SyncDesk(_Part[Desk]):
     why = _Blocking(Desk.why)
     jobs = _Blocking(Desk.jobs)
     children = _Blocking(Desk.children)
+    steps = _Blocking(Desk.steps)
     job_by_ref = _Blocking(Desk.job_by_ref)
     meaning = _Blocking(Desk.meaning)
     count = _Blocking(Desk.count)

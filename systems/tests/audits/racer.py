@@ -21,7 +21,7 @@ async def main(rounds: int, requests: int) -> None:
         for number in range(rounds):
             url = f"https://site-{number}.example/"
             taken = await asyncio.gather(*(create_or_find(url, "mobile") for _ in range(requests)))
-            answer = [(one.job.id, one.is_new) for one in taken]
+            answer = [(one.id, one.is_new) for one in taken]
             print(f"round {json.dumps(answer)}", flush=True)  # noqa: T201 - as above
     await database.close()
 

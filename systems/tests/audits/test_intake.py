@@ -94,7 +94,7 @@ async def test_e1_there_are_at_most_three_tries_10_20_and_40_ms_apart_then_it_is
         waited.append(seconds)
 
     found = await create_or_find("https://atlas.example/", "mobile", sleep=sleep)
-    assert (found.job.id, found.is_new) == (there.job.id, False)
+    assert (found.id, found.is_new) == (there.id, False)
     assert waited == [0.010, 0.020, 0.040][:gone]
     assert vanishing.tries == min(gone + 1, 3)
 
@@ -110,12 +110,12 @@ async def test_e2_whether_an_audit_stands_for_its_page_goes_by_its_state(
 
     quick.broken["pdf"] = OSError("no space left")
     await box.drain()
-    assert (await box.job(first.job.id)).word == "processing"
+    assert (await box.job(first.id)).word == "processing"
     assert await same(url, first), "processing: between two attempts"
 
     quick.broken.clear()
     await box.drain(travel=True)
-    assert (await box.job(first.job.id)).word == "completed"
+    assert (await box.job(first.id)).word == "completed"
     second = await create_or_find(url, "mobile")
     assert second.is_new, "completed a moment ago"
     assert (await create_or_find(url, "desktop")).is_new, "another strategy is another audit"
@@ -130,7 +130,7 @@ async def test_e2_a_failed_audit_stands_for_its_page_for_five_minutes_or_as_long
     quick.broken["pdf"] = OSError("no space left")
     first = await create_or_find(outside.page, "mobile")
     await box.drain(travel=True)
-    assert (await box.job(first.job.id)).word == "failed"
+    assert (await box.job(first.id)).word == "failed"
 
     box.travel(seconds - 1)
     assert await same(outside.page, first)
@@ -140,4 +140,4 @@ async def test_e2_a_failed_audit_stands_for_its_page_for_five_minutes_or_as_long
 
 async def same(url: str, first: intake.Taken) -> bool:
     found = await create_or_find(url, "mobile")
-    return found.job.id == first.job.id and not found.is_new
+    return found.id == first.id and not found.is_new

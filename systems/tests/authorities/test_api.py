@@ -169,6 +169,25 @@ async def test_a_certificate_is_revoked_once(client: httpx.AsyncClient, box: San
     assert [seen.method for seen in standins.digicert.seen].count("PUT") == 1
 
 
+async def test_a_revocation_that_fails_is_told_and_can_be_tried_again(
+    client: httpx.AsyncClient, box: Sandbox, standins: StandIns
+) -> None:
+    order_id = await placed(client)
+    await box.drain()
+    [booked] = standins.digicert.orders.values()
+    standins.digicert.orders.clear()
+    await client.post(f"{ORDERS}/{order_id}/revoke")
+    await box.drain()
+    seen = (await client.get(f"{ORDERS}/{order_id}")).json()
+    assert seen["status"] == "issued"
+    assert "Refused: DigiCert answered 404 Not Found to PUT /certificate/" in seen["revocation_error"]
+    assert "still valid" in (await client.get(f"/orders/{order_id}")).text
+    standins.digicert.orders[booked.id] = booked
+    await client.post(f"{ORDERS}/{order_id}/revoke")
+    await box.drain()
+    assert (await client.get(f"{ORDERS}/{order_id}")).json()["status"] == "revoked"
+
+
 async def test_health_says_whether_anything_works(client: httpx.AsyncClient) -> None:
     answer = await client.get("/health")
     assert (answer.status_code, answer.json()["database"], answer.json()["workers"]) == (200, "ok", 0)

@@ -198,6 +198,20 @@ async def test_d8_d9_a_rotated_client_certificate_is_used_without_a_restart(
 
 
 @pytest.mark.parametrize("authority", list(Authority))
+async def test_orders_have_connections_of_their_own_and_polls_share_one(
+    authority: Authority, sqlite_box: Sandbox, standins: StandIns
+) -> None:
+    """A connection that the authority is just closing would lose the answer to an order."""
+    standins.of(authority).behaviour.approve_after = None
+    for number in range(3):
+        await order(authority, f"{number}.example")
+    await sqlite_box.drain()
+    placed = {seen.port for seen in standins.of(authority).seen if seen.method == "POST"}
+    polled = {seen.port for seen in standins.of(authority).seen if seen.is_status}
+    assert (len(placed), len(polled), len(placed & polled)) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("authority", list(Authority))
 async def test_d10_an_unknown_status_is_pending(authority: Authority, sqlite_box: Sandbox, standins: StandIns) -> None:
     standins.of(authority).behaviour.approve_after = 2
     standins.of(authority).behaviour.pending_word = "reticulating"

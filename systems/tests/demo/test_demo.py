@@ -42,7 +42,7 @@ async def test_the_tour_keeps_its_promises_and_goes_on_after_an_interrupt(tmp_pa
     with bind(LOOPBACK, 0) as taken:
         port = taken.getsockname()[1]
         first = await demo(folder, "--port", str(port))
-        said = await read_until(first, "no worker is held while it waits")
+        said = await read_until(first, "the parent holds no worker")
         assert f"port {port} is in use: the pages took free ports instead" in said
         assert "this step failed" not in said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -11,6 +12,14 @@ from structlog.typing import EventDict
 from perdure.testing import Sandbox
 from perdure_systems.pulse.jobs import app, database
 from perdure_systems.pulse.standins import ModelStandin
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The fast tier runs on SQLite; what PostgreSQL adds, with a server of its own, is in the full one."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and "postgres" in item.name.partition("[")[2]:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

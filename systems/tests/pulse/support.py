@@ -68,7 +68,7 @@ async def at_work_in_real_time(url: str, **changes: str) -> AsyncIterator[Worker
 async def found(look: Callable[[], Awaitable[Found | None]]) -> Found:
     """What a look finds, as soon as it finds something."""
     async with asyncio.timeout(PATIENCE):
-        while not (it := await look()):  # noqa: ASYNC110 - the database tells nobody
+        while not (it := await look()):
             await asyncio.sleep(0.01)
     return it
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from pathlib import Path
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 import apsw
 import psycopg
 import pytest
+from structlog.typing import EventDict
 from systems.tests.pulse.client import ADMIN, client
 from systems.tests.pulse.support import found, put
 from tests.support.postgres import _installation
@@ -19,6 +21,7 @@ from perdure_systems.pulse.documents import Document
 from perdure_systems.pulse.jobs import app, database
 from perdure_systems.pulse.settings import FOR_TESTS, worker_settings
 from perdure_systems.pulse.submitting import submit
+from perdure_systems.pulse.system import read_worker_settings
 
 SQLITE = pytest.mark.parametrize("engine_url", ["sqlite"], indirect=True)
 POSTGRES = pytest.mark.parametrize("engine_url", ["postgres"], indirect=True)
@@ -27,6 +30,9 @@ POSTGRES = pytest.mark.parametrize("engine_url", ["postgres"], indirect=True)
 def counted(copy: Path) -> tuple[str, int, int]:
     """What a copy is worth: whether it is sound, its jobs and its documents."""
     connection = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
+    verdict: Any
+    jobs: Any
+    documents: Any
     try:
         [(verdict,)] = connection.execute("PRAGMA integrity_check").fetchall()
         [(jobs,)] = connection.execute("SELECT count(*) FROM perdure_job").fetchall()
@@ -42,7 +48,7 @@ class Writers:
     def __init__(self) -> None:
         self.written = 0
 
-    async def __aenter__(self) -> Writers:
+    async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._write())
         return self
 
@@ -123,17 +129,17 @@ async def _copies_after_a_start(
 
 @POSTGRES
 async def test_c14_on_postgresql_the_api_names_the_servers_own_tools(
-    box: Sandbox, engine_url: str, monkeypatch: pytest.MonkeyPatch
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict]
 ) -> None:
+    """A worker starts all the same, makes no copies, and says so in the log."""
     monkeypatch.setenv("PULSE_ADMIN_TOKEN", "secret")
     monkeypatch.setenv("PULSE_BACKUP_FOLDER", "copies")
     async with client() as http:
         answer = await http.post("/api/pulse/backup", headers=ADMIN)
     assert answer.status_code == 409
     assert "pg_dump" in answer.json()["detail"]
-    assert worker_settings({"PULSE_BACKUP_FOLDER": "copies"}, url=engine_url).backup is None, (
-        "workers start all the same"
-    )
+    assert read_worker_settings().backup is None
+    assert "PULSE_BACKUP_FOLDER does nothing on PostgreSQL: use pg_dump" in logged[-1]["event"]
     del box
 
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.responses import Response
 from systems.tests.pulse.support import PRICE_OF_A_PIECE, children_of, ingest_only, put
 
-from perdure import ArgumentError, JobStarted, JobState
+from perdure import ArgumentError, Event, JobStarted, JobState
 from perdure.testing import Sandbox
 from perdure_systems.pulse.jobs import app
 from perdure_systems.pulse.log_lines import public_id
@@ -116,8 +116,9 @@ async def test_c12_the_oldest_job_runs_first(box: Sandbox) -> None:
         box.travel("1s")
     started: list[str] = []
 
-    def note(event: JobStarted) -> None:
-        started.append(event.job_id)
+    def note(event: Event) -> None:
+        if isinstance(event, JobStarted):
+            started.append(event.job_id)
 
     forget = app.subscribe(note, JobStarted)
     await box.drain()

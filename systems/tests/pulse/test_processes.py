@@ -1,12 +1,14 @@
-"""Real processes: one is stopped in good order (C1), one is killed and started again (C2), one shows its stacks (C13)."""
+"""Real processes: one is stopped in good order (C1), one is killed and started again (C2), one shows stacks (C13)."""
 
 from __future__ import annotations
 
 import re
 import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 
+import httpx
 import pytest
 from systems.tests.pulse.processes import pulse
 from systems.tests.pulse.support import found, put, seen, text_of, view_of
@@ -71,7 +73,7 @@ async def test_c1_what_does_not_finish_in_time_is_cancelled_and_released_too(
 async def test_c2_the_jobs_of_a_killed_process_come_back_step_by_step_those_with_a_checkpoint_first(
     url: str, tmp_path: Path, standin: ModelStandin
 ) -> None:
-    """kill -9 with 14 jobs at work, 3 of them with a checkpoint. The phase is 10 s: 2 s for nine, 30 s for the rest."""
+    """Kill -9 with 14 jobs at work, 3 of them with a checkpoint. The phase is 10 s: 2 s for nine, 30 s for the rest."""
     standin.delay, standin.holds = 0.02, "/v1/analyse"
     standin.open.clear()
     await put(11, "held.txt")
@@ -86,11 +88,15 @@ async def test_c2_the_jobs_of_a_killed_process_come_back_step_by_step_those_with
         assert waits[0] == 0
         assert (waits[9], waits[13]) == (2.0, 32.0)
         due = sorted(view.due_at for view in orphans if view.due_at is not None)
-        steps = [(later - sooner).total_seconds() for sooner, later in zip(due, due[1:], strict=False)]
-        expected = [later - sooner for sooner, later in zip(waits[1:], waits[2:], strict=False)]
+        steps = [(later - sooner).total_seconds() for sooner, later in pairwise(due)]
+        expected = [later - sooner for sooner, later in pairwise(waits[1:])]
         assert steps[-len(expected) :] == pytest.approx(expected[-len(steps) :], abs=0.001)
         back_first = [view.id for view in sorted(orphans, key=lambda view: view.due_at or view.created_at)][:3]
         assert set(back_first) == set(indexed)
+        async with httpx.AsyncClient(base_url=second.address) as http:
+            page = (await http.get("/")).text
+        assert "jobs of a dead worker come back step by step" in page
+        assert "dead" in page, "the killed worker is shown"
         first_of_all = await found(lambda: _running_again(indexed))
         assert (first_of_all.crashes, first_of_all.failures) == (1, 0), "a crash is no attempt"
         assert int(first_of_all.cursor or 0) > 0, "it goes on where it was"
@@ -99,7 +105,7 @@ async def test_c2_the_jobs_of_a_killed_process_come_back_step_by_step_those_with
 
 async def _all_at_work(indexed: list[str], jobs: int) -> bool:
     running = (await (await app.desk("test")).jobs(JobFilter(states="running"), Page(limit=100))).jobs
-    cursors = {view.id: view.cursor for view in running}
+    cursors: dict[str, str | None] = {view.id: view.cursor for view in running}
     return len(running) == jobs and all(cursors.get(job_id) is not None for job_id in indexed)
 
 

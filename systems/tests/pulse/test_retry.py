@@ -14,7 +14,7 @@ from perdure_systems.pulse.operations import find
 from perdure_systems.pulse.standins import ModelStandin
 from perdure_systems.pulse.views import show_all
 
-FAILED = "perdure_systems.pulse.model.ModelError: AI call failed: "
+FAILED = "AI call failed: "
 CAUSES = {
     "an AI call": (503, "the model answered 503"),
     "the network": (0, "RemoteProtocolError: "),

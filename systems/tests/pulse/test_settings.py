@@ -96,10 +96,10 @@ async def test_c10_what_the_application_opened_is_closed_after_the_workers(box: 
         was_open.append(model.is_open)
 
     forget = app.subscribe(note, WorkerClosed)
-    assert not model.is_open
+    open_now = [model.is_open]
     async with at_work():
-        assert model.is_open, "it is open before the first job"
+        open_now.append(model.is_open)
     forget()
     assert was_open == [True], "still open when the worker has closed"
-    assert not model.is_open
+    assert [*open_now, model.is_open] == [False, True, False], "open before the first job, and closed at the end"
     del box

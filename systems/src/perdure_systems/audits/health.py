@@ -1,4 +1,4 @@
-"""Whether the service can do its work (E10): database, queue, disk and browser."""
+"""Whether the service can do its work: database, queue, disk and browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create an audit or find the one that stands for the page (E1, E2).
+"""Create an audit or find the one that stands for the page.
 
 The database holds the promise: one unique key for a page and strategy while its audit is pending or processing, and for
 a while after it failed. So the request that loses a race is simply given the audit of the winner.
@@ -16,7 +16,7 @@ import structlog
 
 from perdure import ConflictError, JobFilter, JobView, NotFoundError, Page, StoreLocked, Unique
 from perdure_systems.audits import settings
-from perdure_systems.audits.jobs import AUDIT, app, audit, records
+from perdure_systems.audits.jobs import AUDIT, WORDS, app, audit, records
 from perdure_systems.audits.results import Strategy
 
 WAITS_SECONDS: Final = (0.010, 0.020, 0.040)
@@ -26,7 +26,9 @@ log = structlog.get_logger("perdure_systems.audits")
 class Taken(msgspec.Struct, frozen=True):
     """The audit that stands for a request; `is_new`: the request has created it."""
 
-    job: JobView
+    id: str
+    status: str
+    webhook_url: str | None
     is_new: bool
 
 
@@ -45,6 +47,8 @@ async def create_or_find(
     for wait in WAITS_SECONDS:
         try:
             handle = await audit.using(unique=unique, tags=[tag]).enqueue(url, strategy, webhook_url)
+            if handle.is_new:
+                return Taken(handle.id, WORDS["ready"], webhook_url, is_new=True)
             job = await handle.view()
         except (
             NotFoundError,
@@ -53,14 +57,18 @@ async def create_or_find(
             log.info("audit request raced, trying again", url=url, strategy=strategy, met=str(met), wait=wait)
             await sleep(wait)
             continue
-        if not handle.is_new and job.created_at > began:
+        if job.created_at > began:
             log.info("audit request raced", url=url, strategy=strategy, audit_id=job.id)
             await records.count_race(job.id, url, strategy, began)
-        return Taken(job, handle.is_new)
+        return _existing(job)
     found = (await desk.jobs(JobFilter(kind=AUDIT, tag=tag), Page(limit=1))).jobs
     if not found:
         raise ConflictError(f"the audit of {url} could neither be created nor found: send the request again")
-    return Taken(found[0], is_new=False)
+    return _existing(found[0])
+
+
+def _existing(job: JobView) -> Taken:
+    return Taken(job.id, job.word or job.state, job.arguments.get("webhook_url"), is_new=False)
 
 
 def page_tag(url: str, strategy: Strategy) -> str:

@@ -1,7 +1,7 @@
 """The audits: one job that measures, photographs, prints and hands over, and one that delivers its webhook.
 
 A step that is done is kept before the next one begins, so an attempt that fails later never measures again. The webhook
-is a job of its own, made in the transaction that ends the audit: there is one for each completed audit, and none for
+is a job of its own with retries of its own, made by the last step: there is one for each completed audit, and none for
 others.
 """
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID, uuid5
 
 import structlog
 
 from perdure import App, Context, Desk, JobFilter, JobState, Keep, Page, Queue, WorkerSettings
 from perdure_systems.audits import settings, storage
 from perdure_systems.audits.addresses import check_address
+from perdure_systems.audits.failures import context_of
 from perdure_systems.audits.instruments import instruments
 from perdure_systems.audits.payload import webhook_body
 from perdure_systems.audits.records import MIGRATIONS, Records
@@ -77,8 +79,7 @@ async def audit(ctx: Context, url: str, strategy: Strategy = "mobile", webhook_u
     )
 
     body = webhook_body(ctx.job_id, url, strategy, speed, report)
-    async with ctx.transaction() as connection:
-        await ctx.step("webhook", hand_over, connection, ctx.job_id, webhook_url, body)
+    await ctx.step("webhook", hand_over, ctx.job_id, webhook_url, body)
     return speed
 
 
@@ -90,12 +91,12 @@ async def measure(ctx: Context, url: str, strategy: Strategy) -> PageSpeed:
     return await instruments().measure(url, strategy)
 
 
-async def hand_over(connection: Any, audit_id: str, url: str | None, body: str) -> HandedOver:
-    """Make the job that delivers the webhook; it exists if and only if the audit ends well."""
+async def hand_over(audit_id: str, url: str | None, body: str) -> HandedOver:
+    """Make the job that delivers the webhook. Its id follows from the audit's: there is one, whatever happens."""
     target = url or settings.webhook_url()
     if not target:
         return HandedOver(None, None)
-    delivery = deliver.using(connection=connection, tags=[f"audit:{audit_id}"])
+    delivery = deliver.using(id=uuid5(UUID(audit_id), "webhook"), tags=[f"audit:{audit_id}"])
     return HandedOver((await delivery.enqueue(audit_id, target, body)).id, target)
 
 
@@ -115,26 +116,12 @@ async def report_failures() -> int:
     for kind in (AUDIT, DELIVER):
         for job in (await desk.dead_letters(JobFilter(kind=kind, marked=False), Page(limit=_BATCH))).jobs:
             detail = await desk.job(job.id, lines=20)
-            log.error("audit failed" if kind == AUDIT else "webhook failed", **_context(detail.to_dict()))
+            log.error("audit failed" if kind == AUDIT else "webhook failed", **context_of(detail.to_dict()))
             if kind == DELIVER:
                 await _alert(job.arguments, job.id, job.last_error or job.reason)
             await desk.mark(job.id, "reported")
             reported += 1
     return reported
-
-
-def _context(detail: dict[str, Any]) -> dict[str, Any]:
-    job = detail["job"]
-    steps = {step["key"]: {"state": step["state"], "note": step["note"]} for step in detail["steps"]}
-    names = ("id", "kind", "reason", "last_error", "failures", "crashes", "max_attempts", "created_at", "finished_at")
-    return {**{name: job[name] for name in names}, "arguments": job["args"], "steps": steps, **_history(detail)}
-
-
-def _history(detail: dict[str, Any]) -> dict[str, Any]:
-    names = ("number", "started_at", "worker", "error_type", "message")
-    attempts = [{name: attempt[name] for name in names} for attempt in detail["attempts"]]
-    traceback = detail["attempts"][-1]["traceback"] if detail["attempts"] else None
-    return {"attempts": attempts, "traceback": traceback, "lines": [line["text"] for line in detail["lines"]]}
 
 
 async def _alert(arguments: dict[str, Any], webhook_id: str, error: str) -> None:

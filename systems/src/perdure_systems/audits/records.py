@@ -10,8 +10,22 @@ from typing import Final
 import msgspec
 
 from perdure_systems.kit.database import Database
+from perdure_systems.kit.group_commit import GroupCommit
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
+_LOST: Final = """
+    UPDATE audit_delivery SET status = 'unknown', error = 'the attempt ended before the answer came'
+    WHERE webhook_id = :webhook_id AND token < :token AND status = 'sending'
+"""
+_BEGIN: Final = """
+    INSERT INTO audit_delivery (webhook_id, token, audit_id, url, attempt, status, sent_at)
+    VALUES (:webhook_id, :token, :audit_id, :url, :attempt, :status, :sent_at)
+    ON CONFLICT (webhook_id, token) DO NOTHING
+"""
+_END: Final = """
+    UPDATE audit_delivery SET status = :status, status_code = :status_code, seconds = :seconds, error = :error
+    WHERE webhook_id = :webhook_id AND token = :token
+"""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,29 +51,16 @@ class Records:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._writes = GroupCommit(database)
 
     async def begin_delivery(self, delivery: Delivery) -> None:
         """Record a request before it is sent. One of an earlier claim without an answer will never have one."""
-        async with self.database.transaction() as session:
-            await session.execute(
-                "UPDATE audit_delivery SET status = 'unknown', error = 'the attempt ended before the answer came'"
-                " WHERE webhook_id = :webhook_id AND token < :token AND status = 'sending'",
-                {"webhook_id": delivery.webhook_id, "token": delivery.token},
-            )
-            await session.execute(
-                "INSERT INTO audit_delivery (webhook_id, token, audit_id, url, attempt, status, sent_at)"
-                " VALUES (:webhook_id, :token, :audit_id, :url, :attempt, :status, :sent_at)"
-                " ON CONFLICT (webhook_id, token) DO NOTHING",
-                msgspec.structs.asdict(delivery),
-            )
+        parameters = msgspec.structs.asdict(delivery)
+        await self._writes.execute((_LOST, parameters), (_BEGIN, parameters))
 
     async def end_delivery(self, delivery: Delivery) -> None:
         """Record what became of it."""
-        await self.database.execute(
-            "UPDATE audit_delivery SET status = :status, status_code = :status_code, seconds = :seconds, error = :error"
-            " WHERE webhook_id = :webhook_id AND token = :token",
-            msgspec.structs.asdict(delivery),
-        )
+        await self._writes.execute((_END, msgspec.structs.asdict(delivery)))
 
     async def deliveries(self, *, webhook_id: str | None = None, audit_id: str | None = None) -> list[Delivery]:
         """The requests of one webhook, or of all webhooks of an audit, oldest first."""

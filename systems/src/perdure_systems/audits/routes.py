@@ -1,4 +1,4 @@
-"""The API (E8): requests, results, figures, webhooks. All but the health needs the bearer token."""
+"""The API: requests, results, figures, webhooks. All but the health needs the bearer token."""
 
 from __future__ import annotations
 
@@ -61,15 +61,14 @@ async def take_scan(request: Request) -> Response:
     url = await allowed("url", wanted.url)
     webhook_url = await allowed("webhook_url", wanted.webhook_url) if wanted.webhook_url else None
     taken = await create_or_find(url, wanted.strategy, webhook_url)
-    job = taken.job
-    path = f"/api/v1/audits/{job.id}"
+    path = f"/api/v1/audits/{taken.id}"
     answer = {
-        "id": job.id,
-        "status": job.word or job.state,
+        "id": taken.id,
+        "status": taken.status,
         "created": taken.is_new,
         "url": url,
         "strategy": wanted.strategy,
-        "webhook_url": job.arguments.get("webhook_url"),
+        "webhook_url": taken.webhook_url,
         "href": path,
     }
     return JsonResponse(answer, HTTPStatus.ACCEPTED, headers={"Location": path})

@@ -1,4 +1,4 @@
-"""The step that photographs a page in two sizes (E4): one that fails does not take the other with it."""
+"""The step that photographs a page in two sizes: one that fails does not take the other with it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _YEAR: Final = 366
 
 
 def audit_retry() -> Retry:
-    """E6: 3 attempts, 30 and 60 seconds apart."""
+    """3 attempts, 30 and 60 seconds apart."""
     return Retry(
         attempts=number_from_env("AUDITS_JOB_MAX_ATTEMPTS", 3, at_least=1, at_most=20),
         backoff=Backoff.exponential(number_from_env("AUDITS_JOB_BACKOFF_BASE", 30, at_least=0, at_most=86_400)),
@@ -30,17 +30,17 @@ def audit_retry() -> Retry:
 
 
 def failed_retry_after() -> timedelta:
-    """E2: for so long a failed audit stands for its page."""
+    """For so long a failed audit stands for its page."""
     return timedelta(seconds=number_from_env("AUDITS_FAILED_RETRY_AFTER", 300, at_least=0, at_most=86_400))
 
 
 def require_screenshots() -> bool:
-    """E4: whether an audit without its screenshots fails."""
+    """Whether an audit without its screenshots fails."""
     return switch_from_env("AUDITS_REQUIRE_SCREENSHOTS", default=False)
 
 
 def failed_retention() -> timedelta:
-    """E5: how long failed audits are kept."""
+    """How long failed audits are kept."""
     return timedelta(days=number_from_env("AUDITS_FAILED_JOBS_RETENTION_DAYS", 30, at_least=1, at_most=10 * _YEAR))
 
 
@@ -50,7 +50,7 @@ def completed_retention() -> timedelta:
 
 
 def delivery_retention() -> timedelta:
-    """E9: how long webhook deliveries are kept."""
+    """How long webhook deliveries are kept."""
     return timedelta(days=number_from_env("AUDITS_WEBHOOK_RETENTION_DAYS", 30, at_least=1, at_most=10 * _YEAR))
 
 
@@ -68,7 +68,7 @@ def pagespeed_key() -> str:
 
 
 def quota() -> list[Rate | Budget]:
-    """E8: 6 requests a minute and 25,000 a day. The browser's own timings have no quota."""
+    """6 requests a minute and 25,000 a day. The browser's own timings have no quota."""
     if not pagespeed_url():
         return []
     return [

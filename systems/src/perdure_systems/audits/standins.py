@@ -1,12 +1,16 @@
 """Stand-ins for what lies outside: a PageSpeed API, a site to audit, and a receiver of webhooks, over real sockets.
 
-`async with Outside() as outside:` serves all three on the loopback interface. Each has knobs: a delay, a status, or a
-number of failures before it works. `QuickInstruments` take the place of Chromium where its time does not matter.
+`async with Outside() as outside:` serves all three on the loopback interface, and `python -m
+perdure_systems.audits.standins` does so until Ctrl-C and prints the settings that lead there. Each has knobs: a delay,
+a status, or a number of failures before it works. `QuickInstruments` take the place of Chromium where its time does not
+matter.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from argparse import ArgumentParser
 from base64 import b64decode
 from collections import Counter
 from typing import Any, Final, Self
@@ -179,3 +183,34 @@ class QuickInstruments:
             await asyncio.sleep(seconds)
         if name in self.broken:
             raise self.broken[name]
+
+
+async def _run(port: int, failing: int, slow: float) -> None:
+    async with Outside(port) as outside:
+        outside.receiver.failures, outside.pagespeed.delay = failing, slow
+        settings_of = {
+            "AUDITS_API_TOKEN": "demo",
+            "AUDITS_ALLOW_PRIVATE_ADDRESSES": "true",
+            "AUDITS_PAGESPEED_URL": outside.api,
+            "AUDITS_WEBHOOK_URL": outside.hook,
+            "AUDITS_WEBHOOK_SECRET": "demo",
+        }
+        print(f"# A page to audit: {outside.page}")  # noqa: T201 - a command line prints
+        for name, value in settings_of.items():
+            print(f"{name}={value}", flush=True)  # noqa: T201 - as above
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Run until Ctrl-C."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="the port; 0 takes a free one")
+    parser.add_argument("--failing", type=int, default=0, help="so many webhooks are refused with 503")
+    parser.add_argument("--slow", type=float, default=0.0, help="seconds that a measurement takes")
+    given = parser.parse_args()
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_run(given.port, given.failing, given.slow))
+
+
+if __name__ == "__main__":
+    main()

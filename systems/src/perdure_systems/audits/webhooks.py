@@ -1,4 +1,4 @@
-"""Send one webhook, and judge the answer (E9): 2xx is delivered, 5xx and the network are retried, the rest is final."""
+"""Send one webhook, and judge the answer: 2xx is delivered, 5xx and the network are retried, the rest is final."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ An order is one job: it places the order, polls until the authority has issued t
 keeps it. Between polls the job is parked in the database. It holds no worker, no thread and no connection, and comes
 back after a restart with its count of polls.
 
-The original had an 11-file polling package for this. It held a worker for up to 24 hours, its scheduler's 2-minute tick
+The original wrote a poller of its own for this. It held a worker for up to 24 hours, its scheduler's 2-minute tick
 would have cut a 10-minute poll, and its jitter was 0.
 """
 
@@ -19,7 +19,7 @@ from perdure import App, Backoff, Context, Handle, Jitter, Unique
 from perdure_systems.authorities.chains import verify
 from perdure_systems.authorities.connectors import Order, Placed, Reason, connector_for
 from perdure_systems.authorities.csr import SigningRequest
-from perdure_systems.authorities.records import certificate_of, keep, note_revocation
+from perdure_systems.authorities.records import Certificate, certificate_of, keep, note_revocation
 from perdure_systems.authorities.settings import Authority, max_wait_of, read_settings
 from perdure_systems.authorities.triage import HTTP
 from perdure_systems.authorities.wire import WIRES
@@ -105,3 +105,11 @@ async def issue(authority: Authority, request: SigningRequest, reference: str | 
     order_id = f"ord-{reference or secrets.token_hex(6)}"
     job = order_certificate.using(ref=order_id, tags=(f"authority:{authority}", f"name:{request.common_name}"[:100]))
     return await job.enqueue(authority, request.pem, request.names)
+
+
+async def revoke(certificate: Certificate, reason: Reason) -> None:
+    """Have a certificate revoked; one revocation at a time."""
+    job = revoke_certificate.using(tags=(f"order:{certificate.order_id}",))
+    await job.enqueue(
+        certificate.order_id, certificate.authority, certificate.authority_order, certificate.serial, reason
+    )

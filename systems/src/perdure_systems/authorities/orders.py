@@ -59,6 +59,7 @@ class OrderView(msgspec.Struct, frozen=True, kw_only=True):
     last_answer: str | None = None  # what the last poll brought, an error or a status
     error: str | None = None  # why the order has failed
     certificate: Certificate | None = None
+    revocation_error: str | None = None  # why the last revocation has failed; of a single order only
 
     @property
     def is_open(self) -> bool:
@@ -72,7 +73,11 @@ async def find_order(order_id: str) -> OrderView:
     if job.kind != ORDER_KIND:
         raise NotFoundError(f"there is no order {order_id!r}")
     [order] = await _viewed([job])
-    return order
+    if order.status != "issued":
+        return order
+    which = JobFilter(kind=REVOKE_KIND, states="dead", tag=f"order:{order_id}")
+    failed = (await (await app.desk("api")).jobs(which, Page(limit=1))).jobs
+    return msgspec.structs.replace(order, revocation_error=_plain(failed[0].last_error)) if failed else order
 
 
 async def list_orders(
@@ -94,13 +99,13 @@ def _filter(authority: Authority | None, states: Collection[JobState]) -> JobFil
 
 
 async def _viewed(jobs: Sequence[JobView]) -> list[OrderView]:
-    steps = await (await app.store()).steps([job.id for job in jobs]) if jobs else {}
+    steps = await (await app.desk("api")).steps(job.id for job in jobs)
     refs = [job.ref for job in jobs if job.ref is not None]
     certificates = await records.find_all(database, refs)
     revoking = await _under_revocation([ref for ref in certificates if certificates[ref].revoked_at is None])
     orders: list[OrderView] = []
     for job in jobs:
-        order_id, by_key = job.ref or str(job.id), {step.key: step for step in steps.get(job.id, [])}
+        order_id, by_key = job.ref or str(job.id), {step.key: step for step in steps.get(job.id, ())}
         authority, certificate = Authority((job.arguments or {})["authority"]), certificates.get(order_id)
         placed, poll = by_key.get("place"), by_key.get("collect")
         at = Round() if poll is None or poll.state != "begun" or not poll.result else _round(poll.result)

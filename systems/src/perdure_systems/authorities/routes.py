@@ -11,9 +11,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from perdure import Page, SettingsError, StoreError
+from perdure_systems.authorities import jobs
 from perdure_systems.authorities.connectors import Reason
 from perdure_systems.authorities.csr import read_request
-from perdure_systems.authorities.jobs import app, issue, revoke_certificate
+from perdure_systems.authorities.jobs import app, issue
 from perdure_systems.authorities.orders import STATUSES, OrderView, count_orders, find_order, list_orders
 from perdure_systems.authorities.settings import Authority, max_wait_of, read_settings
 from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_page
@@ -139,9 +140,7 @@ async def revoke(request: Request) -> Response:
     if certificate is None:
         raise Problem(HTTPStatus.CONFLICT, f"order {found.id} is {found.status}: there is no certificate to revoke")
     if certificate.revoked_at is None:
-        await revoke_certificate.enqueue(
-            found.id, found.authority, certificate.authority_order, certificate.serial, body.reason
-        )
+        await jobs.revoke(certificate, body.reason)
     return JsonResponse(order_fields(await find_order(found.id)), HTTPStatus.ACCEPTED)
 
 

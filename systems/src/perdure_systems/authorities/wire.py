@@ -25,6 +25,7 @@ T = TypeVar("T")
 TIMEOUT_SECONDS: Final = 30.0
 MOST_BYTES: Final = 1_000_000
 _SAID: Final = 200
+_LIMITS: Final = httpx.Limits(max_connections=50, keepalive_expiry=2.0)  # servers often close after 5 s: be first
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 log = structlog.get_logger("perdure_systems.authorities")
@@ -60,30 +61,35 @@ class Wire:
         self.who = settings.authority.title
         self._timeout = timeout
         self._secrets = [secret.reveal() for _, secret in settings.headers]
-        self._client = httpx.AsyncClient(
-            base_url=settings.url,
-            verify=_tls(settings),
-            headers={name: secret.reveal() for name, secret in settings.headers},
-            timeout=timeout,
-            trust_env=False,  # a proxy of the environment would see our keys
-        )
+        self._tls = _tls(settings)
+        self._client = self._new_client()
 
-    async def call(self, method: str, path: str, body: Any = None, *, reference: str = "") -> Answer:
-        """Send a request; the answer if it is 2xx, else `Refused` or `Unreachable`."""
+    async def call(
+        self, method: str, path: str, body: Any = None, *, reference: str = "", is_fresh: bool = False
+    ) -> Answer:
+        """Send a request; the answer if it is 2xx, else `Refused` or `Unreachable`.
+
+        `is_fresh` takes a connection of its own. One that was kept open may just be closed by the authority, and then
+        nobody knows whether it has read the request.
+        """
         what = f"{method} {path}"
         headers = {"X-Request-ID": reference} if reference else {}
         content = None
         if body is not None:
             content, headers["Content-Type"] = msgspec.json.encode(body), "application/json"
-        request = self._client.build_request(method, path, headers=headers, content=content)
+        client = self._new_client() if is_fresh else self._client
+        request = client.build_request(method, path, headers=headers, content=content)
         try:
             async with asyncio.timeout(self._timeout):  # httpx limits each read, and a slow drip has many
-                status, answered, text = await self._exchange(request, what)
+                status, answered, text = await self._exchange(client, request, what)
         except TimeoutError:
             raise Unreachable(self.who, what, f"{self._timeout:g} s are over", was_sent=True) from None
         except (httpx.TransportError, OSError) as error:
             why = self._redacted(f"{type(error).__name__}: {error}")
             raise Unreachable(self.who, what, why, was_sent=_may_be_sent(error)) from None
+        finally:
+            if is_fresh:
+                await client.aclose()
         log.info("authority answered", authority=self.settings.authority.value, request=what, status=status)
         if not 200 <= status < 300:  # noqa: PLR2004 - 2xx
             said = " ".join(text[: 10 * _SAID].decode("utf-8", "replace").split())
@@ -94,8 +100,20 @@ class Wire:
         """Close all connections."""
         await self._client.aclose()
 
-    async def _exchange(self, request: httpx.Request, what: str) -> tuple[int, dict[str, str], bytes]:
-        response = await self._client.send(request, stream=True)
+    def _new_client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=self.settings.url,
+            verify=self._tls,
+            headers={name: secret.reveal() for name, secret in self.settings.headers},
+            timeout=self._timeout,
+            limits=_LIMITS,
+            trust_env=False,  # a proxy of the environment would see our keys
+        )
+
+    async def _exchange(
+        self, client: httpx.AsyncClient, request: httpx.Request, what: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        response = await client.send(request, stream=True)
         try:
             text = b""
             async for piece in response.aiter_bytes():

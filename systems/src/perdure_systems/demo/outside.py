@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final, Self
@@ -11,6 +12,7 @@ from perdure_systems.audits.standins import Outside as AuditedWorld
 from perdure_systems.authorities.standins import StandIns as Authorities
 from perdure_systems.authorities.standins import serving as serving_authorities
 from perdure_systems.flags.standins import CacheStandIn
+from perdure_systems.kit.serving import LOOPBACK
 from perdure_systems.notifications.standins import StandIns as Receivers
 from perdure_systems.pulse.standins import ModelStandin
 
@@ -31,6 +33,7 @@ class World:
         self._folder = folder
         self._url = url
         self._stack = AsyncExitStack()
+        self.refusing_page = ""
         self.environment: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
@@ -42,6 +45,10 @@ class World:
         self.authorities = await asyncio.to_thread(
             self._stack.enter_context, serving_authorities(self._folder / "authorities")
         )
+        closed = socket.socket()  # taken, and nothing listens: every connection is refused
+        closed.bind((LOOPBACK, 0))
+        self._stack.callback(closed.close)
+        self.refusing_page = f"http://{LOOPBACK}:{closed.getsockname()[1]}/shop"
         self.environment = self._variables()
         return self
 
@@ -62,6 +69,7 @@ class World:
             "PULSE_MODEL_URL": self.model.url,
             "PULSE_DOCUMENTS": str(DOCUMENTS),
             "PULSE_CHUNK_CHARACTERS": "400",
+            "PULSE_MODEL_TIMEOUT": "30m",  # a reader may take their time while the model is silent
             "PULSE_WORKERS": "4",
             "PULSE_START_PHASE": "10s",
             "PULSE_DAILY_BUDGET": "0.05",

@@ -22,7 +22,6 @@ from perdure_systems.kit.browser import find_browser
 
 _PATIENCE: Final = 90.0  # seconds for anything to happen on a busy machine
 _LOOK_EVERY: Final = 0.2
-_REFUSES: Final = "http://127.0.0.1:9/shop"  # nothing listens on the discard port
 Answer = dict[str, Any]
 
 
@@ -59,18 +58,14 @@ class Tour:
         )
         failed = 0
         try:
-            if not self._is_first:
-                await self._tell_what_was_left()
+            await self._is_shown(self._request_certificates if self._is_first else self._tell_what_was_left)
             for number, (title, step) in enumerate(steps, 1):
                 self._screen.step(number, len(steps), title)
-                try:
-                    await step()
-                except (StepFailed, TimeoutError, httpx.HTTPError) as error:
-                    failed += 1
-                    self._screen.plain(f"this step failed: {error or type(error).__name__}")
+                failed += not await self._is_shown(step)
                 await self._screen.wait_for_reader()
             self._screen.console.print()
             self._screen.good(f"{len(steps) - failed} of {len(steps)} steps kept their promise")
+            self._screen.look("one certificate waits for your approval", f"{self._addresses['certificates']}/jobs")
             self._screen.say("Everything goes on until you close it. In another terminal the command line sees it too:")
             self._screen.command(f"PERDURE_URL='{self._world.environment['PERDURE_URL']}' perdure stats")
             await self._screen.wait_for_reader("close ❀")
@@ -78,6 +73,21 @@ class Tour:
             await self._client.aclose()
             await self._app.close()
         return failed
+
+    async def _is_shown(self, step: Callable[[], Awaitable[None]]) -> bool:
+        """Take a step; whether it has shown what it promised."""
+        try:
+            await step()
+        except (StepFailed, TimeoutError, httpx.HTTPError) as error:
+            self._screen.plain(f"this step failed: {error or type(error).__name__}")
+            return False
+        return True
+
+    async def _request_certificates(self) -> None:
+        """Give the page of the certificates something to show: one is issued, one waits for approval."""
+        for name, needs_approval in (("shop.example", False), ("bank.example", True)):
+            body = {"common_name": name, "owner": "ada", "needs_approval": needs_approval}
+            await self._post("certificates", "/api/v1/certificates", body)
 
     async def _tell_what_was_left(self) -> None:
         desk = await self._app.desk("demo")
@@ -152,7 +162,7 @@ class Tour:
             self._screen.plain("there is no Chromium on this machine: audits need one for pictures and PDF; skipped")
             return
         self._screen.say("The shop refuses our browser. The measurement is there, the pictures are not.")
-        scan = await self._post("audits", "/api/v1/scan", {"url": _REFUSES})
+        scan = await self._post("audits", "/api/v1/scan", {"url": self._world.refusing_page})
         path = f"/api/v1/audits/{scan['id']}"
         shown = await self._until("audits", path, lambda one: one["finished_at"] is not None)
         _check(shown["report"] is not None, f"the audit should have a report: {shown['error']}")
@@ -163,40 +173,35 @@ class Tour:
         self._screen.good("the report was made and delivered; the webhook says truthfully what is missing")
 
     async def _waiting_parent(self) -> None:
-        self._world.model.delay = 1.0
-        self._screen.say("A document is split. Each part is a child that asks a slow model. The parent waits for all.")
-        # A source of its own for each start of the demo: the budget of the last one may be spent.
-        await self._put("pulse", "/api/pulse/budget", {"daily": 1.0})
+        self._world.model.open.clear()
+        self._screen.say("A document is split. Each part is a child that asks a model, and the model is silent.")
+        await self._put("pulse", "/api/pulse/budget", {"daily": 1.0})  # the last demo may have left less
         job = await self._post("pulse", "/api/pulse/jobs", {"source": "night-shift.md"})
         self._parent = job["id"]
-        shown = await self._until(
-            "pulse", self._parent_path, lambda one: one["job"]["phase"] == "aggregate" and len(one["children"]) > 1
-        )
-        self._screen.facts({"phase": shown["job"]["phase"], "children": len(shown["children"])})
+        shown = await self._until("pulse", self._parent_path, lambda one: _running(one) > 0)
+        facts = {"phase": shown["job"]["phase"], "children": len(shown["children"]), "running": _running(shown)}
+        self._screen.facts(facts)
         self._screen.look("parents with their children and progress", self._addresses["pulse"])
-        self._screen.good("no worker is held while it waits")
+        self._screen.good("the parent holds no worker while it waits")
 
     async def _killed_worker(self) -> None:
         victim = self._crew[0]
         self._screen.say(f"We kill worker process {victim.pid} with SIGKILL, in the middle of its children.")
-        before = self._world.model.answered
         await victim.kill()
-        self._screen.good("killed: nothing could be cleaned up")
+        held = await self._get("pulse", self._parent_path)
+        self._screen.good(f"killed: {_running(held)} children still count as running, and nothing could be cleaned up")
         await victim.start()
-        self._screen.say(f"✿ Process {victim.pid} opens. What the dead one held comes back gradually.")
+        self._world.model.open.set()
+        self._screen.say(f"✿ Process {victim.pid} opens. What the dead one held comes back: one at once, then more.")
         shown = await self._until(
             "pulse", self._parent_path, lambda one: one["job"]["state"] in {"completed", "failed", "cancelled"}
         )
         _check(shown["job"]["state"] == "completed", f"the parent is {shown['job']['state']}: {shown['job']['error']}")
         states = {child["state"] for child in shown["children"]}
         _check(states == {"completed"}, f"children are {states}")
-        again = self._world.model.answered - before
-        self._screen.good(
-            f"{len(shown['children'])} children and their parent are done; {again} answers came after the kill"
-        )
+        self._screen.good(f"all {len(shown['children'])} children and their parent are done")
 
     async def _spent_budget(self) -> None:
-        self._world.model.delay = 0.1
         money = await self._get("pulse", "/api/pulse/budget")
         spent = money["spent"]["daily"] if isinstance(money.get("spent"), dict) else 0.0
         await self._put("pulse", "/api/pulse/budget", {"daily": round(spent + 0.005, 4)})
@@ -278,6 +283,10 @@ def _answered(response: httpx.Response) -> Answer:
         )
     answer: Answer = response.json()
     return answer
+
+
+def _running(parent: Answer) -> int:
+    return sum(1 for child in parent["children"] if child["state"] == "running")
 
 
 def _check(holds: bool, otherwise: str) -> None:

@@ -50,7 +50,7 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedules: Annotated[list[OfFlag], msgspec.Meta(min_length=1, max_length=_MOST_IN_A_BATCH)]
 
 
-class ScheduleList(msgspec.Struct, frozen=True):
+class ScheduleList(msgspec.Struct, frozen=True, rename="camel"):
     """A page of schedules, newest first."""
 
     schedules: list[Schedule]

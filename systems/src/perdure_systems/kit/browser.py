@@ -38,7 +38,13 @@ async def open_browser() -> AsyncIterator[Browser]:
     if path is None:
         raise BrowserMissing("no Chromium is installed: install the package chromium")
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=list(_ARGUMENTS))
+        browser = await playwright.chromium.launch(
+            executable_path=path,
+            args=list(_ARGUMENTS),
+            handle_sigint=False,  # Ctrl-C is for the program, which lets running work finish first
+            handle_sigterm=False,
+            handle_sighup=False,
+        )
         try:
             yield browser
         finally:

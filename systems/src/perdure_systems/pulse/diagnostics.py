@@ -22,6 +22,7 @@ import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -66,9 +67,10 @@ class Contention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heap(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory of the process: how much, what it is made of, and where it grew while it was watched."""
+    """The memory of the process: how much now and at its peak, what it is made of, and where it grew when watched."""
 
-    resident_kib: int
+    resident_kib: int | None
+    peak_kib: int
     objects: int
     collections: tuple[int, ...]
     types: tuple[Place, ...]
@@ -128,13 +130,22 @@ async def heap(seconds: float = 0.0) -> Heap:
     objects = await asyncio.to_thread(gc.get_objects)
     types = Counter(type(one).__qualname__ for one in objects)
     return Heap(
-        resident_kib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        resident_kib=await asyncio.to_thread(_resident_kib),
+        peak_kib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         objects=len(objects),
         collections=gc.get_count(),
         types=tuple(Place(name, count) for name, count in types.most_common(_MOST)),
         watched_seconds=seconds,
         grown=grown,
     )
+
+
+def _resident_kib() -> int | None:
+    """The memory that the process has now; None where the kernel does not tell."""
+    with suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * resource.getpagesize() // 1024
+    return None
 
 
 async def _growth(seconds: float) -> tuple[Place, ...]:

@@ -20,10 +20,10 @@ TYPES: Final = {
 LARGEST: Final = 5_000_000
 _BLOCKS: Final = {"p", "div", "section", "article", "li", "tr", "br", "blockquote", "pre", "h1", "h2", "h3", "h4", "h5"}
 _SILENT: Final = {"script", "style", "template", "noscript", "head"}
-_MARKS: Final = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+|\d+[.)]\s+)", re.MULTILINE)
+_MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+|\d+[.)][ \t]+)", re.MULTILINE)
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS: Final = re.compile(r"(\*\*|__|\*|`)(.+?)\1")
-_FENCE: Final = re.compile(r"^\s*(```|~~~).*$", re.MULTILINE)
+_FENCE: Final = re.compile(r"^[ \t]*(```|~~~).*$", re.MULTILINE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Final
 
@@ -24,6 +25,7 @@ from perdure.events import (
 
 RETRIES: Final = 2
 PARENT_DELETED: Final = "parent job deleted during execution"
+_TYPE: Final = re.compile(r"^[A-Za-z_]\w*(?:\.\w+)+: ")
 _EXHAUSTED: Final = "attempts exhausted"
 _PREFIX: Final = "JB_"
 _LENGTH: Final = 32
@@ -59,14 +61,19 @@ def job_id_of(shown: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
+def plain_error(error: str) -> str:
+    """An error without the module and the name of its type, which say nothing to people."""
+    return _TYPE.sub("", error)
+
+
 def line_of(event: Event) -> tuple[str, str] | None:
     """The level and the words of an event; None: it has no line."""
     match event:
         case JobRetrying(job_id=job_id, failures=failures, error=error):
-            return "warning", f"꩜ Retry {failures}/{RETRIES}: {error} | job:{public_id(job_id)}"
+            return "warning", f"꩜ Retry {failures}/{RETRIES}: {plain_error(error)} | job:{public_id(job_id)}"
         case JobDied(job_id=job_id, reason=reason, error=error):
             fate = f"Max retries exceeded ({RETRIES})" if reason == _EXHAUSTED else "Failed"
-            return "error", f"꩜ {fate}: {error} | job:{public_id(job_id)}"
+            return "error", f"꩜ {fate}: {plain_error(error)} | job:{public_id(job_id)}"
         case FamilyRecovered(job_id=job_id, decision=decision, because=because, children=children):
             found = f", {children} found" if children else ""
             return "info", f"✿ Recovered parent {decision}: {because}{found} | job:{public_id(job_id)}"

@@ -33,8 +33,9 @@ class ModelStandin:
     """Answers as the model does. The knobs may be turned at any time.
 
     `price` is that of 1,000 characters; `delay` are seconds before each answer; `next_answers` are status codes for the
-    next requests (503, 429, 202, or 0 to hang up); `fail_every` fails every n-th request with 503; while `open` is not
-    set no request is answered, or none at the path `holds`, if that is given. `asked` are the texts of all requests, `answered` counts the good answers.
+    next requests (503, 429, 202, or 0 to hang up); `fail_every` fails every n-th request with 503. While `open` is not
+    set no request is answered, or none at the path `holds`, if that is given. `asked` are the texts of all requests,
+    `answered` counts the good answers.
     """
 
     def __init__(self, *, port: int = 0, price: float = 0.01, delay: float = 0.0, fail_every: int = 0) -> None:

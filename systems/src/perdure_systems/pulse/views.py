@@ -9,7 +9,7 @@ import msgspec
 
 from perdure import ArgumentError, Desk, JobFilter, JobState, JobView, Page
 from perdure_systems.pulse.jobs import STATE_WORDS, records
-from perdure_systems.pulse.log_lines import RETRIES, public_id
+from perdure_systems.pulse.log_lines import RETRIES, plain_error, public_id
 from perdure_systems.pulse.records import Cost
 from perdure_systems.pulse.submitting import TAG
 
@@ -118,7 +118,7 @@ async def show(desk: Desk, view: JobView, costs: dict[str, Cost]) -> Shown:
         actual=actual,
         retry_count=max(view.failures - (view.state is JobState.DEAD), 0),
         max_retries=RETRIES,
-        error=view.last_error,
+        error=None if view.last_error is None else plain_error(view.last_error),
         warnings=view.warnings,
         created_at=view.created_at,
         started_at=view.started_at,

@@ -3,14 +3,18 @@
 Each attempt that asks for it gets a session of its own, with the server's ordinary settings, inside a transaction that
 psycopg guards: the handler cannot commit it by accident. The acknowledgement is the store's own statement, run on that
 session. psycopg's blocking and async connections have the same methods, so one class serves both kinds of handlers.
+
+Async handlers have at most `SESSIONS` such sessions at once, and others wait for their turn: a worker runs a hundred of
+them, which is all that a default server has connections for. Blocking ones are as many as there are threads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from inspect import isawaitable
 from typing import Any, Final
@@ -32,6 +36,7 @@ from perdure.storage.records import ALONE, Acknowledged, Alongside
 
 _AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
 
+SESSIONS: Final = 20
 _CANCEL_WITHIN: Final = 5.0
 _TROUBLE: Final = {
     TransactionStatus.IDLE: "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker",
@@ -51,9 +56,22 @@ class PostgresEffects:
         self.acknowledgements = acknowledgements
         self.steps = steps
         self.lines = lines
+        self._turns = asyncio.Semaphore(SESSIONS)
 
     async def begin(self, *, blocking: bool) -> OpenEffects:
-        """Open a session and begin."""
+        """Open a session and begin, when it is our turn."""
+        if blocking:
+            return await self._begin(blocking=True)
+        await self._turns.acquire()
+        try:
+            effects = await self._begin(blocking=False)
+        except BaseException:
+            self._turns.release()
+            raise
+        effects.when_over = self._turns.release
+        return effects
+
+    async def _begin(self, *, blocking: bool) -> OpenEffects:
         kind: Any = psycopg.Connection if blocking else psycopg.AsyncConnection
         try:
             connection = await _either(kind.connect(**self.server.params, autocommit=True, prepare_threshold=None))
@@ -78,6 +96,7 @@ class OpenEffects:
         self._blocking = blocking
         self._ending = threading.Lock()  # taken by whoever decides how it ends
         self._left = False
+        self.when_over: Callable[[], None] | None = None
 
     async def enter(self) -> None:
         """Begin the transaction."""
@@ -135,10 +154,19 @@ class OpenEffects:
         if not self._left:
             with suppress(Exception):  # the session is closed in any case, and the server then rolls back
                 await self._leave(psycopg.Rollback())
-        await _either(self.connection.close())
+        try:
+            await _either(self.connection.close())
+        finally:
+            self._give_turn_back()
+
+    def _give_turn_back(self) -> None:
+        when_over, self.when_over = self.when_over, None
+        if when_over is not None:
+            when_over()
 
     async def _break_off(self) -> None:
         """End the session from outside: the server rolls back, and whoever still writes gets an error."""
+        self._give_turn_back()
         if self.connection.info.transaction_status == TransactionStatus.ACTIVE:
             await _either(self.connection.cancel_safe(timeout=_CANCEL_WITHIN))
         with socket.socket(fileno=os.dup(self.connection.fileno())) as line:

@@ -55,7 +55,7 @@ class Connector(Protocol):
 async def placed(wire: Wire, path: str, body: object, reference: str) -> Answer:
     """POST an order. A lost answer is `OutcomeUnknown`: asked again, the authority might issue a second certificate."""
     try:
-        return await wire.call("POST", path, body, reference=reference)
+        return await wire.call("POST", path, body, reference=reference, is_fresh=True)
     except Unreachable as error:
         if not error.was_sent:
             raise

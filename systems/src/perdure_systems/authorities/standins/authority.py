@@ -167,7 +167,8 @@ class StandIn:
             text = await request.body()
             body = msgspec.json.decode(text) if text else None
             headers = dict(request.headers)
-            self.seen.append(Seen(self.clock(), request.method, request.url.path, headers, body, is_status))
+            port = request.client.port if request.client is not None else 0
+            self.seen.append(Seen(self.clock(), request.method, request.url.path, headers, body, is_status, port))
             if self.behaviour.latency:
                 await asyncio.sleep(self.behaviour.latency)
             refused = self.refusal(request.headers)

@@ -59,3 +59,4 @@ class Seen(msgspec.Struct, frozen=True):
     headers: dict[str, str]
     body: Any = None
     is_status: bool = False  # it asked for the status of an order
+    port: int = 0  # of the client: requests on one connection have the same

@@ -1,0 +1,54 @@
+"""Two tiers (C15): `-m "not slow and not proof"` on SQLite takes about 10 s, everything on both engines about 60 s."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+FAST = "not slow and not proof"
+FULL = "not proof"
+
+
+def numbers(tier: str) -> set[int]:
+    """The numbers of which the tests of a tier speak."""
+    found = set[int]()
+    for file in HERE.glob("test_*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        is_slow = any(ast.unparse(node) == "pytestmark = pytest.mark.slow" for node in tree.body)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+                name := re.match(r"test_c(\d+)_", node.name)
+            ):
+                marks = {ast.unparse(mark) for mark in node.decorator_list} | (
+                    {"pytest.mark.slow"} if is_slow else set()
+                )
+                left_out = {"pytest.mark.proof"} | ({"pytest.mark.slow"} if tier == FAST else set())
+                if not marks & left_out:
+                    found.add(int(name[1]))
+    return found
+
+
+def test_c15_both_tiers_speak_of_everything() -> None:
+    """All but C1, which is about processes that are stopped: it is in the full tier alone."""
+    assert numbers(FULL) == set(range(1, 16))
+    assert numbers(FAST) == numbers(FULL) - {1}
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("tier", "seconds"), [(FAST, 10), (FULL, 60)])
+def test_c15_each_tier_takes_its_time(tier: str, seconds: int) -> None:
+    """Twice the time is allowed, for machines that are slower."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pytest", str(HERE), "-p", "no:xdist", "-m", tier]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    took = time.monotonic() - began
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert took < 2 * seconds
