@@ -11,8 +11,8 @@ from tests.support.databases import SCHEMA, PostgresDatabase
 from tests.support.effects import at_work, insertion, make_table, write, written
 
 from perdure import App, Context, WorkerSettings
-from perdure.engines.connect import store_for
-from perdure.engines.postgres.effects import SESSIONS
+from perdure.app.connect import store_for
+from perdure.engines.postgres.claims.effects import SESSIONS
 
 SESSIONS_NOW = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in tr%'"
 
