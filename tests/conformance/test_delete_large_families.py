@@ -13,10 +13,10 @@ from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.states import FINAL, JobState
 from perdure.engines.postgres.database.connections import Pool
-from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.flows import settling as postgres_settling
 from perdure.engines.postgres.operate import commands as postgres_commands
 from perdure.engines.sqlite.database.database import Database
-from perdure.engines.sqlite.flows.settling import Kinship
+from perdure.engines.sqlite.flows import settling as sqlite_settling
 from perdure.engines.sqlite.operate import commands as sqlite_commands
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -105,7 +105,7 @@ async def test_a_delete_that_is_cut_short_is_finished_by_the_next(
     parent, children = await waiting_parent(store)
     rounds = 0
     with monkeypatch.context() as patch:
-        for owner in (Kinship, PostgresSettling):
+        for owner in (postgres_settling.Settling, sqlite_settling.Settling):
             plain = getattr(owner, "cancel_some")  # noqa: B009 - of two classes
 
             def fail(self: Any, *given: Any, plain: Any = plain) -> Any:

@@ -15,7 +15,7 @@ from tests.crash.conftest import House
 from tests.crash.contents import read_contents, unfinished
 from tests.crash.fleet import Fleet, stop_between_writes
 from tests.crash.leases import LeaseSampler
-from tests.crash.programs.sabotage import unfenced
+from tests.crash.programs.sabotage import POSTGRES_FENCES, SQLITE_FENCES, Fences, unfenced
 
 
 def sleep_and_wake(house: House, folder: Path, *manners: str) -> tuple[Report, list[int]]:
@@ -53,7 +53,7 @@ def test_g3_the_checker_notices_when_the_token_check_is_taken_out(house: House, 
     assert str(second) in report.told()
 
 
-@pytest.mark.parametrize("file", ["acknowledgement.sql", "acknowledgements.sql"])
-def test_a_sabotage_that_finds_nothing_to_take_out_says_so(file: str) -> None:
+@pytest.mark.parametrize("fences", [SQLITE_FENCES, POSTGRES_FENCES])
+def test_a_sabotage_that_finds_nothing_to_take_out_says_so(fences: Fences) -> None:
     with pytest.raises(AssertionError, match="must be written anew"):
-        unfenced(file, {"finish": "DELETE FROM lease WHERE id = :id"})
+        unfenced("acknowledgements.sql", {"finish": "DELETE FROM lease WHERE id = :id"}, fences)

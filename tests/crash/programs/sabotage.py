@@ -15,10 +15,9 @@ from perdure.engines.sqlite.database.database import Database
 
 Fences = Mapping[str, Mapping[str, str]]
 
-_FENCES: Final[Fences] = {  # what is taken out, and what is put in its place
-    "acknowledgement.sql": {" AND lease.token = row.value ->> 1": ""},
-    "acknowledgements.sql": {" AND l.token = i.token": ""},
-}
+# What is taken out, and what is put in its place.
+SQLITE_FENCES: Final[Fences] = {"acknowledgements.sql": {" AND lease.token = row.value ->> 1": ""}}
+POSTGRES_FENCES: Final[Fences] = {"acknowledgements.sql": {" AND l.token = i.token": ""}}
 
 
 _CHANCE: Final[Fences] = {
@@ -31,8 +30,8 @@ _CHANCE: Final[Fences] = {
 
 def take_out_the_fence() -> None:
     """From now on the stores of this process compare the id alone."""
-    for owner in (Naming, Database):
-        _sabotage(owner, _FENCES)
+    _sabotage(Naming, POSTGRES_FENCES)
+    _sabotage(Database, SQLITE_FENCES)
 
 
 def count_tokens() -> None:
@@ -42,7 +41,7 @@ def count_tokens() -> None:
     claims._next_token = lambda last, now: last + 1  # noqa: ARG005 - that is the sabotage
 
 
-def unfenced(file: str, statements: dict[str, str], fences: Fences = _FENCES) -> dict[str, str]:
+def unfenced(file: str, statements: dict[str, str], fences: Fences) -> dict[str, str]:
     """The statements of a file without their token check; a file that should have one and has not is an error."""
     for fence, instead in fences.get(file, {}).items():
         if not any(fence in sql for sql in statements.values()):

@@ -20,7 +20,7 @@ from perdure.domain.flow import Awaits, NewFamily
 from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import Transition
-from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.store import PostgresStore
 
 FAMILIES, SIZE_OF_EACH, GRANDCHILDREN = 8, 30, 3
@@ -110,8 +110,8 @@ async def test_batches_without_kin_take_the_short_way(pg_store: PostgresStore, m
     async def refuse(*_: object) -> None:
         raise AssertionError("nothing to settle here")
 
-    monkeypatch.setattr(PostgresSettling, "lock", refuse)
-    monkeypatch.setattr(PostgresSettling, "settle", refuse)
+    monkeypatch.setattr(Settling, "lock", refuse)
+    monkeypatch.setattr(Settling, "settle", refuse)
     await apply(pg_store, transition.succeeded(claims[0], None, ()))
     await apply(
         pg_store,

@@ -26,7 +26,9 @@ HOT: Final = {
         "take_key key_holder drop_key pass_key_on stored waiting_place leave_ready replace_job postpone leave_parked"
     ),
     "claims.sql": "pick spend_token hold take_out pick_of_level hold_of_level take_out_of_level fronts checkpoint",
-    "acknowledgement.sql": "succeed_plainly succeed end park line_up note_turns fair_ones record_attempts stale let_go",
+    "acknowledgements.sql": (
+        "succeed_plainly succeed end park line_up note_turns fair_ones record_attempts stale let_go"
+    ),
     "keys.sql": "drop_keys take_keys denied",
     "workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
     "audit.sql": "write note_moves note_children at record forget",
@@ -37,10 +39,10 @@ HOT: Final = {
         "forget_plans forget_keys forget_finished forget_jobs last_return forget_fires"
     ),
     "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"),
-    "calling_off.sql": (
+    "cancels.sql": (
         "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
     ),
-    "kinship.sql": (
+    "settling.sql": (
         "settle_children revive_children count_ends waiting_parents active_children ended_joined_of close_joined "
         "reopen_joined"
     ),

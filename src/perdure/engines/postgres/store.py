@@ -22,46 +22,46 @@ from perdure.domain.line import LINES_KEPT, LogLine, NewLine
 from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
 from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
-from perdure.engines.postgres.claims.acknowledgements import NONE, PostgresAcknowledgements
-from perdure.engines.postgres.claims.checkpoints import PostgresCheckpoints
-from perdure.engines.postgres.claims.claims import PostgresClaims
-from perdure.engines.postgres.claims.effects import PostgresEffects
+from perdure.engines.postgres.claims.acknowledgements import NONE, AcknowledgementPart
+from perdure.engines.postgres.claims.checkpoints import Checkpoints
+from perdure.engines.postgres.claims.claims import ClaimPart
+from perdure.engines.postgres.claims.effects import EffectPart
 from perdure.engines.postgres.claims.returns import Returns
 from perdure.engines.postgres.database.connections import Pool, Server
 from perdure.engines.postgres.database.naming import Naming
-from perdure.engines.postgres.database.schema import PostgresSchema
-from perdure.engines.postgres.fleet.ends import PostgresEnds
-from perdure.engines.postgres.fleet.leaders import PostgresLeaders
-from perdure.engines.postgres.fleet.signals import PostgresSignals
-from perdure.engines.postgres.fleet.upkeep import PostgresUpkeep
-from perdure.engines.postgres.fleet.workers import PostgresWorkers
-from perdure.engines.postgres.flows.events import PostgresEvents
-from perdure.engines.postgres.flows.families import PostgresFamilies
-from perdure.engines.postgres.flows.linking import PostgresLinking
-from perdure.engines.postgres.flows.log_lines import PostgresLines
-from perdure.engines.postgres.flows.progress import PostgresProgress
-from perdure.engines.postgres.flows.settling import PostgresSettling
-from perdure.engines.postgres.flows.steps import PostgresSteps
-from perdure.engines.postgres.flows.throttle import PostgresThrottle
-from perdure.engines.postgres.flows.waking import PostgresWaking
-from perdure.engines.postgres.gates.breakers import PostgresBreakers
-from perdure.engines.postgres.gates.gates import PostgresGates
-from perdure.engines.postgres.gates.loans import PostgresLoans
+from perdure.engines.postgres.database.schema import SchemaPart
+from perdure.engines.postgres.fleet.ends import Ends
+from perdure.engines.postgres.fleet.leaders import LeaderPart
+from perdure.engines.postgres.fleet.signals import SignalPart
+from perdure.engines.postgres.fleet.upkeep import UpkeepPart
+from perdure.engines.postgres.fleet.workers import WorkerPart
+from perdure.engines.postgres.flows.events import EventPart
+from perdure.engines.postgres.flows.families import FamilyPart
+from perdure.engines.postgres.flows.linking import Linking
+from perdure.engines.postgres.flows.log_lines import LinePart
+from perdure.engines.postgres.flows.progress import ProgressPart
+from perdure.engines.postgres.flows.settling import Settling
+from perdure.engines.postgres.flows.steps import StepPart
+from perdure.engines.postgres.flows.throttle import ThrottlePart
+from perdure.engines.postgres.flows.waking import Waker
+from perdure.engines.postgres.gates.breakers import BreakerPart
+from perdure.engines.postgres.gates.gates import GatePart
+from perdure.engines.postgres.gates.loans import Loans
 from perdure.engines.postgres.gates.locks import GateLocks
-from perdure.engines.postgres.gates.pauses import PostgresPauses
-from perdure.engines.postgres.gates.spend_sums import PostgresSpendSums
-from perdure.engines.postgres.gates.upkeep import PostgresGateUpkeep
-from perdure.engines.postgres.intake.borrowing import PostgresBorrowing
-from perdure.engines.postgres.intake.intake import PostgresIntake
-from perdure.engines.postgres.operate.commands import PostgresCommands
-from perdure.engines.postgres.operate.counting import PostgresCounting
-from perdure.engines.postgres.operate.diagnosis import PostgresDiagnosis
-from perdure.engines.postgres.operate.insight import PostgresInsight
-from perdure.engines.postgres.operate.kinds import PostgresKinds
+from perdure.engines.postgres.gates.pauses import PausePart
+from perdure.engines.postgres.gates.spend_sums import SpendSums
+from perdure.engines.postgres.gates.upkeep import GateUpkeepPart
+from perdure.engines.postgres.intake.borrowing import BorrowingPart
+from perdure.engines.postgres.intake.intake import IntakePart
+from perdure.engines.postgres.operate.commands import CommandPart
+from perdure.engines.postgres.operate.counting import CountingPart
+from perdure.engines.postgres.operate.diagnosis import DiagnosisPart
+from perdure.engines.postgres.operate.insight import InsightPart
+from perdure.engines.postgres.operate.kinds import KindPart
 from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
-from perdure.engines.postgres.operate.trail import PostgresTrail
-from perdure.engines.postgres.schedules.firing import PostgresFiring
-from perdure.engines.postgres.schedules.schedules import PostgresSchedules
+from perdure.engines.postgres.operate.trail import TrailPart
+from perdure.engines.postgres.schedules.firing import FiringPart
+from perdure.engines.postgres.schedules.schedules import SchedulePart
 from perdure.errors import StoreRefused
 from perdure.storage.audit import AuditFilter
 from perdure.storage.diagnosis import Finding, ParkedAhead, Waiting
@@ -110,37 +110,37 @@ class PostgresStore:
         self._pools = (intake, claims, acknowledgements, upkeep, flows, gates, desk, bell)
         self._desk = desk
         ear = Server(listen_url, field="listen_url") if listen_url else server
-        self._ends = PostgresEnds(self.naming, ear, bell)
-        self._signals = PostgresSignals(self.naming, server, bell, self._ends.heard, ear)
-        self._intake = PostgresIntake(self.naming, intake, clock, self._signals)
-        self._families = PostgresFamilies(self.naming, flows, clock, self._intake, desk)
-        settling = PostgresSettling(self.naming, clock, PostgresLinking(self.naming, self._families))
+        self._ends = Ends(self.naming, ear, bell)
+        self._signals = SignalPart(self.naming, server, bell, self._ends.heard, ear)
+        self._intake = IntakePart(self.naming, intake, clock, self._signals)
+        self._families = FamilyPart(self.naming, flows, clock, self._intake, desk)
+        settling = Settling(self.naming, clock, Linking(self.naming, self._families))
         self._returns = returns = Returns()
-        self._kinds = PostgresKinds(self.naming, desk, clock)
-        self._events = PostgresEvents(self.naming, flows, clock, settling)
-        self._steps = PostgresSteps(self.naming, flows, clock)
-        self._progress = PostgresProgress(self.naming, flows)
-        self._lines = PostgresLines(self.naming, flows)
-        self._acknowledgements = PostgresAcknowledgements(
+        self._kinds = KindPart(self.naming, desk, clock)
+        self._events = EventPart(self.naming, flows, clock, settling)
+        self._steps = StepPart(self.naming, flows, clock)
+        self._progress = ProgressPart(self.naming, flows)
+        self._lines = LinePart(self.naming, flows)
+        self._acknowledgements = AcknowledgementPart(
             *(self.naming, acknowledgements, clock, settling, self._events, returns, self._kinds)
         )
-        self._checkpoints = PostgresCheckpoints(self.naming, acknowledgements)
-        self._borrowing = PostgresBorrowing(self.naming, clock)
-        self._effects = PostgresEffects(server, self._acknowledgements, self._steps, self._lines)
-        self._claims = PostgresClaims(self.naming, claims, clock, self._acknowledgements, returns)
-        self._workers = PostgresWorkers(self.naming, upkeep, clock)
-        self._upkeep = PostgresUpkeep(self.naming, upkeep, clock, settling=settling, returns=returns, kinds=self._kinds)
-        self._insight = PostgresInsight(self.naming, desk, clock)
-        self._counting = PostgresCounting(self.naming, desk)
-        self._trail = PostgresTrail(self.naming, desk, clock)
-        self._commands = PostgresCommands(self.naming, desk, clock, settling)
-        self._schedules = PostgresSchedules(self.naming, desk, clock)
-        self._firing = PostgresFiring(self.naming, upkeep, clock, self._intake, self._commands)
-        self._leaders = PostgresLeaders(self.naming, upkeep, clock)
-        self.once_per = PostgresThrottle(self.naming, flows, clock).once_per
+        self._checkpoints = Checkpoints(self.naming, acknowledgements)
+        self._borrowing = BorrowingPart(self.naming, clock)
+        self._effects = EffectPart(server, self._acknowledgements, self._steps, self._lines)
+        self._claims = ClaimPart(self.naming, claims, clock, self._acknowledgements, returns)
+        self._workers = WorkerPart(self.naming, upkeep, clock)
+        self._upkeep = UpkeepPart(self.naming, upkeep, clock, settling=settling, returns=returns, kinds=self._kinds)
+        self._insight = InsightPart(self.naming, desk, clock)
+        self._counting = CountingPart(self.naming, desk)
+        self._trail = TrailPart(self.naming, desk, clock)
+        self._commands = CommandPart(self.naming, desk, clock, settling)
+        self._schedules = SchedulePart(self.naming, desk, clock)
+        self._firing = FiringPart(self.naming, upkeep, clock, self._intake, self._commands)
+        self._leaders = LeaderPart(self.naming, upkeep, clock)
+        self.once_per = ThrottlePart(self.naming, flows, clock).once_per
         pooler = PoolerDiagnosis(server, self._signals, ear if listen_url else None)
-        self._diagnosis = PostgresDiagnosis(self.naming, desk, pooler, clock)
-        self._schema = PostgresSchema(self.naming, desk)
+        self._diagnosis = DiagnosisPart(self.naming, desk, pooler, clock)
+        self._schema = SchemaPart(self.naming, desk)
         self.declare_kinds = self._kinds.declare_kinds
         self.kinds = self._kinds.kinds
         self._add_gates(gates, desk)
@@ -148,11 +148,11 @@ class PostgresStore:
     def _add_gates(self, pool: Pool, desk: Pool) -> None:
         naming, clock = self.naming, self._clock
         locks = GateLocks(naming, pool, clock)
-        waking = PostgresWaking(naming, pool, clock, self._signals.ring, self._returns)
-        breakers = PostgresBreakers(naming, pool, clock, locks, waking)
-        gates = PostgresGates(naming, pool, clock, locks, breakers, waking, PostgresLoans(naming, pool, clock))
-        pauses = PostgresPauses(naming, desk, clock, waking)
-        sums = PostgresSpendSums(naming, desk, clock)
+        waking = Waker(naming, pool, clock, self._signals.ring, self._returns)
+        breakers = BreakerPart(naming, pool, clock, locks, waking)
+        gates = GatePart(naming, pool, clock, locks, breakers, waking, Loans(naming, pool, clock))
+        pauses = PausePart(naming, desk, clock, waking)
+        sums = SpendSums(naming, desk, clock)
 
         self.pass_gates = gates.pass_gates
         self.release_gates = gates.release_gates
@@ -169,7 +169,7 @@ class PostgresStore:
         self.resume = pauses.resume
         self.pauses = pauses.pauses
         self.sum_spends = sums.sum_spends
-        self.forget_gates = PostgresGateUpkeep(naming, desk, clock, pauses, sums).forget_gates
+        self.forget_gates = GateUpkeepPart(naming, desk, clock, pauses, sums).forget_gates
 
     async def open(self) -> None:
         """Connect once, to learn early whether that works, and what stands between us and the server."""

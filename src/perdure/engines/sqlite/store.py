@@ -17,7 +17,7 @@ from perdure.engines.sqlite.flows.events import EventPart
 from perdure.engines.sqlite.flows.families import FamilyPart
 from perdure.engines.sqlite.flows.log_lines import LinePart
 from perdure.engines.sqlite.flows.progress import ProgressPart
-from perdure.engines.sqlite.flows.settling import Kinship
+from perdure.engines.sqlite.flows.settling import Settling
 from perdure.engines.sqlite.flows.steps import StepPart
 from perdure.engines.sqlite.flows.throttle import ThrottlePart
 from perdure.engines.sqlite.gates.breakers import BreakerPart
@@ -52,11 +52,11 @@ class SqliteStore:
         kinds = KindPart(database)
         upkeep = UpkeepPart(database, kinds)
         families = FamilyPart(database, intake)
-        kinship = Kinship(database, upkeep, families)
+        settling = Settling(database, upkeep, families)
         events = EventPart(database, upkeep)
-        acknowledgement = AcknowledgementPart(database, kinship, events, families, kinds)
+        acknowledgement = AcknowledgementPart(database, settling, events, families, kinds)
         claims = ClaimPart(database, acknowledgement)
-        commands = CommandPart(database, upkeep, kinship)
+        commands = CommandPart(database, upkeep, settling)
         diagnosis = DiagnosisPart(database)
         lines = LinePart(database)
         signals = SignalPart(database)
@@ -79,7 +79,7 @@ class SqliteStore:
         self.promote = upkeep.promote
         self.overdue = upkeep.overdue
         self.hasten = upkeep.hasten
-        self.settle_joined = kinship.settle_joined
+        self.settle_joined = settling.settle_joined
         self.orphans = upkeep.orphans
         self.last_return = upkeep.last_return
         self.prune = upkeep.prune

@@ -28,9 +28,9 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
-from perdure.engines.postgres.flows.events import PostgresEvents
-from perdure.engines.postgres.flows.settling import PostgresSettling
-from perdure.engines.postgres.operate.kinds import PostgresKinds
+from perdure.engines.postgres.flows.events import EventPart
+from perdure.engines.postgres.flows.settling import Settling
+from perdure.engines.postgres.operate.kinds import KindPart
 from perdure.storage.records import Acknowledged
 
 NONE: Final[frozenset[Audited]] = frozenset()
@@ -38,7 +38,7 @@ _MOST_EVENTS: Final = 1_000
 _FAULTS: Final = text_array(sorted(FAULTS))
 
 
-class PostgresAcknowledgements:
+class AcknowledgementPart:
     """Writes what became of claims, a batch at a time."""
 
     def __init__(
@@ -46,10 +46,10 @@ class PostgresAcknowledgements:
         naming: Naming,
         pool: Pool,
         clock: Clock | None,
-        settling: PostgresSettling,
-        events: PostgresEvents,
+        settling: Settling,
+        events: EventPart,
         returns: Returns,
-        kinds: PostgresKinds,
+        kinds: KindPart,
     ) -> None:
         self._kinds = kinds
         self._statements = naming.statements("acknowledgements.sql")

@@ -26,7 +26,7 @@ class _Request(Struct, eq=False):
     answers: list[asyncio.Future[bool]]
 
 
-class PostgresCheckpoints:
+class Checkpoints:
     """Keeps how far jobs have come."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:

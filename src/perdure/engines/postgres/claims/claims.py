@@ -30,7 +30,7 @@ from perdure.domain import transition
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import PRIORITIES, Claim
 from perdure.domain.states import JobState, Reason
-from perdure.engines.postgres.claims.acknowledgements import PostgresAcknowledgements
+from perdure.engines.postgres.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.postgres.claims.cursors import Cursors, Place
 from perdure.engines.postgres.claims.returns import Returns
 from perdure.engines.postgres.database.arrays import number_array, text_array
@@ -59,7 +59,7 @@ class _Standing(Struct):
     in_doubt: bool = False
 
 
-class PostgresClaims:
+class ClaimPart:
     """Takes jobs for workers, a batch at a time."""
 
     def __init__(
@@ -67,7 +67,7 @@ class PostgresClaims:
         naming: Naming,
         pool: Pool,
         clock: Clock | None,
-        acknowledgements: PostgresAcknowledgements,
+        acknowledgements: AcknowledgementPart,
         returns: Returns,
     ) -> None:
         self._statements = naming.statements("claims.sql")

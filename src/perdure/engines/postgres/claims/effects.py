@@ -24,13 +24,13 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from perdure.domain.transition import Transition
-from perdure.engines.postgres.claims.acknowledgements import PostgresAcknowledgements
+from perdure.engines.postgres.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.postgres.database.connections import Server
 from perdure.engines.postgres.database.faults import translate
 from perdure.engines.postgres.database.sessions import COMMIT_DURABLY
 from perdure.engines.postgres.database.wire import Params
-from perdure.engines.postgres.flows.log_lines import PostgresLines
-from perdure.engines.postgres.flows.steps import PostgresSteps
+from perdure.engines.postgres.flows.log_lines import LinePart
+from perdure.engines.postgres.flows.steps import StepPart
 from perdure.errors import ConflictError
 from perdure.storage.records import ALONE, Acknowledged, Alongside
 
@@ -46,12 +46,10 @@ _TROUBLE: Final = {
 }
 
 
-class PostgresEffects:
+class EffectPart:
     """Begins transactions for handlers."""
 
-    def __init__(
-        self, server: Server, acknowledgements: PostgresAcknowledgements, steps: PostgresSteps, lines: PostgresLines
-    ) -> None:
+    def __init__(self, server: Server, acknowledgements: AcknowledgementPart, steps: StepPart, lines: LinePart) -> None:
         self.server = server
         self.acknowledgements = acknowledgements
         self.steps = steps
@@ -89,7 +87,7 @@ class PostgresEffects:
 class OpenEffects:
     """One transaction of one attempt; it ends once, whoever ends it."""
 
-    def __init__(self, store: PostgresEffects, connection: _AnyConnection, *, blocking: bool) -> None:
+    def __init__(self, store: EffectPart, connection: _AnyConnection, *, blocking: bool) -> None:
         self.connection = connection
         self._store = store
         self._guard: Any = _Guard(connection, blocking=blocking)

@@ -13,7 +13,7 @@ from perdure.engines.shared.sql_files import fill_names
 _PACKAGE: Final = "perdure.engines.postgres"
 
 
-class PostgresSchema:
+class SchemaPart:
     """Brings the schema up to date, checks it, and describes it."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:

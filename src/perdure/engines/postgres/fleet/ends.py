@@ -30,7 +30,7 @@ _MARK: Final = "\x01"  # no queue's name begins with it
 _NOTIFY: Final = "SELECT pg_notify(c, p) FROM unnest(%(channels)s::text[], %(payloads)s::text[]) AS n (c, p)"
 
 
-class PostgresEnds:
+class Ends:
     """Asks for the bell, rings it, and listens to it."""
 
     def __init__(self, naming: Naming, ear: Server, pool: Pool) -> None:

@@ -11,7 +11,7 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Wire
 
 
-class PostgresLeaders:
+class LeaderPart:
     """Leases on names, by the database's clock."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

@@ -35,7 +35,7 @@ _HEARD_WITHIN: Final = 5.0  # seconds
 _LONGEST: Final = 2_000  # bytes of a queue's name that a notification surely carries
 
 
-class PostgresSignals:
+class SignalPart:
     """Rings for others, and listens to them."""
 
     def __init__(

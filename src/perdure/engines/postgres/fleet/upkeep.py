@@ -18,9 +18,9 @@ from perdure.engines.postgres.database.encoding import seconds_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row, orphan_of
 from perdure.engines.postgres.database.wire import Asks, Params, Wire
-from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.operate.filters import BEFORE_ALL
-from perdure.engines.postgres.operate.kinds import PostgresKinds
+from perdure.engines.postgres.operate.kinds import KindPart
 from perdure.engines.shared.passed_over import PassedOver
 from perdure.storage.diagnosis import CLOCK_SLACK
 from perdure.storage.records import Keep, Overdue, Promoted
@@ -34,7 +34,7 @@ _BESIDES: Final = (  # what each tick of pruning does besides, in this order
 _LOOKS: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 
 
-class PostgresUpkeep:
+class UpkeepPart:
     """Promotes, finds orphans, prunes."""
 
     def __init__(
@@ -43,9 +43,9 @@ class PostgresUpkeep:
         pool: Pool,
         clock: Clock | None,
         *,
-        settling: PostgresSettling,
+        settling: Settling,
         returns: Returns,
-        kinds: PostgresKinds,
+        kinds: KindPart,
     ) -> None:
         self._kinds = kinds
         self._passed_over = PassedOver()

@@ -15,7 +15,7 @@ from perdure.engines.postgres.database.rows import worker_of
 from perdure.storage.records import CancelRequest
 
 
-class PostgresWorkers:
+class WorkerPart:
     """The register of workers, living and dead."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

@@ -18,13 +18,13 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params, Wire
-from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.flows.settling import Settling
 
 
-class PostgresEvents:
+class EventPart:
     """Emits events, and tells which were."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: Settling) -> None:
         self._statements = naming.statements("events.sql")
         self._naming = naming
         self._pool = pool

@@ -19,14 +19,14 @@ from perdure.engines.postgres.database.encoding import storable_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row, texts_of
 from perdure.engines.postgres.database.wire import Asks, Params, Wire
-from perdure.engines.postgres.intake.intake import PostgresIntake
+from perdure.engines.postgres.intake.intake import IntakePart
 from perdure.engines.shared.joins import in_a_circle, joined_by
 
 
-class PostgresFamilies:
+class FamilyPart:
     """Spawns children, and shows them."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, intake: PostgresIntake, desk: Pool) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, intake: IntakePart, desk: Pool) -> None:
         self._statements = naming.statements("families.sql")
         self._pool = pool
         self._clock = clock

@@ -10,14 +10,14 @@ from perdure.domain.plan import Planned, link, link_key
 from perdure.engines.postgres.database.encoding import encode_one
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
-from perdure.engines.postgres.flows.families import PostgresFamilies
+from perdure.engines.postgres.flows.families import FamilyPart
 from perdure.errors import ArgumentError
 
 
-class PostgresLinking:
+class Linking:
     """Goes on with chains that wait for nothing but their last link. The family of that link must be locked."""
 
-    def __init__(self, naming: Naming, families: PostgresFamilies) -> None:
+    def __init__(self, naming: Naming, families: FamilyPart) -> None:
         self._statements = naming.statements("linking.sql")
         self._channel = naming.channel
         self._families = families

@@ -16,7 +16,7 @@ from perdure.engines.postgres.database.wire import Asks, Params
 _LOCK: Final = "FOR KEY SHARE OF l"
 
 
-class PostgresLines:
+class LinePart:
     """Keeps the lines that jobs log."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:

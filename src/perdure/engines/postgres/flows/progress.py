@@ -14,7 +14,7 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params
 
 
-class PostgresProgress:
+class ProgressPart:
     """Keeps the last word of each job on how far it is."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:

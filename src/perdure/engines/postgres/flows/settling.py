@@ -19,7 +19,7 @@ from perdure.domain.states import JobState, Reason
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
-from perdure.engines.postgres.flows.linking import PostgresLinking
+from perdure.engines.postgres.flows.linking import Linking
 
 _WHY: Final = {
     JobState.SUCCEEDED: "parent job completed",
@@ -31,10 +31,10 @@ _DELETED: Final = "job deleted"
 _JOINED_AT_ONCE: Final = 1_000
 
 
-class PostgresSettling:
+class Settling:
     """Does, in an open transaction, what follows from the end of jobs."""
 
-    def __init__(self, naming: Naming, clock: Clock | None, linking: PostgresLinking) -> None:
+    def __init__(self, naming: Naming, clock: Clock | None, linking: Linking) -> None:
         self._statements = naming.statements("settling.sql")
         self._linking = linking
         self._channel = naming.channel

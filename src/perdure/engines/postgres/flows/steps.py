@@ -18,7 +18,7 @@ _LOCK: Final = "FOR KEY SHARE OF l"
 _OVER: Final = frozenset({StepState.DONE, StepState.GIVEN_UP})
 
 
-class PostgresSteps:
+class StepPart:
     """Keeps steps and finds them."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

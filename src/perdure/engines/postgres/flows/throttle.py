@@ -12,7 +12,7 @@ from perdure.engines.postgres.database.naming import Naming
 _MICRO: Final = timedelta(microseconds=1)
 
 
-class PostgresThrottle:
+class ThrottlePart:
     """Throttled actions, by the database's clock."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

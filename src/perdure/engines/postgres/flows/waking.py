@@ -23,7 +23,7 @@ from perdure.engines.postgres.operate.filters import BEFORE_ALL
 _BATCH: Final = 2_000
 
 
-class PostgresWaking:
+class Waker:
     """Makes held jobs ready, and rings for their queues."""
 
     def __init__(

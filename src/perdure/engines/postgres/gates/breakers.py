@@ -17,19 +17,17 @@ from perdure.engines.postgres.database.encoding import storable_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.database.wire import Statement, Wire
-from perdure.engines.postgres.flows.waking import PostgresWaking
+from perdure.engines.postgres.flows.waking import Waker
 from perdure.engines.postgres.gates.locks import GateLocks
 
 _VIEW: Final = json.Decoder(BreakerView)
 _ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
 
 
-class PostgresBreakers:
+class BreakerPart:
     """Keeps breakers."""
 
-    def __init__(
-        self, naming: Naming, pool: Pool, clock: Clock | None, locks: GateLocks, waking: PostgresWaking
-    ) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, locks: GateLocks, waking: Waker) -> None:
         self._statements = naming.statements("breakers.sql")
         self._pool = pool
         self._clock = clock

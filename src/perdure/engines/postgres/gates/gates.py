@@ -23,11 +23,11 @@ from perdure.engines.postgres.database.encoding import seconds_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.engines.postgres.flows.waking import PostgresWaking
-from perdure.engines.postgres.gates.breakers import PostgresBreakers, locks_of
-from perdure.engines.postgres.gates.loans import PostgresLoans
+from perdure.engines.postgres.flows.waking import Waker
+from perdure.engines.postgres.gates.breakers import BreakerPart, locks_of
+from perdure.engines.postgres.gates.loans import Loans
 from perdure.engines.postgres.gates.locks import GateLocks
-from perdure.engines.postgres.gates.spends import PostgresSpends
+from perdure.engines.postgres.gates.spends import Spends
 from perdure.engines.shared.gate_needs import NOBODY, PLACES_KEPT, Line, Needs, places_left
 from perdure.storage.diagnosis import CLOCK_SLACK
 
@@ -69,7 +69,7 @@ class _Look:
                     self.starts[key] += [Start(key, min(at, self.now), NOBODY, True)] * number
 
 
-class PostgresGates:
+class GatePart:
     """Lets jobs pass, and wakes those for which there is room again."""
 
     def __init__(
@@ -78,12 +78,12 @@ class PostgresGates:
         pool: Pool,
         clock: Clock | None,
         locks: GateLocks,
-        breakers: PostgresBreakers,
-        waking: PostgresWaking,
-        loans: PostgresLoans,
+        breakers: BreakerPart,
+        waking: Waker,
+        loans: Loans,
     ) -> None:
         self._statements = naming.statements("gates.sql")
-        self._spends = PostgresSpends(naming, pool)
+        self._spends = Spends(naming, pool)
         self._pool = pool
         self._clock = clock
         self._locks = locks

@@ -19,7 +19,7 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Statement, Wire
 
 
-class PostgresLoans:
+class Loans:
     """Lends, and takes back."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

@@ -19,15 +19,15 @@ from perdure.engines.postgres.database.encoding import storable_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.database.wire import Params
-from perdure.engines.postgres.flows.waking import PostgresWaking
+from perdure.engines.postgres.flows.waking import Waker
 
 _ENDS: Final = " :,"  # what may follow the id in a note
 
 
-class PostgresPauses:
+class PausePart:
     """Keeps pauses, and sets free what they have held."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, waking: PostgresWaking) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, waking: Waker) -> None:
         self._statements = naming.statements("pauses.sql")
         self._pool = pool
         self._clock = clock

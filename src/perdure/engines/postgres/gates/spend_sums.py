@@ -23,7 +23,7 @@ from perdure.engines.shared.spend_spans import SPANS
 _SPANS: Final = text_array([seconds_text(each) for each in SPANS])
 
 
-class PostgresSpendSums:
+class SpendSums:
     """Keeps the sums."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

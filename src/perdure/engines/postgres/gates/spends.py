@@ -18,7 +18,7 @@ from perdure.engines.shared.instants import from_micros, to_micros
 from perdure.engines.shared.spend_spans import borders
 
 
-class PostgresSpends:
+class Spends:
     """Reads budgets: a gate's, which are locked, in its transaction."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:

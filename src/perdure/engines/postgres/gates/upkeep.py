@@ -11,8 +11,8 @@ from perdure.engines.postgres.database.arrays import number_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.engines.postgres.gates.pauses import PostgresPauses
-from perdure.engines.postgres.gates.spend_sums import PostgresSpendSums
+from perdure.engines.postgres.gates.pauses import PausePart
+from perdure.engines.postgres.gates.spend_sums import SpendSums
 from perdure.engines.postgres.operate.filters import BEFORE_ALL
 from perdure.engines.shared.gate_needs import SPENDS_KEPT
 from perdure.storage.diagnosis import CLOCK_SLACK
@@ -26,12 +26,10 @@ _BEGINNINGS: Final[dict[str, _Spot]] = {
 }
 
 
-class PostgresGateUpkeep:
+class GateUpkeepPart:
     """Forgets what counts for nothing any more."""
 
-    def __init__(
-        self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PostgresPauses, sums: PostgresSpendSums
-    ) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PausePart, sums: SpendSums) -> None:
         self._statements = naming.statements("gates.sql")
         self._pool = pool
         self._clock = clock

@@ -21,7 +21,7 @@ from perdure.engines.postgres.intake.intake import follow, plan_insert
 from perdure.errors import ArgumentError
 
 
-class PostgresBorrowing:
+class BorrowingPart:
     """Intake through connections that are not ours; needs no open store."""
 
     def __init__(self, naming: Naming, clock: Clock | None) -> None:
@@ -45,7 +45,7 @@ class PostgresBorrowing:
 class ThroughConnection:
     """Intake through one connection of a caller."""
 
-    def __init__(self, borrowing: PostgresBorrowing, guest: Guest) -> None:
+    def __init__(self, borrowing: BorrowingPart, guest: Guest) -> None:
         self._borrowing = borrowing
         self._guest = guest
 

@@ -37,7 +37,7 @@ from perdure.engines.postgres.database.encoding import (
 )
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Statement, Wire
-from perdure.engines.postgres.fleet.signals import PostgresSignals
+from perdure.engines.postgres.fleet.signals import SignalPart
 from perdure.engines.shared.own_ids import met_by_id, refuse_other_kinds, refuse_other_ref
 from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.supply import Supply
@@ -307,10 +307,10 @@ async def follow(
         return receipts
 
 
-class PostgresIntake:
+class IntakePart:
     """The plan, run on the store's own connections."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, signals: PostgresSignals) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, signals: SignalPart) -> None:
         self._statements = naming.statements("intake.sql")
         self._for_new_ids = self._statements["insert_plain"].replace(_UNLESS_KNOWN, "")
         self._pool = pool

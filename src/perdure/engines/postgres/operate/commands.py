@@ -18,7 +18,7 @@ from perdure.engines.postgres.database.arrays import number_array, storable, tex
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.engines.postgres.flows.settling import PostgresSettling
+from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.operate.filters import BEFORE_ALL, select
 from perdure.engines.postgres.operate.insight import jobs_query
 from perdure.storage.records import JobFilter
@@ -38,10 +38,10 @@ _REACH: Final[dict[str, frozenset[JobState]]] = {
 }
 
 
-class PostgresCommands:
+class CommandPart:
     """Moves jobs on behalf of an actor, and writes down who did it."""
 
-    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: PostgresSettling) -> None:
+    def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: Settling) -> None:
         self._statements = naming.statements("commands.sql")
         self._views = naming.statements("insight.sql")
         self._pool = pool

@@ -17,7 +17,7 @@ from perdure.storage.counting import Looked, check_count, tallies, tallies_of_fe
 from perdure.storage.records import JobFilter, Tally
 
 
-class PostgresCounting:
+class CountingPart:
     """Counts jobs of the store."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:

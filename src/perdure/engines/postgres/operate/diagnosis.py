@@ -22,7 +22,7 @@ _FEW_LEFT: Final = 3
 _SMALL_SHARE: Final = 10
 
 
-class PostgresDiagnosis:
+class DiagnosisPart:
     """Examines the server through a session of ours."""
 
     def __init__(self, naming: Naming, pool: Pool, pooler: PoolerDiagnosis, clock: Clock | None = None) -> None:

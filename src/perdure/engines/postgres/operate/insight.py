@@ -25,7 +25,7 @@ _FEW: Final = 10_000  # jobs that are looked up one by one sooner than found alo
 _BATCH: Final = 500
 
 
-class PostgresInsight:
+class InsightPart:
     """Looks at jobs without touching them."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

@@ -17,7 +17,7 @@ from perdure.storage.kinds import KindRecord
 from perdure.storage.records import Keep
 
 
-class PostgresKinds:
+class KindPart:
     """Keeps what is declared, and tells it."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

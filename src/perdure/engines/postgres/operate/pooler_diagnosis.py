@@ -9,7 +9,7 @@ import psycopg
 from perdure.engines.postgres.database.connections import Server
 from perdure.engines.postgres.database.faults import translate
 from perdure.engines.postgres.database.sessions import Sessions
-from perdure.engines.postgres.fleet.signals import PostgresSignals
+from perdure.engines.postgres.fleet.signals import SignalPart
 from perdure.errors import PerdureError
 from perdure.storage.diagnosis import Finding, fine, warning
 
@@ -26,7 +26,7 @@ _DIRECT_URL: Final = "set PERDURE_LISTEN_URL to a URL that leads to the same dat
 class PoolerDiagnosis:
     """Tells how connections reach the server, and tries a notification where they may not arrive."""
 
-    def __init__(self, server: Server, signals: PostgresSignals, ear: Server | None) -> None:
+    def __init__(self, server: Server, signals: SignalPart, ear: Server | None) -> None:
         self._server = server
         self._signals = signals
         self._ear = ear

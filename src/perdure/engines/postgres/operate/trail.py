@@ -21,7 +21,7 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _EVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-class PostgresTrail:
+class TrailPart:
     """The audit trail of the store."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

@@ -26,8 +26,8 @@ from perdure.engines.postgres.database.encoding import moment_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import schedule_of
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.engines.postgres.intake.intake import PostgresIntake
-from perdure.engines.postgres.operate.commands import PostgresCommands
+from perdure.engines.postgres.intake.intake import IntakePart
+from perdure.engines.postgres.operate.commands import CommandPart
 
 _WHY: Final = "the schedule's next run has come"
 _MINDS: Final = frozenset({Overlap.SKIP, Overlap.CANCEL})
@@ -59,11 +59,11 @@ class _Tally(Struct):
     fires: dict[tuple[int, int], Fire]
 
 
-class PostgresFiring:
+class FiringPart:
     """Tells what is due, and fires it."""
 
     def __init__(
-        self, naming: Naming, pool: Pool, clock: Clock | None, intake: PostgresIntake, commands: PostgresCommands
+        self, naming: Naming, pool: Pool, clock: Clock | None, intake: IntakePart, commands: CommandPart
     ) -> None:
         self._statements = naming.statements("firing.sql")
         self._pool = pool

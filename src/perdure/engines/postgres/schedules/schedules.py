@@ -22,7 +22,7 @@ from perdure.errors import ConflictError
 from perdure.storage.schedules import Timed
 
 
-class PostgresSchedules:
+class SchedulePart:
     """Enters, changes and shows schedules."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:

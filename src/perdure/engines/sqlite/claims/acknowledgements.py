@@ -20,7 +20,7 @@ from perdure.engines.sqlite.database.rows import clean, from_document, to_docume
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.flows.events import EventPart
 from perdure.engines.sqlite.flows.families import FamilyPart
-from perdure.engines.sqlite.flows.settling import Kinship
+from perdure.engines.sqlite.flows.settling import Settling
 from perdure.engines.sqlite.intake.fairness import FairTurns
 from perdure.engines.sqlite.intake.keys import KEY_RETRY, Keys
 from perdure.engines.sqlite.operate.audit import Audit
@@ -34,14 +34,14 @@ class AcknowledgementPart:
     """Acknowledgement of the store."""
 
     def __init__(
-        self, database: Database, kinship: Kinship, events: EventPart, families: FamilyPart, kinds: KindPart
+        self, database: Database, settling: Settling, events: EventPart, families: FamilyPart, kinds: KindPart
     ) -> None:
         self._database = database
         self._kinds = kinds
-        self._kinship = kinship
+        self._settling = settling
         self._events = events
         self._families = families
-        self._sql = database.statements("acknowledgement.sql")
+        self._sql = database.statements("acknowledgements.sql")
         self._keys = Keys(database)
         self._fair_turns = FairTurns(database)
         self._audit = Audit(database)
@@ -81,7 +81,7 @@ class AcknowledgementPart:
                 self._events.expect(transaction, [move.claim.job_id for move in waits])
             kin = [move for move in transitions if _has_kin(move) and move.to in FINAL]
             if kin:
-                self._kinship.settle_transitions(transaction, kin, audits=Audited.CANCEL in audit)
+                self._settling.settle_transitions(transaction, kin, audits=Audited.CANCEL in audit)
         return Acknowledged(len(transitions), tuple(stale))
 
     def _note(

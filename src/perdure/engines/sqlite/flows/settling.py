@@ -23,7 +23,7 @@ from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.families import FamilyPart, family_of
 from perdure.engines.sqlite.flows.linking import Linking
 from perdure.engines.sqlite.operate.audit import Audit
-from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
+from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
 
 PARENT_DELETED: Final = "parent job deleted"
 _PARENT_ENDED: Final = {
@@ -38,15 +38,15 @@ _NO_LIMIT: Final = -1
 End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
 
 
-class Kinship:
+class Settling:
     """Settles ends between parents and children."""
 
     def __init__(self, database: Database, upkeep: UpkeepPart, families: FamilyPart) -> None:
         self._database = database
-        self._sql = database.statements("kinship.sql")
+        self._sql = database.statements("settling.sql")
         self._upkeep = upkeep
         self._linking = Linking(database, families)
-        self._calling_off = CallingOff(database)
+        self._cancels = Cancels(database)
         self._audit = Audit(database)
 
     def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition], *, audits: bool) -> None:
@@ -148,7 +148,7 @@ class Kinship:
         for reason, some in by_reason.items():
             if audits:
                 self._audit.about_children(transaction, [child.job_id for child in some])
-            self._calling_off.cancel(transaction, some, ACTIVE_PLACES, why=reason, by=SYSTEM)
+            self._cancels.cancel(transaction, some, ACTIVE_PLACES, why=reason, by=SYSTEM)
             ends += _cancelled(some, reason)
         return ends
 

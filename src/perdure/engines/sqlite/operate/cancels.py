@@ -33,11 +33,11 @@ def chosen_of(row: list[Any]) -> Chosen:
     return Chosen(job_id, unique_key(key, states, dead_for), parent, is_parent == 1)
 
 
-class CallingOff:
+class Cancels:
     """Takes jobs out of their places."""
 
     def __init__(self, database: Database) -> None:
-        self._sql = database.statements("calling_off.sql")
+        self._sql = database.statements("cancels.sql")
         self._keys = Keys(database)
 
     def cancel(

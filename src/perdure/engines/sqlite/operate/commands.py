@@ -13,10 +13,10 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
-from perdure.engines.sqlite.flows.settling import Kinship
+from perdure.engines.sqlite.flows.settling import Settling
 from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.operate.audit import Audit
-from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, CallingOff, Chosen, chosen_of
+from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
 from perdure.engines.sqlite.operate.filters import EVERY_STATE, Selection, Selector
 from perdure.errors import ArgumentError
 from perdure.storage.records import JobFilter
@@ -30,11 +30,11 @@ _DELETED: Final = "job deleted"
 class CommandPart:
     """Commands to the store."""
 
-    def __init__(self, database: Database, upkeep: UpkeepPart, kinship: Kinship) -> None:
+    def __init__(self, database: Database, upkeep: UpkeepPart, settling: Settling) -> None:
         self._database = database
         self._upkeep = upkeep
-        self._kinship = kinship
-        self._calling_off = CallingOff(database)
+        self._settling = settling
+        self._cancels = Cancels(database)
         self._sql = database.statements("commands.sql")
         self._selector = Selector(database)
         self._keys = Keys(database)
@@ -52,7 +52,7 @@ class CommandPart:
                 document, again = to_document(ids), set(ids)
                 kin = [job for job in chosen if job.parent is not None or job.unique is not None]
                 if awaited := [job.job_id for job in kin if job.job_id in again]:
-                    self._kinship.revive(transaction, awaited)
+                    self._settling.revive(transaction, awaited)
                 self._upkeep.give_turns(transaction, ids)
                 transaction.change(self._sql["ready_from_finished"], {"ids": document, "now": transaction.now})
                 transaction.change(self._sql["leave_finished"], {"ids": document})
@@ -77,7 +77,7 @@ class CommandPart:
             chosen = self._choose(transaction, [selection], limit - len(called_off))
             if chosen:
                 self._audit.about_command(transaction, [job.job_id for job in chosen], actor, "cancel", why=why)
-                self._calling_off.cancel(transaction, chosen, [selection.place], why=why or None, by=clean(actor))
+                self._cancels.cancel(transaction, chosen, [selection.place], why=why or None, by=clean(actor))
                 called_off += chosen
         ids = [job.job_id for job in called_off]
         asked = [job.job_id for job in self._choose(transaction, running, limit - len(ids))]
@@ -146,16 +146,16 @@ class CommandPart:
         def act(transaction: Transaction) -> tuple[list[JobId], bool]:
             chosen = self._choose(transaction, selections, limit)
             parents = [job.job_id for job in chosen if job.is_parent]
-            if parents and self._kinship.has_many_active(transaction, parents, CHILDREN_AT_ONCE):
-                self._calling_off.cancel(transaction, chosen, ACTIVE_PLACES, why=_DELETED, by=actor)
-                self._kinship.settle_set_aside(transaction, chosen, _DELETED)
+            if parents and self._settling.has_many_active(transaction, parents, CHILDREN_AT_ONCE):
+                self._cancels.cancel(transaction, chosen, ACTIVE_PLACES, why=_DELETED, by=actor)
+                self._settling.settle_set_aside(transaction, chosen, _DELETED)
                 return [job.job_id for job in chosen], False
             return self._forget(transaction, chosen, actor), True
 
         ids, is_done = await self._database.write(act)
         if is_done:
             return ids
-        for thin_out in (self._kinship.cancel_some, self._upkeep.forget_some_children):
+        for thin_out in (self._settling.cancel_some, self._upkeep.forget_some_children):
             some = partial(thin_out, ids, CHILDREN_AT_ONCE)
             while await self._database.write(some) == CHILDREN_AT_ONCE:
                 pass
@@ -168,8 +168,8 @@ class CommandPart:
         ids = [job.job_id for job in chosen]
         if ids:
             self._audit.about_command(transaction, ids, actor, "delete", with_kind=True)
-            self._calling_off.take_out(transaction, ids, _DELETED)
-            self._kinship.settle_deleted(transaction, chosen, _DELETED)
+            self._cancels.take_out(transaction, ids, _DELETED)
+            self._settling.settle_deleted(transaction, chosen, _DELETED)
             self._upkeep.forget(transaction, ids)
         return ids
 
@@ -205,4 +205,4 @@ class CommandPart:
     def _settle_kin(self, transaction: Transaction, cancelled: list[Chosen], why: str | None) -> None:
         kin = [job for job in cancelled if job.parent is not None or job.is_parent]
         if kin:
-            self._kinship.settle_cancelled(transaction, kin, why)
+            self._settling.settle_cancelled(transaction, kin, why)

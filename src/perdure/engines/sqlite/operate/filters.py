@@ -33,8 +33,8 @@ class Selector:
     """Makes selections for the tables of one database."""
 
     def __init__(self, database: Database) -> None:
-        self._by_place = database.statements("selection.sql", {"lead": "place.job_id"})
-        self._by_job = database.statements("selection.sql", {"lead": "job.id"})
+        self._by_place = database.statements("filters.sql", {"lead": "place.job_id"})
+        self._by_job = database.statements("filters.sql", {"lead": "job.id"})
 
     def select(
         self, which: JobFilter, among: frozenset[JobState] | None = None, also: dict[str, Any] | None = None
