@@ -5,7 +5,8 @@ from __future__ import annotations
 from traceback import TracebackException
 from typing import Final
 
-from perdure.domain.outcome import Failure
+from perdure.domain.outcome import BadArguments, Failure
+from perdure.errors import PayloadError
 
 MESSAGE_LIMIT: Final = 4 * 1024
 TRACEBACK_LIMIT: Final = 16 * 1024
@@ -58,3 +59,8 @@ def _traceback(error: BaseException) -> str:
         return "".join(TracebackException.from_exception(error).format())
     except Exception as broken:  # noqa: BLE001 - hooks of a foreign error must not cost us its record
         return f"<the traceback could not be written: {type_name(type(broken))}>"
+
+
+def bad_arguments(error: PayloadError) -> BadArguments:
+    """The stored arguments do not fit the handler."""
+    return BadArguments(Failure(type(error).__name__, str(error)))

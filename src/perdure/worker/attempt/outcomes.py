@@ -8,7 +8,7 @@ from perdure.domain.outcome import BadArguments, Done, Failed, Failure, Outcome
 from perdure.errors import PayloadError
 from perdure.flows.journal import Journal
 from perdure.kinds.encoding import encode
-from perdure.policy.failures import failure_of, lineage
+from perdure.policy.failures import bad_arguments, failure_of, lineage
 
 NOTHING: Final = Done()
 _RESULT_LIMIT: Final = 1024 * 1024
@@ -37,11 +37,6 @@ def with_journal(journal: Journal, outcome: Outcome | None) -> Outcome | None:
         return journal.parked.parked
     warnings = journal.warnings()
     return Done(outcome.result, outcome.warnings + warnings) if warnings else outcome
-
-
-def bad_arguments(error: PayloadError) -> BadArguments:
-    """The stored arguments do not fit the handler."""
-    return BadArguments(Failure(type(error).__name__, str(error)))
 
 
 def unreadable(error: Exception) -> BadArguments | Failed:

@@ -30,12 +30,11 @@ from perdure.events import Emitter, JobDied, LoopFailed
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.outage import Outage
 from perdure.policy.decide import decide
-from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
+from perdure.policy.failures import MESSAGE_LIMIT, bad_arguments, failure_of, storable
 from perdure.policy.gatekeeping import CLAIM_LOST
 from perdure.policy.gates import GatePlan, are_disputed
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.gates import GateStore
-from perdure.worker.attempt.outcomes import bad_arguments
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.look import GateLook

@@ -31,13 +31,12 @@ from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
 from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.lifecycle.process.parent_death import die_with_parent
-from perdure.policy.failures import failure_of, lineage
+from perdure.policy.failures import bad_arguments, failure_of, lineage
 from perdure.policy.triage import classify
 from perdure.worker.attempt.context import CURRENT, Context
 from perdure.worker.attempt.outcomes import (
     NOTHING,
     AttemptInterrupted,
-    bad_arguments,
     cancelled_from_inside,
     done,
     with_journal,
