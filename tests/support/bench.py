@@ -13,13 +13,11 @@ from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import Claim
 from perdure.domain.transition import Transition
 from perdure.events import Emitter, Event
-from perdure.policy.patience import OutageLimits
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
 from perdure.worker.claiming.slots import Slots
-from perdure.worker.execution.executor import Executor
-from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import Queue
+from perdure.worker.wiring import Owner, Surroundings, wire_attempts
 
 
 def a_claim(kind: str, **changes: Any) -> Claim:
@@ -57,17 +55,16 @@ class Bench:
         emitter = Emitter()
         self.events: list[Event] = []
         emitter.subscribe(self.events.append)
-        self.slots = Slots((Queue("default"),), 10, 10)
-        self.acknowledger = Acknowledger(
-            ledger.store, emitter, 10, lambda: None, outage=OutageLimits(backoff=timedelta(0))
+        patient: dict[str, Any] = {"ack_batch": 10, "outage_backoff": timedelta(microseconds=1)}
+        parts = wire_attempts(
+            Surroundings(
+                store=ledger.store,
+                kinds=app.kinds,
+                settings=WorkerSettings(**(patient | settings)),
+                emitter=emitter,
+                clock=SystemClock(),
+            ),
+            Slots((Queue("default"),), 10, 10),
+            Owner(start=lambda _claims: None, on_free=lambda: None),
         )
-        self.executor = Executor(
-            app.kinds,
-            self.slots,
-            WorkerSettings(**settings),
-            SystemClock(),
-            emitter,
-            ledger.store,
-            self.acknowledger,
-            lambda: None,
-        )
+        self.slots, self.acknowledger, self.executor = parts.slots, parts.acknowledger, parts.executor

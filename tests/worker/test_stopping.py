@@ -19,9 +19,8 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Wanted
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.slots import Slots
-from perdure.worker.execution.executor import Executor
-from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import Queue
+from perdure.worker.wiring import Owner, Surroundings, wire_attempts
 from perdure.worker.worker import Worker
 
 QUICK = WorkerSettings(grace="200ms", poll="50ms", stop_timeout=0)
@@ -33,11 +32,12 @@ class Bench:
     def __init__(self, app: App, store: Store) -> None:
         emitter, settings = Emitter(), WorkerSettings(grace="1h")
         self.freed = 0
-        self.slots = Slots((Queue("default"),), 10, 10)
-        self.acknowledger = Acknowledger(store, emitter, 10, lambda: None)
-        self.executor = Executor(
-            app.kinds, self.slots, settings, SystemClock(), emitter, store, self.acknowledger, self.free
+        parts = wire_attempts(
+            Surroundings(store=store, kinds=app.kinds, settings=settings, emitter=emitter, clock=SystemClock()),
+            Slots((Queue("default"),), 10, 10),
+            Owner(start=lambda _claims: None, on_free=self.free),
         )
+        self.slots, self.acknowledger, self.executor = parts.slots, parts.acknowledger, parts.executor
 
     def free(self) -> None:
         self.freed += 1

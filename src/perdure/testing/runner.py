@@ -10,11 +10,11 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from perdure.clock import Clock
 from perdure.domain.ids import JobId, WorkerId
 from perdure.domain.job import Claim
-from perdure.domain.outcome import Outcome
 from perdure.domain.states import JobState
 from perdure.events import Emitter
 from perdure.kinds.kind import Registry
@@ -24,42 +24,15 @@ from perdure.testing.caller import WAITING, CallersThread
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.execution.executor import Executor
-from perdure.worker.gates.gatekeeper import Gatekeeper
-from perdure.worker.gates.loan_keeper import LoanKeeper
-from perdure.worker.gates.loans import Loans
-from perdure.worker.gates.near_limits import NearLimits
-from perdure.worker.gates.pauses import Pauses
-from perdure.worker.gates.reports import GateReports
-from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import WorkerSettings
+from perdure.worker.wiring import Owner, Surroundings, wire_attempts
 
 
 class SandboxExecutor(Executor):
     """The worker's executor, with chance in the test's hands and sync handlers in the thread that waits for them."""
 
-    def __init__(
-        self,
-        kinds: Registry,
-        slots: Slots,
-        settings: WorkerSettings,
-        clock: Clock,
-        emitter: Emitter,
-        store: Store,
-        acknowledger: Acknowledger,
-        on_free: Callable[[], None],
-        *,
-        on_end: Callable[[Claim, Outcome | None], None],
-        near: NearLimits,
-        reports: GateReports,
-        chance: random.Random,
-    ) -> None:
-        super().__init__(
-            *(kinds, slots, settings, clock, emitter, store, acknowledger, on_free),
-            on_end=on_end,
-            near=near,
-            reports=reports,
-        )
-        self._random = chance
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
         self._recorder.short_wait = timedelta(0)  # time stands still in here: every wait is for the test to pass
         caller = WAITING.get()
         if caller is not None:
@@ -83,30 +56,15 @@ class Runner:
         self._worker_id = worker_id
         self._concurrency = settings.concurrency
         self._ended = asyncio.Event()
-        self._pauses, near = Pauses(), NearLimits(emitter, clock)
-        loans = Loans(clock, lambda: False)  # without a borrower: every job asks, so that a test sees what was counted
-        keeper = LoanKeeper(store, emitter, loans, lambda: None)
-        self._reports = GateReports(store, emitter, keeper)
-        self._acknowledger = Acknowledger(
-            *(store, emitter, settings.ack_batch, lambda: None, self._reports.recorded),
-            audit=settings.audit,
-            outage=settings.outage,
-        )
-        slots = Slots(settings.queues, settings.concurrency, settings.claim_batch)
-        self._executor = SandboxExecutor(
-            *(kinds, slots, settings, clock, emitter, store, self._acknowledger, self._ended.set),
-            on_end=self._reports.ended,
-            near=near,
-            reports=self._reports,
+        parts = wire_attempts(
+            Surroundings(store=store, kinds=kinds, settings=settings, emitter=emitter, clock=clock),
+            Slots(settings.queues, settings.concurrency, settings.claim_batch),
+            Owner(start=self._start, on_free=self._ended.set),
+            executor_type=SandboxExecutor,
             chance=chance,
         )
-        self._gatekeeper = Gatekeeper(
-            *(store, kinds, slots, emitter, self._pauses, self._reports, near, keeper),
-            start=self._start,
-            acknowledge=self._acknowledger.add,
-            on_free=self._ended.set,
-            outage=settings.outage,
-        )
+        self._pauses, self._reports, self._acknowledger = parts.pauses, parts.reports, parts.acknowledger
+        self._executor, self._gatekeeper = parts.executor, parts.gatekeeper
         self.jobs: dict[JobId, None] = {}  # as an ordered set: those that were run, by their first attempt
         self.attempts = 0
 

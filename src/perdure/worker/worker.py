@@ -57,14 +57,8 @@ from perdure.worker.claiming.slots import Slots
 from perdure.worker.claiming.strays import Lease, Strays
 from perdure.worker.closing import Closing, end_loops, give_back_unknown, record_all, return_loans, settle_reports
 from perdure.worker.completion import COMPLETION_TIMEOUT, Completion
-from perdure.worker.execution.executor import Executor
-from perdure.worker.gates.gatekeeper import Gatekeeper
 from perdure.worker.gates.loan_audit import LoanAudit
-from perdure.worker.gates.loan_keeper import LoanKeeper
-from perdure.worker.gates.loans import Loans
-from perdure.worker.gates.near_limits import NearLimits
-from perdure.worker.gates.pauses import Pauser, Pauses
-from perdure.worker.gates.reports import GateReports
+from perdure.worker.gates.pauses import Pauser
 from perdure.worker.periodic import Periodic
 from perdure.worker.presence.duplicate_names import tell_of_namesakes
 from perdure.worker.presence.heartbeat import Heartbeat
@@ -72,10 +66,10 @@ from perdure.worker.presence.phase import BY_OPERATOR, Standing
 from perdure.worker.presence.recycler import Recycler
 from perdure.worker.presence.requests import Canceller
 from perdure.worker.presence.snapshot import Whereabouts
-from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.recording.freed_keys import FreedKeys
 from perdure.worker.settings import WorkerSettings, serving
 from perdure.worker.timekeeping import Timekeeping
+from perdure.worker.wiring import Owner, Surroundings, wire_attempts
 
 _SHORTEST_LIMIT: Final = 1.0
 _SURE: Final = 0.8  # of the lease: so long after a beat the worker is alive for everybody
@@ -117,34 +111,32 @@ class Worker:
         )
         self._slow_start = SlowStart(settings, clock)
         self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch, self._slow_start)
-        near, self._pauses = NearLimits(emitter, clock), Pauses()
         self._clock = clock
-        self._loans = Loans(clock, self._is_heard)
-        self._loan_keeper = LoanKeeper(store, emitter, self._loans, self.wake)
-        self._reports = GateReports(store, emitter, self._loan_keeper)
-        self._acknowledger = Acknowledger(
-            *(store, emitter, settings.ack_batch, self._freed, self._recorded),
-            audit=settings.audit,
-            on_ended=store.ring_ended,
-            outage=settings.outage,
+        parts = wire_attempts(
+            Surroundings(store=store, kinds=kinds, settings=settings, emitter=emitter, clock=clock),
+            self._slots,
+            Owner(
+                start=self._begin,
+                on_free=self._freed,
+                on_room=self._freed,
+                on_recorded=self._recorded,
+                on_ended=store.ring_ended,
+                wake=self.wake,
+                is_heard=self._is_heard,
+                is_ending=self._is_ending,
+            ),
         )
-        self._executor = Executor(
-            *(kinds, self._slots, settings, clock, emitter, store, self._acknowledger, self._freed),
-            on_end=self._reports.ended,
-            near=near,
-            is_ending=self._is_ending,
-            reports=self._reports,
-        )
-        self._gatekeeper = Gatekeeper(
-            *(store, kinds, self._slots, emitter, self._pauses, self._reports, near, self._loan_keeper),
-            start=self._begin,
-            acknowledge=self._acknowledger.add,
-            on_free=self._freed,
-            outage=settings.outage,
-        )
-        poll = Pace(settings, self._slow_start, lambda: self._executor.ended)
+        self._pauses, self._loans, self._loan_keeper = parts.pauses, parts.loans, parts.loan_keeper
+        self._reports, self._acknowledger = parts.reports, parts.acknowledger
+        self._executor, self._gatekeeper = parts.executor, parts.gatekeeper
         self._fetcher = Fetcher(
-            *(store, self._slots, emitter, poll, self._start, self._give_back, self._has_room),
+            store=store,
+            slots=self._slots,
+            emitter=emitter,
+            poll=Pace(settings, self._slow_start, lambda: self._executor.ended),
+            start=self._start,
+            give_back=self._give_back,
+            has_room=self._has_room,
             ageing=Ageing(store, settings.ageing) if settings.ageing else None,
             outage=settings.outage,
         )
@@ -153,23 +145,46 @@ class Worker:
         promoter = Promoter(store, emitter, self._fetcher.wake)
         self._freed_keys = FreedKeys(store, emitter, promoter.wake, self._fetcher.wake)
         self._quarantine = Quarantine(
-            *(store, emitter, self._start_now, self._is_running, promoter.wake),
+            store=store,
+            emitter=emitter,
+            start=self._start_now,
+            is_running=self._is_running,
+            on_given_back=promoter.wake,
             outage=settings.outage,
             audit=settings.audit,
         )
         self._timekeeping = Timekeeping(
-            *(self.name, schedules, periodic, store, emitter, clock, self._fetcher.wake, settings.backup)
+            worker=self.name,
+            schedules=schedules,
+            periodic=periodic,
+            store=store,
+            emitter=emitter,
+            clock=clock,
+            on_ready=self._fetcher.wake,
+            backup=settings.backup,
         )
         sweeper = GateSweeper(store, emitter)
         self._strays = Strays(
-            *(self.name, store, emitter, self._fetcher, settings.heartbeat, self._known, self._fetcher.wake),
+            worker=self.name,
+            store=store,
+            emitter=emitter,
+            fetcher=self._fetcher,
+            interval=settings.heartbeat,
+            known=self._known,
+            on_back=self._fetcher.wake,
             audit=settings.audit,
         )
         loops: list[Loop[Any]] = [
             promoter,
             Rescuer(
-                *(store, emitter, clock, settings.lease, settings.sweep, self._fetcher.wake),
-                *(promoter.wake, openings(settings)),
+                store=store,
+                emitter=emitter,
+                clock=clock,
+                lease=settings.lease,
+                sweep=settings.sweep,
+                on_ready=self._fetcher.wake,
+                on_returning=promoter.wake,
+                openings=openings(settings),
                 audit=settings.audit,
             ),
             Opener(self.name, self._slow_start, emitter, self._fetcher.wake, self._in_full),
@@ -177,7 +192,10 @@ class Worker:
             sweeper,
             self._loan_keeper,
             LoanAudit(
-                *(store, emitter, self._loans, settings.heartbeat),
+                store,
+                emitter,
+                self._loans,
+                settings.heartbeat,
                 has_gates=lambda: any(kind.is_gated for kind in kinds.values()),
             ),
             Pauser(store, emitter, self._pauses, self._heed_pauses, sweeper.wake),
@@ -339,7 +357,14 @@ class Worker:
         beat = self._settings.heartbeat.total_seconds()
         limit = max(self._settings.lease.total_seconds() / 6, _SHORTEST_LIMIT)  # so that there is time for another try
         heartbeat = Heartbeat(
-            *(self._store.sibling(), worker_id, beat, limit, self._emitter, self._lost), self._clock, heard_at
+            store=self._store.sibling(),
+            worker_id=worker_id,
+            interval=beat,
+            limit=limit,
+            emitter=self._emitter,
+            on_lost=self._lost,
+            clock=self._clock,
+            registered_at=heard_at,
         )
         heartbeat.start()
         self._heartbeat = self._watchdog.heartbeat = heartbeat
@@ -408,7 +433,6 @@ class Worker:
         )
 
     def _recorded(self, moves: Sequence[Transition]) -> None:
-        self._reports.recorded(moves)
         self._freed_keys.recorded(moves)
 
     def _in_full(self) -> None:
@@ -475,8 +499,13 @@ class Worker:
         await Closing(self._executor, settings, lambda: self._hurried).run()
         deadline = max(stop_at, self._loop.time() + settings.grace.total_seconds() + _SHORTEST_LIMIT)
         await record_all(
-            *(self.name, self._fetcher, self._quarantine, self._gatekeeper),
-            *(self._acknowledger, self._emitter, deadline),
+            name=self.name,
+            fetcher=self._fetcher,
+            quarantine=self._quarantine,
+            gatekeeper=self._gatekeeper,
+            acknowledger=self._acknowledger,
+            emitter=self._emitter,
+            deadline=deadline,
         )
         await settle_reports((self._reports, self._freed_keys), deadline)
         for task in reversed(self._tasks):

@@ -76,6 +76,7 @@ class Executor:
 
     def __init__(
         self,
+        *,
         kinds: Registry,
         slots: Slots,
         settings: WorkerSettings,
@@ -84,11 +85,11 @@ class Executor:
         store: Store,
         acknowledger: Acknowledger,
         on_free: Callable[[], None],
-        *,
         on_end: Callable[[Claim, Outcome | None], None] = lambda _claim, _outcome: None,
         near: NearLimits | None = None,
         is_ending: Callable[[], bool] = lambda: False,
         reports: GateReports | None = None,
+        chance: random.Random | None = None,
     ) -> None:
         self._kinds = kinds
         self._slots = slots
@@ -118,12 +119,10 @@ class Executor:
         self._is_ending = is_ending
         self._loop = asyncio.get_running_loop()
         self._forks = Forks(self._loop)
-        self._random = random.Random()  # noqa: S311 - jitter hides nothing
+        self._random = chance or random.Random()  # noqa: S311 - jitter hides nothing
         self._threads = ThreadCrew(settings.threads, self._run_in_thread, self._ended, self._loop)
-        self._processes = ProcessCrew(
-            *(settings.isolated, self._grace, checkpoints, spending),
-            Relay(self._recorder, self._step_gates, settings.keep_lines),
-        )
+        relay = Relay(self._recorder, self._step_gates, settings.keep_lines)
+        self._processes = ProcessCrew(settings.isolated, self._grace, checkpoints, spending, relay)
         self.running: set[Running] = set()
         self.finished = 0
         self.released = 0
