@@ -65,6 +65,6 @@ class Bench:
                 clock=SystemClock(),
             ),
             Slots((Queue("default"),), 10, 10),
-            Owner(start=lambda _claims: None, on_free=lambda: None),
+            Owner(on_free=lambda: None),
         )
         self.slots, self.acknowledger, self.executor = parts.slots, parts.acknowledger, parts.executor

@@ -194,7 +194,7 @@ async def test_g9_a_job_in_quarantine_is_not_started_by_a_closing_worker() -> No
     worker = Worker(ledger.store, app.kinds, QUICK, Emitter(), SystemClock())
     suspect = a_claim("plain", crashes=2)
     worker._quarantine.start([suspect])
-    worker._closing = True
+    worker._stages.is_closing = True
     await asyncio.wait_for(worker._quarantine.settle(), 10)
     await asyncio.wait_for(worker._acknowledger.drain(), 10)
     assert [(move.to, move.reason) for move in ledger.written.values()] == [(JobState.READY, Reason.RELEASED)]

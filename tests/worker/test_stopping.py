@@ -35,7 +35,7 @@ class Bench:
         parts = wire_attempts(
             Surroundings(store=store, kinds=app.kinds, settings=settings, emitter=emitter, clock=SystemClock()),
             Slots((Queue("default"),), 10, 10),
-            Owner(start=lambda _claims: None, on_free=self.free),
+            Owner(on_free=self.free),
         )
         self.slots, self.acknowledger, self.executor = parts.slots, parts.acknowledger, parts.executor
 
@@ -132,7 +132,7 @@ async def test_g9_what_a_claim_brings_to_a_closing_worker_goes_back_at_no_cost(s
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(slow.claimed.wait(), 30)
     worker.stop()
-    await until(lambda: worker._closing)
+    await until(lambda: worker._stages.is_closing)
     slow.answer.set()
     await asyncio.wait_for(running, 30)
     view = await show(store, job_id)

@@ -14,20 +14,23 @@ from msgspec import Struct
 from perdure.clock import Clock
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
-from perdure.domain.transition import Transition
+from perdure.domain.transition import Transition, released
 from perdure.events import Emitter
 from perdure.kinds.kind import Registry
 from perdure.storage.port import Store
+from perdure.worker.claiming.quarantine import Quarantine
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.execution.executor import Executor
 from perdure.worker.gates.gatekeeper import Gatekeeper
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.loans import Loans
 from perdure.worker.gates.near_limits import NearLimits
-from perdure.worker.gates.pauses import Pauses
+from perdure.worker.gates.pauses import Pauses, PauseStage
+from perdure.worker.gates.refusals import Refusals
 from perdure.worker.gates.reports import GateReports
 from perdure.worker.recording.acknowledger import Acknowledger
 from perdure.worker.settings import WorkerSettings
+from perdure.worker.stages import GATES, PAUSES, QUARANTINE, RUN, ClaimStages, Stage
 
 
 def _nothing() -> None:
@@ -47,8 +50,9 @@ class Surroundings(Struct, frozen=True, kw_only=True, eq=False):
 class Owner(Struct, frozen=True, kw_only=True, eq=False):
     """What the parts tell their owner, and ask it."""
 
-    start: Callable[[Sequence[Claim]], None]  # these claims have passed their gates
     on_free: Callable[[], None]  # an attempt has ended, or a claim was sent back: its slot is free
+    on_start: Callable[[Sequence[Claim]], None] = lambda _claims: None  # these claims have passed every stage
+    on_held: Callable[[], None] = _nothing  # claims were parked for a moment
     on_room: Callable[[], None] = _nothing  # transitions were written: more may be recorded
     on_recorded: Callable[[Sequence[Transition]], None] = lambda _moves: None
     on_ended: Callable[[Iterable[JobId]], None] = lambda _job_ids: None  # these jobs are final
@@ -62,12 +66,15 @@ class AttemptParts(Struct, frozen=True, kw_only=True, eq=False):
 
     slots: Slots
     pauses: Pauses
+    refusals: Refusals
     loans: Loans
     loan_keeper: LoanKeeper
     reports: GateReports
     acknowledger: Acknowledger
     executor: Executor
     gatekeeper: Gatekeeper
+    quarantine: Quarantine
+    stages: ClaimStages
 
 
 def wire_attempts(
@@ -100,6 +107,8 @@ def wire_attempts(
         audit=settings.audit,
         outage=settings.outage,
     )
+    refusals = Refusals(emitter, acknowledger.add)
+    stages = ClaimStages(acknowledger.add)
     executor = executor_type(
         kinds=around.kinds,
         slots=slots,
@@ -120,22 +129,49 @@ def wire_attempts(
         kinds=around.kinds,
         slots=slots,
         emitter=emitter,
-        pauses=pauses,
+        refusals=refusals,
         reports=reports,
         near=near,
         keeper=loan_keeper,
-        start=owner.start,
+        start=stages.after(GATES),
         acknowledge=acknowledger.add,
         on_free=owner.on_free,
         outage=settings.outage,
     )
+    quarantine = Quarantine(
+        store=store,
+        emitter=emitter,
+        start=stages.after(QUARANTINE),
+        is_running=lambda claim: gatekeeper.is_waiting(claim) or executor.find(claim.job_id, claim.token) is not None,
+        on_given_back=owner.on_held,
+        outage=settings.outage,
+        audit=settings.audit,
+    )
+
+    def run(claims: Sequence[Claim]) -> None:
+        owner.on_start(claims)
+        executor.start(claims)
+
+    def give_back_past_gates(claim: Claim) -> Transition:
+        kind = around.kinds.get(claim.kind)
+        return released(claim, has_passed=kind is not None and kind.charges_starts)
+
+    stages.define(
+        Stage(QUARANTINE, quarantine.start),
+        Stage(PAUSES, PauseStage(pauses, refusals, stages.after(PAUSES)).start),
+        Stage(GATES, gatekeeper.start),
+        Stage(RUN, run, give_back_past_gates),
+    )
     return AttemptParts(
         slots=slots,
         pauses=pauses,
+        refusals=refusals,
         loans=loans,
         loan_keeper=loan_keeper,
         reports=reports,
         acknowledger=acknowledger,
         executor=executor,
         gatekeeper=gatekeeper,
+        quarantine=quarantine,
+        stages=stages,
     )

@@ -16,9 +16,8 @@ from typing import Any, Final
 from perdure.clock import Clock
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.ids import WorkerId
-from perdure.domain.job import Claim
 from perdure.domain.schedule import Schedule
-from perdure.domain.transition import Transition, released
+from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker
 from perdure.errors import ConflictError, StillRunning, StoreError
 from perdure.events import (
@@ -51,7 +50,6 @@ from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.ageing import Ageing
 from perdure.worker.claiming.fetcher import Fetcher
 from perdure.worker.claiming.listener import Ears
-from perdure.worker.claiming.quarantine import Quarantine
 from perdure.worker.claiming.ramp import Opener, Pace, SlowStart, openings
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.claiming.strays import Lease, Strays
@@ -112,12 +110,13 @@ class Worker:
         self._slow_start = SlowStart(settings, clock)
         self._slots = Slots(settings.queues, settings.concurrency, settings.claim_batch, self._slow_start)
         self._clock = clock
+        promoter = Promoter(store, emitter, self.wake)
         parts = wire_attempts(
             Surroundings(store=store, kinds=kinds, settings=settings, emitter=emitter, clock=clock),
             self._slots,
             Owner(
-                start=self._begin,
                 on_free=self._freed,
+                on_held=promoter.wake,
                 on_room=self._freed,
                 on_recorded=self._recorded,
                 on_ended=store.ring_ended,
@@ -128,31 +127,22 @@ class Worker:
         )
         self._pauses, self._loans, self._loan_keeper = parts.pauses, parts.loans, parts.loan_keeper
         self._reports, self._acknowledger = parts.reports, parts.acknowledger
-        self._executor, self._gatekeeper = parts.executor, parts.gatekeeper
+        self._executor, self._gatekeeper, self._refusals = parts.executor, parts.gatekeeper, parts.refusals
+        self._quarantine, self._stages = parts.quarantine, parts.stages
         self._fetcher = Fetcher(
             store=store,
             slots=self._slots,
             emitter=emitter,
             poll=Pace(settings, self._slow_start, lambda: self._executor.ended),
-            start=self._start,
-            give_back=self._give_back,
+            start=self._stages.start,
+            give_back=self._stages.give_back,
             has_room=self._has_room,
             ageing=Ageing(store, settings.ageing) if settings.ageing else None,
             outage=settings.outage,
         )
         self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
         self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
-        promoter = Promoter(store, emitter, self._fetcher.wake)
         self._freed_keys = FreedKeys(store, emitter, promoter.wake, self._fetcher.wake)
-        self._quarantine = Quarantine(
-            store=store,
-            emitter=emitter,
-            start=self._start_now,
-            is_running=self._is_running,
-            on_given_back=promoter.wake,
-            outage=settings.outage,
-            audit=settings.audit,
-        )
         self._timekeeping = Timekeeping(
             worker=self.name,
             schedules=schedules,
@@ -233,7 +223,6 @@ class Worker:
         self._ended = asyncio.Event()
         self.recycled = False
         self._hurried = False
-        self._closing = False
 
     @property
     def running(self) -> int:
@@ -253,7 +242,7 @@ class Worker:
     @property
     def held(self) -> dict[str, int]:
         """How many claims gates, breakers and pauses have held back here, by reason."""
-        return dict(self._gatekeeper.held)
+        return dict(self._refusals.held)
 
     @property
     def stale_writes(self) -> int:
@@ -382,40 +371,13 @@ class Worker:
 
     def _is_ending(self) -> bool:
         """Whether this worker closes, or its own task is being cancelled and it will close in a moment."""
-        return self._closing or (self._task is not None and self._task.cancelling() > 0)
+        return self._stages.is_closing or (self._task is not None and self._task.cancelling() > 0)
 
     def _is_heard(self) -> bool:
         """Whether this worker has shown that it lives so lately that nobody can have declared it dead."""
         if self._heartbeat is None:
             return False
         return self._clock.monotonic() - self._heartbeat.heard_at < _SURE * self._settings.lease.total_seconds()
-
-    def _start(self, claims: list[Claim]) -> None:
-        if self._closing:  # they were on their way when the worker began to close
-            self._give_back(claims)
-        else:
-            self._quarantine.start(claims)
-
-    def _start_now(self, claims: Sequence[Claim]) -> None:
-        if self._closing:  # they were in quarantine when the worker began to close
-            self._give_back(claims)
-        else:
-            self._gatekeeper.start(claims)
-
-    def _begin(self, claims: Sequence[Claim]) -> None:
-        if self._closing:  # they stood before a gate when the worker began to close
-            for claim in claims:
-                kind = self._kinds.get(claim.kind)
-                self._acknowledger.add(released(claim, has_passed=kind is not None and kind.charges_starts))
-        else:
-            self._executor.start(claims)
-
-    def _give_back(self, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            self._acknowledger.add(released(claim))
-
-    def _is_running(self, claim: Claim) -> bool:
-        return self._gatekeeper.is_waiting(claim) or self._executor.find(claim.job_id, claim.token) is not None
 
     def _known(self) -> set[Lease]:
         """Every claim that is not given back yet, be it in quarantine, at a gate, running, or to be recorded."""
@@ -490,7 +452,7 @@ class Worker:
     async def _close(self) -> None:
         settings = self._settings
         stop_at, given_back = self._loop.time() + settings.stop_timeout.total_seconds(), self._executor.released
-        self._closing = True
+        self._stages.is_closing = True
         self._fetcher.stop()
         self._gatekeeper.stop()
         self._timekeeping.stop()

@@ -12,7 +12,6 @@ there first may try. A request that fails for a reason of its own holds up nobod
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -22,14 +21,13 @@ from typing import Any, Final
 from perdure.domain.gate import GateRequest, Held
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
-from perdure.domain.outcome import Gated, Outcome, Permanent
-from perdure.domain.states import JobState, Reason
+from perdure.domain.outcome import Gated, Permanent
+from perdure.domain.states import Reason
 from perdure.domain.transition import Transition, paused, released
 from perdure.errors import BudgetExceeded, PayloadError, StoreRefused, StoreUnavailable
-from perdure.events import Emitter, JobDied, LoopFailed
+from perdure.events import Emitter, LoopFailed
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.outage import Outage
-from perdure.policy.decide import decide
 from perdure.policy.failures import MESSAGE_LIMIT, bad_arguments, failure_of, storable
 from perdure.policy.gatekeeping import CLAIM_LOST
 from perdure.policy.gates import GatePlan, are_disputed
@@ -39,7 +37,7 @@ from perdure.worker.claiming.slots import Slots
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.look import GateLook
 from perdure.worker.gates.near_limits import NearLimits
-from perdure.worker.gates.pauses import Pauses
+from perdure.worker.gates.refusals import Refusals
 from perdure.worker.gates.reports import GateReports, Passage
 from perdure.worker.recording.collector import Collector
 
@@ -59,7 +57,7 @@ class Gatekeeper:
         kinds: Registry,
         slots: Slots,
         emitter: Emitter,
-        pauses: Pauses,
+        refusals: Refusals,
         reports: GateReports,
         near: NearLimits,
         keeper: LoanKeeper,
@@ -73,7 +71,7 @@ class Gatekeeper:
         self._kinds = kinds
         self._slots = slots
         self._emitter = emitter
-        self._pauses = pauses
+        self._send_back = refusals.send_back
         self._reports = reports
         self._near = near
         self._loans = keeper.loans
@@ -84,10 +82,7 @@ class Gatekeeper:
         self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH, _LANES)
         self._plans: dict[str, GatePlan] = {}
         self._at_gate: set[tuple[JobId, int]] = set()
-        self._random = random.Random()  # noqa: S311 - hides nothing
         self._stopping = False
-        self.held: Counter[str] = Counter()
-        """How many claims were held back so far, by reason."""
 
     @property
     def waiting(self) -> int:
@@ -108,9 +103,6 @@ class Gatekeeper:
         free: list[Claim] = []
         requests: list[GateRequest] = []
         for claim in claims:
-            if self._pauses.rules and (why := self._pauses.holding(claim)) is not None:
-                self._send_back(claim, why)
-                continue
             plan = self._plans.get(claim.kind) or self._plan_for(claim.kind)
             if plan is None:
                 free.append(claim)
@@ -248,14 +240,6 @@ class Gatekeeper:
         borrowers = look.changes.borrowers
         users = [request for request in batch if (request.claim.job_id, request.claim.token) in borrowers]
         self._loans.add(look.changes.loans, users)
-
-    def _send_back(self, claim: Claim, outcome: Outcome) -> None:
-        move = decide(claim, outcome, None, claim.claimed_at, self._random)
-        self._acknowledge(move)
-        if isinstance(outcome, Gated):
-            self.held[outcome.reason] += 1
-        if move.to is JobState.DEAD:
-            self._emitter.emit(JobDied.by(move))
 
     def _give_back(self, batch: list[GateRequest]) -> None:
         self._leave(batch)

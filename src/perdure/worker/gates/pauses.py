@@ -6,7 +6,7 @@ arguments, are only known once they are claimed: they are put on hold, at no cos
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from perdure.domain.gate import Pause
@@ -18,6 +18,7 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.failures import MESSAGE_LIMIT, storable
 from perdure.policy.pausing import covers
 from perdure.storage.gates import GateStore
+from perdure.worker.gates.refusals import Refusals
 
 
 class Pauses:
@@ -46,6 +47,27 @@ class Pauses:
                 note = f"pause {pause.id}: {pause.why or f'by {pause.actor}'}"
                 return Gated(Reason.ON_HOLD.value, storable(note, MESSAGE_LIMIT), wait)
         return None
+
+
+class PauseStage:
+    """Lets claims through to `start` that no pause holds, and sends the others back."""
+
+    def __init__(self, pauses: Pauses, refusals: Refusals, start: Callable[[Sequence[Claim]], None]) -> None:
+        self._pauses = pauses
+        self._refusals = refusals
+        self._start = start
+
+    def start(self, claims: Sequence[Claim]) -> None:
+        """Look at each claim, if there are pauses that need it."""
+        if self._pauses.rules:
+            claims = [claim for claim in claims if not self._holds(claim)]
+        self._start(claims)
+
+    def _holds(self, claim: Claim) -> bool:
+        why = self._pauses.holding(claim)
+        if why is not None:
+            self._refusals.send_back(claim, why)
+        return why is not None
 
 
 class Pauser(Loop[int]):
