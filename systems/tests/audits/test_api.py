@@ -7,11 +7,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from perdure import JobFilter
 from perdure.testing import Sandbox
 from perdure_systems.audits import health as health_module
-from perdure_systems.audits.health import health
+from perdure_systems.audits.health import health, watch_health
 from perdure_systems.audits.jobs import app, audit
 from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.system import SYSTEM
@@ -169,6 +170,11 @@ async def test_e10_it_warns_when_more_than_100_jobs_wait(box: Sandbox, quick: Qu
     await audit.enqueue("http://127.0.0.1/one-more")
     found = await health()
     assert (found.status, found.warnings) == ("warning", ["101 jobs wait in the queue, more than 100"])
+    with capture_logs() as logs:
+        await watch_health()
+    assert [(log["event"], log["log_level"], log["warnings"]) for log in logs] == [
+        ("audits need attention", "warning", found.warnings)
+    ]
 
 
 async def test_e10_it_warns_when_more_than_10_jobs_failed_in_an_hour(
