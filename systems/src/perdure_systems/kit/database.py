@@ -38,6 +38,7 @@ Parameters = Mapping[str, Any]
 _PERDURE_OPTIONS: Final = {"schema", "prefix", "driver", "prepare", "pooler"}
 _BUSY_MS: Final = 30_000
 _POOL_SIZE: Final = 8
+_MOST_OPEN: Final = 64  # connections to a file at once: more callers than that wait, so that files do not run out
 _PARAMETER: Final = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)")
 _NO_PARAMETERS: Final[Parameters] = {}
 _BEGINNING: Final = ThreadPoolExecutor(8, "systems-begin")
@@ -90,6 +91,7 @@ class Database:
         self._migrating = asyncio.Lock()
         self._pools: dict[str, AsyncConnectionPool[AsyncConnection[Any]]] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
+        self._places = asyncio.Semaphore(_MOST_OPEN)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
@@ -137,11 +139,12 @@ class Database:
             return applied
 
     async def close(self) -> None:
-        """Close every connection; the database can be used again afterwards."""
+        """Close every connection, those in use when they come back; the database can be used again afterwards."""
         pools, self._pools = self._pools, {}
         idle, self._idle = self._idle, {}
         self._migrated.clear()
         self._migrating = asyncio.Lock()  # the next use may be on another event loop
+        self._places = asyncio.Semaphore(_MOST_OPEN)
         for pool in pools.values():
             await pool.close()
         for connections in idle.values():
@@ -171,7 +174,7 @@ class Database:
     async def _begun(self, sqlite_begin: str = "BEGIN IMMEDIATE") -> AsyncIterator[Session]:
         url = self._app.url
         if url.startswith("sqlite:"):
-            async with self._begun_on_sqlite(url, sqlite_begin) as session:
+            async with self._places, self._begun_on_sqlite(url, sqlite_begin) as session:
                 yield session
         else:
             pool = await self._pool(url)
@@ -190,7 +193,10 @@ class Database:
             if connection.in_transaction:
                 with suppress(apsw.Error):
                     connection.execute("ROLLBACK")
-            idle.append(connection)
+            if self._idle.get(url) is idle and len(idle) < _POOL_SIZE:
+                idle.append(connection)
+            else:
+                connection.close()
 
     async def _pool(self, url: str) -> AsyncConnectionPool[AsyncConnection[Any]]:
         if url not in self._pools:
