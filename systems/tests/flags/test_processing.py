@@ -14,11 +14,10 @@ from structlog.typing import EventDict
 from tests.support.behind import query
 from tests.support.waiting import until
 
-from perdure import Event, JobStarted, Worker
+from perdure import Context, Event, JobStarted, Worker
 from perdure.testing import Sandbox
 from perdure_systems.flags.jobs import WORKER, app
 from perdure_systems.flags.standins import CacheStandIn
-from perdure_systems.flags.store import change_flag
 
 from .conftest import MINUTE, NOON, Faults, Run, instant, make_flag, make_schedule, shown
 
@@ -76,13 +75,15 @@ async def test_b2_a_hundred_a_run(client: httpx.AsyncClient, box: Sandbox, setti
     for n in range(3):
         batch = [{"flagKey": f"flag-{n}", "schedule": body}] * 80
         assert (await client.post("/api/admin/flag-schedules", json={"schedules": batch})).status_code == 201
-    may_go = asyncio.Event()
+    may_go, begin = asyncio.Event(), Context.transaction
 
-    async def wait_and_change(*args: Any, **options: Any) -> Any:
+    @asynccontextmanager
+    async def begin_later(ctx: Context) -> AsyncIterator[Any]:
         await may_go.wait()
-        return await change_flag(*args, **options)
+        async with begin(ctx) as connection:
+            yield connection
 
-    settings.setattr("perdure_systems.flags.jobs.change_flag", wait_and_change)
+    settings.setattr(Context, "transaction", begin_later)
     box.travel("1m")
     desk = await app.desk("test")
     async with working() as worker:
