@@ -167,9 +167,15 @@ async def test_a_csr_and_an_approval_let_the_job_go_on(box: Sandbox, client: Api
     assert late.status_code == 409
     assert "AwaitingApproval: it waits for no CSR" in late.json()["detail"]
 
-    assert (await client.post(f"/api/v1/jobs/{job_id}/approve", json={"by": "grace"})).status_code == 200
+    assert (
+        await client.post(f"/api/v1/jobs/{job_id}/approve", json={"by": "grace", "note": "known host"})
+    ).status_code == 200
     await box.drain()
-    assert (await client.job(job_id))["status"] == "Completed"
+    done = await client.job(job_id)
+    assert done["status"] == "Completed"
+    assert [(one["actor"], one["action"], one["details"]) for one in done["audit"]] == [
+        ("grace", "approve", {"note": "known host"})
+    ]
     shown = await client.certificate(certificate)
     leaf = x509.load_pem_x509_certificate(shown["chain"].encode())
     assert leaf.public_key() == x509.load_pem_x509_csr(csr.encode()).public_key()
@@ -210,6 +216,21 @@ async def test_a_failed_job_that_is_retried_keeps_its_approval(box: Sandbox, cli
     assert (failed["status"], failed["can_retry"]) == ("Failed", True)
 
     authority.unlink()
+    assert (await client.post(f"/api/v1/jobs/{job_id}/retry")).status_code == 200
+    await box.drain()
+    assert (await client.job(job_id))["status"] == "Completed"
+    assert (await client.post(f"/api/v1/jobs/{job_id}/retry")).status_code == 409
+
+
+async def test_a_job_that_waits_for_its_next_attempt_can_be_retried_at_once(
+    box: Sandbox, client: Api, authority: Path
+) -> None:
+    authority.write_text("")
+    _, job_id = await client.requested()
+    await box.drain()
+    authority.unlink()
+    await box.drain()
+    assert (await client.job(job_id))["can_retry"] is True
     assert (await client.post(f"/api/v1/jobs/{job_id}/retry")).status_code == 200
     await box.drain()
     assert (await client.job(job_id))["status"] == "Completed"

@@ -45,7 +45,7 @@ def job_fields(view: JobView) -> dict[str, Any]:
         "expires_at": view.due_at if view.state == JobState.WAITING else None,
         "requested_by": asked.get("requested_by"),
         "because": asked.get("because"),
-        "can_retry": view.state == JobState.DEAD and not _would_fail_again(view),
+        "can_retry": can_retry(view),
         "created_at": view.created_at,
         "finished_at": view.finished_at,
     }
@@ -146,16 +146,23 @@ async def _answer(http: Request, *, approved: bool) -> Response:
         raise Problem(HTTPStatus.CONFLICT, f"job {job.id} is {status_of(job)}: it waits for no approval")
     answering = await app.desk(given.by)
     await answering.answer(str(job.id), APPROVAL, approved=approved, note=given.note or None)
+    await answering.record("approve" if approved else "reject", job=str(job.id), details={"note": given.note or ""})
     return JsonResponse({"id": str(job.id), "approved": approved, "by": given.by})
 
 
 async def retry_job(http: Request) -> Response:
-    """Give a failed job all its attempts again. It keeps its CSR and its approval."""
+    """Retry a job now: one that waits for its next attempt, or one that failed, with all its attempts again.
+
+    It keeps its CSR and its approval. So a job that was refused or has expired would fail again.
+    """
     job = await find_job(http.path_params["id"])
-    if job.state == JobState.DEAD and _would_fail_again(job):
+    if not can_retry(job):
         again = f"/api/v1/certificates/{(job.arguments or {}).get('certificate')}/renew"
-        raise ConflictError(f"job {job.id} would fail again ({job.last_error}): ask anew with POST {again}")
-    await (await desk()).requeue(str(job.id))
+        raise ConflictError(f"job {job.id} is {status_of(job)} and cannot be retried: ask anew with POST {again}")
+    if job.state == JobState.RETRYING:
+        await (await desk()).run_now(str(job.id))
+    else:
+        await (await desk()).requeue(str(job.id))
     return JsonResponse({"id": str(job.id), "status": "Pending"})
 
 
@@ -166,6 +173,6 @@ async def cancel_job(http: Request) -> Response:
     return JsonResponse({"id": str(job.id), "status": "Cancelled"})
 
 
-def _would_fail_again(job: JobView) -> bool:
-    """Whether it failed for good at once: refused, expired, or without its certificate. Its answers are kept."""
-    return job.reason == "permanent failure"
+def can_retry(job: JobView) -> bool:
+    """Whether another attempt may help. It does not if the job failed at once: refused, expired, or deleted."""
+    return job.state == JobState.RETRYING or (job.state == JobState.DEAD and job.reason != "permanent failure")
