@@ -114,7 +114,8 @@ async def _complete(workers: Sequence[Worker]) -> None:
         *(worker.wait_for_completion(STOP_TIMEOUT) for worker in workers), return_exceptions=True
     ):
         if isinstance(answer, StillRunning):
-            log.warning("work was still running at the end", jobs=[str(job.job_id) for job in answer.jobs])
+            jobs = [str(job.job_id) for job in answer.jobs]
+            log.warning("work was still running at the end", jobs=jobs, loops=list(answer.loops))
         elif isinstance(answer, BaseException):
             raise answer
 
