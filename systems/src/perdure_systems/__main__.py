@@ -22,6 +22,9 @@ def run(
     url: Annotated[str | None, typer.Option(help="The database; PERDURE_URL, or sqlite:///perdure.db.")] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(help="The port to listen on; 0 takes a free one.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name under which it is reached, as by a proxy.")
+    ] = None,
     http: Annotated[bool, typer.Option(help="Serve the API and the page.")] = True,
     jobs: Annotated[bool, typer.Option(help="Run the jobs.")] = True,
     env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines, as .env.example.")] = None,
@@ -32,13 +35,13 @@ def run(
             os.environ.setdefault(variable, value)
         if url is not None:
             os.environ["PERDURE_URL"] = url
-        asyncio.run(_run(name, host, port, http, jobs))
+        asyncio.run(_run(name, host, port, allow_host or [], http, jobs))
     except PerdureError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         raise typer.Exit(1) from None
 
 
-async def _run(name: str, host: str, port: int | None, http: bool, jobs: bool) -> None:
+async def _run(name: str, host: str, port: int | None, hosts: list[str], http: bool, jobs: bool) -> None:
     from perdure_systems.kit.service import run_system  # noqa: PLC0415 - apps read the environment when imported
 
     if name not in NAMES:
@@ -48,6 +51,7 @@ async def _run(name: str, host: str, port: int | None, http: bool, jobs: bool) -
         system,
         host=host,
         port=port,
+        hosts=hosts,
         serve_http=http,
         run_jobs=jobs,
         when_open=lambda address: print(f"✿ {system.title} at {address}", flush=True),  # noqa: T201 - as above

@@ -22,13 +22,13 @@ from perdure_systems.audits.standins import Outside, QuickInstruments
 
 Setting = Callable[[str, str], None]
 RACER = Path(__file__).with_name("racer.py")
-ROUNDS, PROCESSES, REQUESTS = 8, 3, 4
+ROUNDS, PROCESSES, REQUESTS = 8, 2, 6
 
 
 async def test_e1_a_race_of_processes_ends_in_one_audit_and_no_exception_and_is_logged_and_counted(
     engine_url: str, box: Sandbox
 ) -> None:
-    """Three processes ask four times each for the same page, at the same moment, eight times over."""
+    """Two processes ask six times each for the same page, at the same moment, eight times over."""
     processes = [await _racer(engine_url) for _ in range(PROCESSES)]
     for process in processes:
         assert process.stdin is not None
@@ -81,7 +81,7 @@ class Vanishing:
         return audit.handle(str(uuid.uuid4()))
 
 
-@pytest.mark.parametrize("gone", [1, 2, 3, 4])
+@pytest.mark.parametrize("gone", [1, 3])
 async def test_e1_there_are_at_most_three_tries_10_20_and_40_ms_apart_then_it_is_fetched(
     box: Sandbox, monkeypatch: pytest.MonkeyPatch, gone: int
 ) -> None:

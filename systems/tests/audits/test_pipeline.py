@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
-from perdure import Handle
+from perdure import Handle, current_context
 from perdure.testing import Sandbox
 from perdure_systems.audits import settings as audit_settings
 from perdure_systems.audits.actions import retry_audit
-from perdure_systems.audits.jobs import audit
+from perdure_systems.audits.jobs import app, audit
 from perdure_systems.audits.results import PageSpeed, Size
 from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.views import AuditView, audit_view
@@ -177,3 +178,33 @@ async def test_a_page_that_the_api_refuses_is_not_tried_again_and_its_own_quota_
     await box.drain()
     view = await box.job(waiting)
     assert (view.state, view.failures, view.due_at) == ("waiting", 0, box.now + timedelta(minutes=1))
+
+
+@pytest.mark.parametrize("part", ["measure", "desktop", "pdf"])
+async def test_what_breaks_because_the_worker_closes_costs_nothing_and_no_screenshot(
+    box: Sandbox, outside: Outside, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser ends with the worker, under a step. The next worker goes on, and the report is complete."""
+
+    class Closing(QuickInstruments):
+        async def _use(self, name: str) -> None:
+            if name == part and not self.used[name]:
+                worker.stop()
+                while not current_context().closing:  # type: ignore[union-attr]
+                    await asyncio.sleep(0.01)
+                self.broken[name] = ConnectionError("the browser is gone")
+            await super()._use(name)
+
+    instruments = Closing()
+    monkeypatch.setattr("perdure_systems.audits.instruments._used", instruments)
+    handle = await audit.enqueue(outside.page)
+    worker = await app.worker()
+    await asyncio.wait_for(worker.run(), 20)
+    view = await box.job(handle)
+    assert (view.word, view.failures) == ("pending", 0)
+
+    instruments.broken.clear()
+    await box.drain()
+    shown = await audit_view(handle.id)
+    assert (shown.status, shown.warnings, outside.calls["pagespeed"]) == ("completed", [], 1)
+    assert outside.received[0].json()["screenshots"] == ["desktop", "mobile"]

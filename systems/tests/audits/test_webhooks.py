@@ -68,7 +68,7 @@ async def test_e9_the_receiver_refuses_what_is_changed_too_old_or_not_signed(box
             verify({name: value for name, value in headers.items() if name != missing}, body, "the-secret", now)
 
 
-@pytest.mark.parametrize("status", [500, 503, 599])
+@pytest.mark.parametrize("status", [500, 599])
 async def test_e9_5xx_is_tried_five_times_after_30_60_300_and_900_seconds_give_or_take_a_fifth(
     box: Sandbox, outside: Outside, status: int
 ) -> None:
@@ -96,29 +96,29 @@ async def test_e9_5xx_is_tried_five_times_after_30_60_300_and_900_seconds_give_o
     ], "every delivery is recorded once"
 
 
-@pytest.mark.parametrize("status", [301, 400, 404, 410, 429])
-async def test_e9_4xx_and_redirects_stop_at_once(box: Sandbox, outside: Outside, status: int) -> None:
-    outside.receiver.status = status
-    webhook = await send(outside)
-    await box.drain(travel=True)
-    view = await webhook_view(webhook)
-    assert (view.status, len(outside.received)) == ("failed", 1)
-    assert [(one.status, one.status_code) for one in view.deliveries] == [("failed", status)]
-    assert view.error == f"WebhookRefused: {outside.hook} answered {status}"
+async def test_e9_4xx_and_redirects_stop_at_once(box: Sandbox, outside: Outside) -> None:
+    for number, status in enumerate((301, 400, 404, 410, 429), 1):
+        outside.receiver.status = status
+        webhook = await send(outside)
+        await box.drain(travel=True)
+        view = await webhook_view(webhook)
+        assert (view.status, len(outside.received)) == ("failed", number)
+        assert [(one.status, one.status_code) for one in view.deliveries] == [("failed", status)]
+        assert view.error == f"WebhookRefused: {outside.hook} answered {status}"
 
 
-@pytest.mark.parametrize("status", [200, 201, 204])
-async def test_e9_2xx_is_delivered_after_any_failures(box: Sandbox, outside: Outside, status: int) -> None:
-    outside.receiver.status, outside.receiver.failures = status, 2
-    webhook = await send(outside)
-    await box.drain(travel=True)
-    view = await webhook_view(webhook)
-    assert view.status == "delivered"
-    assert [(one.attempt, one.status, one.status_code) for one in view.deliveries] == [
-        (1, "failed", 503),
-        (2, "failed", 503),
-        (3, "delivered", status),
-    ]
+async def test_e9_2xx_is_delivered_after_any_failures(box: Sandbox, outside: Outside) -> None:
+    for status in (200, 201, 204):
+        outside.receiver.status, outside.receiver.failures = status, 2
+        webhook = await send(outside)
+        await box.drain(travel=True)
+        view = await webhook_view(webhook)
+        assert view.status == "delivered"
+        assert [(one.attempt, one.status, one.status_code) for one in view.deliveries] == [
+            (1, "failed", 503),
+            (2, "failed", 503),
+            (3, "delivered", status),
+        ]
 
 
 async def test_e9_the_network_and_a_receiver_that_does_not_answer_are_retried(

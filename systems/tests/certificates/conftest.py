@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from systems.tests.certificates.programs import Api
 
 from perdure.testing import Sandbox
 from perdure_systems.certificates.jobs import app, database
@@ -32,8 +33,8 @@ async def box(engine_url: str) -> AsyncIterator[Sandbox]:
 
 
 @pytest.fixture
-async def client(box: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
+async def client(box: Sandbox) -> AsyncIterator[Api]:
     """Requests to the API, over the sandbox's database."""
     transport = httpx.ASGITransport(api(ROUTES))
-    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+    async with Api(transport=transport, base_url="http://test") as client:
         yield client

@@ -7,18 +7,47 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
+import httpx
 import psycopg
 
 from perdure import App
-from perdure_systems.certificates.records import MIGRATIONS
+from perdure_systems.certificates.records import MIGRATIONS, Certificate
 from perdure_systems.certificates.settings import LOOPS
+from perdure_systems.certificates.signing import ROOT_FILE
 from perdure_systems.kit.database import Database
 
 PATIENCE = 60.0
+SHOP = {"common_name": "shop.example", "owner": "ada"}
 EVERY_SECOND = {loop.variable: "1s" for loop in LOOPS}
+
+
+class Api(httpx.AsyncClient):
+    """Requests to the API of the system, and the steps that many tests share."""
+
+    async def requested(self, **fields: Any) -> tuple[str, str]:
+        """A new certificate; its id and that of its job."""
+        answer = await self.post("/api/v1/certificates", json={**SHOP, **fields})
+        assert answer.status_code == 201, answer.text
+        return answer.json()["id"], answer.json()["job_id"]
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        """A job as the API shows it."""
+        answer = await self.get(f"/api/v1/jobs/{job_id}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def certificate(self, certificate: str) -> dict[str, Any]:
+        """A certificate as the API shows it."""
+        answer = await self.get(f"/api/v1/certificates/{certificate}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
 
 
 class Server:
@@ -72,6 +101,27 @@ async def running(url: str, *options: str, environment: dict[str, str] | None = 
         await server.ended()
 
 
+def certificate(now: datetime) -> Certificate:
+    """A requested certificate that needs neither a CSR nor approval."""
+    return Certificate(
+        id="c1",
+        common_name="shop.example",
+        sans=[],
+        status="requested",
+        owner="ada",
+        requested_by="ada",
+        lifetime_hours=24,
+        needs_csr=False,
+        needs_approval=False,
+        created_at=now,
+    )
+
+
+def logged(key: str, value: str) -> str:
+    """A field as a line of the log shows it: quoted if it has a space."""
+    return f"{key}={value!r} " if " " in value else f"{key}={value} "
+
+
 @asynccontextmanager
 async def tables_at(url: str) -> AsyncIterator[Database]:
     """The tables of the system in this database."""
@@ -103,11 +153,11 @@ async def locked(url: str, table: str) -> AsyncIterator[None]:
 
 
 class SlowKey:
-    """A root key that is a pipe: whoever reads it waits until it is let go on. A handler that does not hear a stop."""
+    """A root that is a pipe: who reads it waits until it is let go on. So the handler does not hear a stop."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._key = folder / "root.key"
+        self._key = folder / ROOT_FILE
         self._content = self._key.read_bytes()
         self._key.unlink()
         os.mkfifo(self._key)

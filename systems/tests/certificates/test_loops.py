@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-import httpx
+import msgspec
 import pytest
-from systems.tests.certificates.programs import EVERY_SECOND, PATIENCE, locked, running, tables_at
+from systems.tests.certificates.programs import EVERY_SECOND, PATIENCE, Api, Server, locked, logged, running, tables_at
 
 from perdure import JobFilter, SettingsError
 from perdure.clock import SystemClock
+from perdure.events import LoopOverran
 from perdure.testing import Sandbox
 from perdure_systems.certificates import loops
 from perdure_systems.certificates.jobs import app, database
-from perdure_systems.certificates.records import ALL, Agent, Certificate, Endpoint, Found, LoopRun
+from perdure_systems.certificates.records import Agent, Endpoint, Found, LoopRun
 from perdure_systems.certificates.settings import LOOPS, LoopSettings, read_loops
-from perdure_systems.certificates.standins import cloud_listing, make_certificate, tls_endpoint
+from perdure_systems.certificates.standins import cloud_listing, make_certificate, silent_endpoint, tls_endpoint
 from perdure_systems.notifications.jobs import KIND as NOTIFICATION
 from perdure_systems.notifications.jobs import app as notifications_app
 from perdure_systems.notifications.standins import StandIns
 
-SHOP = {"common_name": "shop.example", "owner": "ada"}
 RUNS = "SELECT * FROM certificate_loop"
 
 
@@ -78,13 +78,78 @@ async def test_a15_the_retry_loop_runs_at_once_and_then_every_five_minutes(engin
     assert seen == [0, 0, 300, 600]
 
 
+async def test_a15_a_tick_past_its_limit_is_told_to_stop(engine_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its limit is 2 minutes; here it is 0.2 s, so that the test can wait for it. The next tick comes all the same."""
+    name = "certificates.job retry"
+    declared = app.periodic[name]
+    assert declared.limit == timedelta(minutes=2)
+    began: list[str] = []
+    stopped: list[str] = []
+
+    async def hangs() -> None:
+        began.append("tick")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            stopped.append("told to stop")
+            raise
+
+    short = msgspec.structs.replace(
+        declared, function=hangs, limit=timedelta(milliseconds=200), every=timedelta(seconds=1)
+    )
+    monkeypatch.setitem(app.periodic, name, short)
+    overran: list[object] = []
+    async with Sandbox(app, url=engine_url, periodic=False), Sandbox(notifications_app, url=engine_url):
+        unsubscribe = app.subscribe(overran.append, LoopOverran)
+        worker = await app.worker()
+        running_worker = asyncio.create_task(worker.run())
+        async with asyncio.timeout(PATIENCE):
+            while len(began) < 2:
+                await asyncio.sleep(0.02)
+        await worker.wait_for_completion()
+        await running_worker
+        unsubscribe()
+        await database.close()
+    assert stopped[:1] == ["told to stop"]
+    assert overran[:1] == [LoopOverran(name, 0.2, stopped=True)]
+
+
+async def test_a15_the_limit_of_a_tick_ends_a_scan_that_hangs(engine_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real tick: the endpoint takes the connection and never answers."""
+    name = "certificates.network scan"
+    monkeypatch.setitem(
+        app.periodic, name, msgspec.structs.replace(app.periodic[name], limit=timedelta(milliseconds=200))
+    )
+    overran: list[object] = []
+    async with (
+        silent_endpoint() as endpoint,
+        Sandbox(app, url=engine_url, periodic=False),
+        Sandbox(notifications_app, url=engine_url),
+    ):
+        monkeypatch.setenv("CERTCTL_NETWORK_SCAN_ENDPOINTS", endpoint.address)
+        unsubscribe = app.subscribe(overran.append, LoopOverran)
+        worker = await app.worker()
+        running_worker = asyncio.create_task(worker.run())
+        async with asyncio.timeout(PATIENCE):
+            while not overran:
+                await asyncio.sleep(0.02)
+        await worker.wait_for_completion()
+        await running_worker
+        unsubscribe()
+        assert await database.one(LoopRun, f"{RUNS} WHERE name = 'network scan'") is None
+        await database.close()
+    assert overran == [LoopOverran(name, 0.2, stopped=True)]
+
+
 async def test_a17_a20_every_loop_skips_a_tick_while_the_last_one_runs(engine_url: str) -> None:
     """All twelve tick every second. None can end while the lock is held, and none may start a second time."""
     async with running(engine_url, "--no-http", environment=EVERY_SECOND) as server:
         await _all_have_run(engine_url)
         async with locked(engine_url, "certificate_loop"):
             for loop in LOOPS:
-                await server.says("still running, skipping tick", f"certificates.{loop.name}")
+                line = await server.says(" still running, skipping tick ", logged("loop", f"certificates.{loop.name}"))
+                assert "[warning  ]" in line
+        await _all_have_run(engine_url)  # and then they go on
 
 
 async def test_two_servers_send_one_warning(engine_url: str) -> None:
@@ -93,47 +158,88 @@ async def test_two_servers_send_one_warning(engine_url: str) -> None:
         environment = EVERY_SECOND | receivers.environment() | {"CERTCTL_NOTIFY_CHANNEL": "slack"}
         now = SystemClock().now()
         await tables.execute(
-            "INSERT INTO certificate VALUES ('c1', 'shop.example', '[]', 'active', 'ada', 2160, :no, :no, '1', 'pem',"
-            " :soon, :now)",
-            {"no": False, "soon": now + timedelta(days=20), "now": now},
+            "INSERT INTO certificate (id, common_name, sans, status, owner, requested_by, lifetime_hours, needs_csr,"
+            " needs_approval, serial, pem, not_after, renew_at, created_at) VALUES ('c1', 'shop.example', '[]',"
+            " 'active', 'ada', 'ada', 2160, :yes, :yes, '1', 'pem', :end, :begin, :now)",
+            {"yes": True, "end": now + timedelta(days=10, hours=1), "begin": now - timedelta(days=20), "now": now},
         )
         async with (
             running(engine_url, "--no-http", environment=environment) as first,
             running(engine_url, "--no-http", environment=environment) as second,
         ):
-            await _all_have_run(engine_url)
             await _until_delivered(receivers)
-            leader = first if "leading" in first.text else second
-            leader.process.kill()  # the other one takes over, and sends no second warning
-            other = second if leader is first else first
-            await other.says("leading")
-            await _all_have_run(engine_url)
-    warnings = [taken.body for taken in receivers.taken["slack"] if b"expires in 19 days" in taken.body]
+            leader, other = await _leader_of("notify", first, second)
+            await other.says("✿ worker open")
+            leader.process.terminate()
+            await other.says("leading", logged("name", "loop:certificates.notify"))
+            await _all_have_run(engine_url)  # the other one has taken over, and has looked at the certificate
+    warnings = [taken.body for taken in receivers.taken["slack"] if b"shop.example expires in 10 days" in taken.body]
     assert len(warnings) == 1
 
 
-async def test_renewal_processor_and_short_lived_request_one_job_each(box: Sandbox, client: httpx.AsyncClient) -> None:
-    await client.post("/api/v1/certificates", json=SHOP)
+async def test_renewal_begins_once_when_it_is_due(box: Sandbox, client: Api) -> None:
+    certificate, first = await client.requested()
     await box.drain()
+    box.travel("59d")
     assert await loops.renew() == "0 renewals requested"
 
+    box.travel("1d1h")
+    assert await loops.renew() == "1 renewals requested"
+    assert await loops.renew() == "0 renewals requested"  # its job is under way
+    assert (await box.drain()).succeeded == 1
+    renewed = await client.certificate(certificate)
+    assert renewed["status"] == "active"
+    assert renewed["job_id"] != first
+    assert (await client.job(renewed["job_id"]))["because"] == "renewal"
+    assert await loops.renew() == "0 renewals requested"
+
+
+async def test_short_lived_certificates_are_renewed_after_two_thirds_of_their_life(box: Sandbox, client: Api) -> None:
+    certificate, _ = await client.requested(lifetime_hours=3)
+    await box.drain()
+    serial = (await client.certificate(certificate))["serial"]
+    box.travel("1h59m")
+    assert await loops.expire_short_lived() == "0 short-lived renewals requested, 0 certificates expired"
+    box.travel("2m")
+    assert await loops.renew() == "0 renewals requested"  # the hourly loop would come too late
+    assert await loops.expire_short_lived() == "1 short-lived renewals requested, 0 certificates expired"
+    await box.drain()
+    assert (await client.certificate(certificate))["serial"] != serial
+
+    box.travel("4h")  # no server ran
+    assert await loops.expire_short_lived() == "1 short-lived renewals requested, 1 certificates expired"
+    assert (await client.certificate(certificate))["status"] == "expired"
+    await box.drain()
+    assert (await client.certificate(certificate))["status"] == "active"
+
+
+async def test_after_a_refusal_nobody_is_asked_again_for_a_day(box: Sandbox, client: Api) -> None:
+    certificate, job = await client.requested(needs_approval=True)
+    await box.drain()
+    await client.post(f"/api/v1/jobs/{job}/approve")
+    await box.drain()
     box.travel("61d")
     assert await loops.renew() == "1 renewals requested"
-    assert await loops.renew() == "1 renewals requested"  # the same job: it is unique by certificate
-    assert (await box.drain()).succeeded == 1
+    await box.drain()
+    await client.post(f"/api/v1/jobs/{(await client.certificate(certificate))['job_id']}/reject")
+    await box.drain()
+    box.travel("23h")
+    assert await loops.renew() == "0 renewals requested"
+    box.travel("2h")
+    assert await loops.renew() == "1 renewals requested"
 
-    box.travel("90d")
-    assert await loops.expire_short_lived() == "1 renewed in their last hour, 1 expired"
-    assert (await box.drain()).succeeded == 1
-    [renewed] = await database.all(Certificate, ALL)
-    assert renewed.status == "active"
 
-    await database.execute("UPDATE certificate SET status = 'requested', id = 'stranded'")
+async def test_the_processor_picks_up_a_request_whose_job_was_deleted(box: Sandbox, client: Api) -> None:
+    certificate, job = await client.requested()
+    assert await loops.process() == "0 requests picked up"
+    await (await app.desk("test")).delete(job)
     assert await loops.process() == "1 requests picked up"
     assert await loops.process() == "0 requests picked up"
+    await box.drain()
+    assert (await client.certificate(certificate))["status"] == "active"
 
 
-async def test_agents_that_are_silent_for_five_minutes_are_offline(box: Sandbox, client: httpx.AsyncClient) -> None:
+async def test_agents_that_are_silent_for_five_minutes_are_offline(box: Sandbox, client: Api) -> None:
     await client.post("/api/v1/agents/edge-1/heartbeat")
     box.travel("4m59s")
     assert await loops.check_agents() == "0 agents went offline"
@@ -167,8 +273,8 @@ async def test_scans_find_certificates_and_go_on_past_what_does_not_answer(
     }
 
 
-async def test_a_digest_is_sent_once_a_day(box: Sandbox, client: httpx.AsyncClient) -> None:
-    await client.post("/api/v1/certificates", json=SHOP)
+async def test_a_digest_is_sent_once_a_day(box: Sandbox, client: Api) -> None:
+    await client.requested()
     assert await loops.send_digest() == "1 requested"
     assert await loops.send_digest() == "1 requested"
     counted = await (await notifications_app.desk("test")).count(JobFilter(kind=NOTIFICATION))
@@ -185,6 +291,18 @@ async def _all_have_run(url: str) -> None:
     async with tables_at(url) as tables, asyncio.timeout(PATIENCE):
         await tables.execute("DELETE FROM certificate_loop")
         while len(await tables.all(LoopRun, RUNS)) < len(LOOPS):
+            await asyncio.sleep(0.05)
+
+
+async def _leader_of(loop: str, *servers: Server) -> tuple[Server, Server]:
+    """The one of two servers that leads this loop, and the other one."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            for one, other in (servers, reversed(servers)):
+                if any(
+                    " leading " in line and logged("name", f"loop:certificates.{loop}") in line for line in one.lines
+                ):
+                    return one, other
             await asyncio.sleep(0.05)
 
 

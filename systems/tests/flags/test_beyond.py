@@ -54,7 +54,7 @@ async def test_b14_an_alert_is_sent_once_when_the_limit_is_passed(
     assert "attempts exhausted after 4 failures" in alert.arguments["body"]
     assert "the disk is broken" in alert.arguments["body"]
     await client.post(f"/api/admin/flags/dark-mode/schedule/{schedule_id}/retry")
-    await box.drain(travel="1h")
+    await box.drain("flags", travel="1h")
     await alert_operators()
     outbox.assert_enqueued_times(2, notify)
 
@@ -68,6 +68,19 @@ async def test_b14_an_alert_that_was_sent_before_a_crash_is_not_sent_again(
     await (await app.desk("test")).mark(schedule_id, None)
     await alert_operators()
     outbox.assert_enqueued_once(notify)
+
+
+async def test_b14_an_alert_tells_of_a_cache_after_a_change_by_hand(
+    client: httpx.AsyncClient, box: Sandbox, cache: CacheStandIn, outbox: Sandbox
+) -> None:
+    """There is no schedule to name: the flag is named, and the command that helps."""
+    cache.failing = -1
+    await client.post("/api/admin/flags", json={"key": "dark-mode"})
+    await box.drain(travel="1h")
+    await alert_operators()
+    alert = outbox.assert_enqueued_once(notify)
+    assert alert.arguments["subject"] == "The invalidation of flag dark-mode has failed"
+    assert "perdure dead requeue " in alert.arguments["body"]
 
 
 async def test_b14_the_metrics_tell_rates_and_the_backlog(
@@ -187,20 +200,22 @@ async def test_b14_the_timeline_of_a_schedule_goes_on_from_where_it_is(
     assert (await get(client, f"{path}/timeline"))["runs"] == []
 
 
-@pytest.mark.parametrize("error", [apsw.BusyError, psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable])
 async def test_b14_backoff_goes_by_the_type_of_error(
-    client: httpx.AsyncClient, box: Sandbox, runs: list[Run], settings: pytest.MonkeyPatch, error: type[Exception]
+    client: httpx.AsyncClient, box: Sandbox, runs: list[Run], settings: pytest.MonkeyPatch
 ) -> None:
     """Another writer in the way passes within seconds; a broken disk does not."""
+    errors = {"busy": apsw.BusyError, "deadlock": psycopg.errors.DeadlockDetected, "disk": OSError}
 
-    async def fail(*_: object, **__: object) -> None:
-        raise error("another writer is in the way")
+    async def fail(_: object, key: str, *__: object, **___: object) -> None:
+        raise errors[key]("no")
 
     settings.setattr("perdure_systems.flags.jobs.change_flag", fail)
-    await make_schedule(client, "dark-mode", NOON + MINUTE)
-    await box.drain(travel="20m")
-    waits = [(after.at - run.at).total_seconds() for run, after in pairwise(runs)]
-    assert all(low <= wait <= low + 30 for wait, low in zip(waits, (5, 15, 45), strict=True))
+    ids = [await make_schedule(client, key, NOON + (hour + 1) * 60 * MINUTE) for hour, key in enumerate(errors)]
+    await box.drain(travel="5h")  # apart from each other, so that the breaker has nothing to say
+    for schedule_id, waits in zip(ids, ((5, 15, 45), (5, 15, 45), (120, 240, 480)), strict=True):
+        times = [run.at for run in runs if run.schedule_id == schedule_id]
+        drawn = [(after - before).total_seconds() for before, after in pairwise(times)]
+        assert all(low <= wait <= low + 30 for wait, low in zip(drawn, waits, strict=True)), drawn
 
 
 async def test_b14_urgent_schedules_go_first(client: httpx.AsyncClient, box: Sandbox, runs: list[Run]) -> None:
@@ -297,7 +312,7 @@ async def test_b14_failures_of_the_flag_and_of_the_cache_share_one_limit(
     assert [one["part"] for one in history["tries"]] == ["flag", "flag", "cache", "cache"]
     cache.failing = 0
     assert (await client.post(f"/api/admin/flags/dark-mode/schedule/{schedule_id}/retry")).status_code == 200
-    await box.drain()
+    await box.drain("flags")
     assert (await shown(client, "dark-mode", schedule_id))["status"] == "applied"
     assert (await get(client, "/api/admin/flags/dark-mode"))["flag"]["version"] == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,10 @@ from structlog.typing import EventDict
 from tests.support.behind import query
 from tests.support.waiting import until
 
-from perdure import Event, JobStarted, Worker
+from perdure import Context, Event, JobFilter, JobStarted, Worker
 from perdure.testing import Sandbox
-from perdure_systems.flags.jobs import WORKER, app
+from perdure_systems.flags.jobs import APPLY, WORKER, app, database
+from perdure_systems.flags.records import Change, Updates
 from perdure_systems.flags.standins import CacheStandIn
 from perdure_systems.flags.store import change_flag
 
@@ -76,13 +78,15 @@ async def test_b2_a_hundred_a_run(client: httpx.AsyncClient, box: Sandbox, setti
     for n in range(3):
         batch = [{"flagKey": f"flag-{n}", "schedule": body}] * 80
         assert (await client.post("/api/admin/flag-schedules", json={"schedules": batch})).status_code == 201
-    may_go = asyncio.Event()
+    may_go, begin = asyncio.Event(), Context.transaction
 
-    async def wait_and_change(*args: Any, **options: Any) -> Any:
+    @asynccontextmanager
+    async def begin_later(ctx: Context) -> AsyncIterator[Any]:
         await may_go.wait()
-        return await change_flag(*args, **options)
+        async with begin(ctx) as connection:
+            yield connection
 
-    settings.setattr("perdure_systems.flags.jobs.change_flag", wait_and_change)
+    settings.setattr(Context, "transaction", begin_later)
     box.travel("1m")
     desk = await app.desk("test")
     async with working() as worker:
@@ -139,6 +143,41 @@ async def test_b5_a_first_success_is_no_retry(client: httpx.AsyncClient, box: Sa
     await make_schedule(client, "dark-mode", NOON + MINUTE)
     await box.drain(travel="1h")
     assert [line for line in logged if "chedule" in line["event"]] == []
+
+
+async def test_b10_what_the_original_did_would_be_seen(client: httpx.AsyncClient, box: Sandbox) -> None:
+    """Both processors look, both locks end with their SELECT, both apply: the record of changes has two rows.
+
+    Two workers of ours on the same database leave one row for each schedule.
+    """
+    twice = [await make_schedule(client, f"twice-{n}", NOON + MINUTE) for n in range(5)]
+    box.travel("1m")
+    desk = await app.desk("test")
+    looks = [(await desk.jobs(JobFilter(kind=APPLY, states="scheduled"))).jobs for _ in range(2)]
+    for seen in looks:
+        for job in seen:
+            async with database.transaction() as session:
+                await change_flag(
+                    session,
+                    job.arguments["flag_key"],
+                    Updates(enabled=True),
+                    at=box.now,
+                    by="x",
+                    schedule_id=job.ref,
+                )
+    assert await changes_by_schedule() == dict.fromkeys(twice, 2)
+    await desk.cancel(twice)
+    once = [await make_schedule(client, f"once-{n}", NOON + 2 * MINUTE) for n in range(50)]
+    box.travel("1m")
+    async with working() as one, working() as two:
+        await until(lambda: one.finished + two.finished >= 50)
+    assert await changes_by_schedule() == dict.fromkeys(twice, 2) | dict.fromkeys(once, 1)
+
+
+async def changes_by_schedule() -> dict[str | None, int]:
+    """How often each schedule has changed its flag."""
+    changes = await database.all(Change, "SELECT * FROM flag_change WHERE schedule_id IS NOT NULL")
+    return dict(Counter(change.schedule_id for change in changes))
 
 
 async def test_b10_a_cancelled_schedule_is_never_retried(

@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import apsw
 import msgspec
+import psycopg
 import pytest
 
 from perdure import App, Context
@@ -115,6 +118,54 @@ async def test_many_writers_at_once_do_not_lock_each_other_out(database: Databas
 async def _add_one(database: Database, name: str) -> None:
     async with database.transaction() as session:
         await add(session, name)
+
+
+async def test_readers_do_not_wait_for_writers_however_many_wait_for_the_lock(database: Database) -> None:
+    await database.migrate()
+    async with database.transaction() as session:
+        await add(session, "one")
+        writers = [asyncio.create_task(_add_one(database, f"note {number}")) for number in range(100)]
+        await asyncio.sleep(0.05)  # on SQLite they have taken every thread in which a writer waits
+        if isinstance(session.connection, apsw.Connection):  # PostgreSQL's pool has places for both together
+            assert await asyncio.wait_for(database.all(Note, "SELECT * FROM note"), 5) == []
+    await asyncio.gather(*writers)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_however_many_callers_there_are_files_do_not_run_out(database: Database) -> None:
+    """Far more readers and writers than connections, some of them cancelled: all others are served, few stay open."""
+    await database.migrate()
+    before = open_files()
+    tasks: list[asyncio.Task[Any]] = [
+        asyncio.create_task(_add_one(database, f"note {number}")) for number in range(300)
+    ]
+    tasks += [asyncio.create_task(database.one(Note, "SELECT * FROM note")) for _ in range(300)]
+    await asyncio.sleep(0.02)
+    most = open_files()
+    for task in tasks[::7]:
+        task.cancel()
+    answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+    assert {type(answer) for answer in answers if isinstance(answer, BaseException)} <= {asyncio.CancelledError}
+    written = len(await database.all(Note, "SELECT * FROM note"))
+    assert 300 - len(tasks[:300:7]) <= written <= 300
+    assert most - before <= 3 * 2 * 64 + 20
+    assert open_files() - before <= 2 * 64 + 3 * 8 + 20  # SQLite keeps a closed file for the next connection
+
+
+async def test_closing_while_in_use_loses_nothing(database: Database) -> None:
+    """A block that runs goes on and commits; its connection is closed behind it, and the next use opens anew."""
+    async with database.transaction() as session:
+        await add(session, "one")
+        closing = asyncio.create_task(database.close())
+        await asyncio.sleep(0)
+        await add(session, "two")
+    await closing
+    with pytest.raises((apsw.ConnectionClosedError, psycopg.OperationalError)):
+        await session.execute("SELECT 1")
+    assert {note.id for note in await database.all(Note, "SELECT * FROM note")} == {"one", "two"}
 
 
 async def test_migrations_run_twice_and_new_ones_are_added(database: Database, migrations: Path) -> None:

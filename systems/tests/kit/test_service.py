@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
+import pytest
 from starlette.requests import Request
 from starlette.routing import Route
 
 from perdure import App, WorkerSettings
+from perdure.errors import LifespanError
 from perdure_systems.kit.service import System, run_system
-from perdure_systems.kit.web import JsonResponse
+from perdure_systems.kit.web import JsonResponse, read_body
 
 
 async def test_settings_are_read_at_the_start_and_routes_see_the_workers(tmp_path: Path) -> None:
@@ -39,3 +42,48 @@ async def test_settings_are_read_at_the_start_and_routes_see_the_workers(tmp_pat
         assert (await client.get("/workers")).json() == ["second"]
     stop.set()
     await asyncio.wait_for(running, 30)
+
+
+async def test_a_client_that_never_sends_its_body_does_not_keep_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    began = asyncio.Event()
+
+    async def take(request: Request) -> JsonResponse:
+        began.set()
+        return JsonResponse(await read_body(request, dict))
+
+    monkeypatch.setattr("perdure_systems.kit.service._LAST_REQUESTS", 0)
+    system = System(name="small", title="Small", port=0, apps=(app,), routes=[Route("/", take, methods=["POST"])])
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    running = asyncio.create_task(run_system(system, stop=stop, when_open=address.set_result))
+    port = int((await asyncio.wait_for(address, 30)).rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+    await asyncio.wait_for(began.wait(), 30)
+    stop.set()
+    await asyncio.wait_for(running, 30)
+    assert b"200" not in await reader.read(20)
+    writer.close()
+
+
+async def test_a_stop_before_the_workers_are_open_is_heeded(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    stop = asyncio.Event()
+    stop.set()
+    system = System(name="small", title="Small", port=0, apps=(app,), routes=[])
+    await asyncio.wait_for(run_system(system, stop=stop), 30)
+
+
+async def test_a_worker_that_cannot_start_ends_the_system_with_its_error(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+
+    @app.lifespan
+    async def broken() -> AsyncIterator[None]:
+        await asyncio.to_thread((tmp_path / "model").read_text)
+        yield
+
+    system = System(name="small", title="Small", port=0, apps=(app,), routes=[])
+    with pytest.raises(LifespanError, match="lifespan broken could not be opened: FileNotFoundError"):
+        await asyncio.wait_for(run_system(system), 30)

@@ -38,12 +38,15 @@ async def test_the_files_of_a_folder_are_ingested(
 ) -> None:
     for name, text in (("a.txt", "One."), ("b.md", "# Two\n\nTwo."), ("c.html", "<p>Three.</p>"), ("d.pdf", "no")):
         (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "a-broken.txt").write_bytes(b"\xff\xfe")
     monkeypatch.setenv("PULSE_DOCUMENTS", str(tmp_path))
     async with client() as http:
         one = await http.post(AT, json={"source": "b.md", "handler": "topics"})
         assert one.status_code == 201
         found = await http.post("/api/pulse/scan")
-        assert [job["source"] for job in found.json()] == ["a.txt", "b.md", "c.html"]
+        assert [job["source"] for job in found.json()["jobs"]] == ["a.txt", "b.md", "c.html"]
+        assert len(found.json()["refused"]) == 1
+        assert found.json()["refused"][0].startswith("source 'a-broken.txt' is not UTF-8"), "the others are ingested"
         await box.drain()
         listed = (await http.get(f"{AT}?state=completed&per_page=3")).json()
     assert (len(listed["jobs"]), listed["more"]) == (3, True)
@@ -57,6 +60,9 @@ async def test_the_files_of_a_folder_are_ingested(
         ({"source": "x.txt", "text": 1}, "text", "Expected `str | null`, got `int`"),
         ({"source": "x.txt", "text": "x", "more": 1}, "more", "unknown field `more`"),
         ({"source": "x.pdf", "text": "x"}, "source", "must end with one of .txt"),
+        ({"source": "a\0b.txt", "text": "x"}, "source", "must have 1 to 200 printable characters"),
+        ({"source": "x" * 300 + ".txt", "text": "x"}, "source", "must have 1 to 200 printable characters, got 304"),
+        ({"source": "", "text": "x"}, "source", "must have 1 to 200 printable characters"),
         ({"source": "x.txt", "text": "  "}, "source", "has no text"),
         ({"source": "x.txt", "text": "x", "handler": "dance"}, "handler", "must be one of summary, topics, index"),
         ({"source": "../../etc/passwd.txt"}, "source", "outside of the folder"),

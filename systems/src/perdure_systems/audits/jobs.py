@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 
 import structlog
 
-from perdure import App, Context, Desk, JobFilter, JobState, Keep, Page, Queue, WorkerSettings
+from perdure import App, Context, Desk, JobFilter, JobState, Keep, Page, Queue, Release, Verdict, WorkerSettings
 from perdure_systems.audits import settings, storage
 from perdure_systems.audits.addresses import check_address
 from perdure_systems.audits.failures import context_of
@@ -161,6 +161,19 @@ async def _purge(desk: Desk, kind: str, states: tuple[JobState, ...], before: da
                 storage.remove(job.id)
         removed += len((await desk.purge([job.id for job in page])).ids)
     return removed
+
+
+@app.middleware
+async def leave_work_to_the_next(ctx: Context) -> AsyncIterator[None]:
+    """What fails while the worker closes is done by the next one, at no cost: the browser may be gone already."""
+    try:
+        yield
+    except Verdict:
+        raise
+    except Exception as error:
+        if ctx.closing and ctx.kind == AUDIT:
+            raise Release(message=f"the worker is closing: {error}") from error
+        raise
 
 
 @app.lifespan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from perdure import Verdict
+from perdure import Release, Verdict, current_context
 from perdure_systems.audits import storage
 from perdure_systems.audits.addresses import check_address
 from perdure_systems.audits.instruments import SIZES, instruments
@@ -29,7 +29,10 @@ async def take_screenshots(audit_id: str, url: str, required: bool) -> Screensho
             picture = await instruments().photograph(url, size)
         except Verdict:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever keeps one picture away must not take the report with it
+        except Exception as error:  # whatever keeps one picture away must not take the report with it
+            context = current_context()
+            if context is not None and context.closing:
+                raise Release(message="the worker is closing") from error
             errors[size] = brief(error)
         else:
             storage.save(audit_id, f"{size}.jpg", picture)

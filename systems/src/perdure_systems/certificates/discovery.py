@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from perdure_systems.certificates.records import Endpoint, Found
 
 _PATIENCE: Final = 10.0  # seconds for one endpoint
+_AT_ONCE: Final = 20  # endpoints
 
 
 class CloudEntry(msgspec.Struct):
@@ -25,7 +27,7 @@ class CloudEntry(msgspec.Struct):
 
 
 async def look_at(address: str) -> Found:
-    """The certificate that an endpoint `host:port` shows; raises OSError if it does not answer."""
+    """The certificate that an endpoint `host:port` shows; raises OSError or ValueError if it shows none."""
     host, _, port = address.rpartition(":")
     context = ssl.create_default_context()
     context.check_hostname = False  # we look at what is there, trusted or not
@@ -39,12 +41,24 @@ async def look_at(address: str) -> Found:
     return found_in(x509.load_der_x509_certificate(shown), f"network {address}")
 
 
-async def check(address: str, now: datetime) -> Endpoint:
-    """Whether an endpoint answers with a certificate that is valid now."""
-    try:
-        found = await look_at(address)
-    except (OSError, ValueError) as error:
-        return Endpoint(address, "unreachable", f"{type(error).__name__}: {error}", now)
+async def look_at_all(addresses: Sequence[str]) -> dict[str, Found | Exception]:
+    """What each endpoint shows, or why it shows nothing; a slow one does not hold up the others."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(address: str) -> Found | Exception:
+        async with slots:
+            try:
+                return await look_at(address)
+            except (OSError, ValueError) as error:
+                return error
+
+    return dict(zip(addresses, await asyncio.gather(*map(look, addresses)), strict=True))
+
+
+def judge(address: str, found: Found | Exception, now: datetime) -> Endpoint:
+    """Whether an endpoint has answered with a certificate that is valid now."""
+    if isinstance(found, Exception):
+        return Endpoint(address, "unreachable", f"{type(found).__name__}: {found}", now)
     if found.not_after <= now:
         return Endpoint(address, "expired", f"{found.subject} expired at {found.not_after.isoformat()}", now)
     return Endpoint(address, "healthy", None, now)

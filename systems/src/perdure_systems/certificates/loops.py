@@ -5,37 +5,37 @@ perdure's `@app.every` brings the guard, the limit and the drain. What is left o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
 from functools import wraps
 from typing import Final
 
 import structlog
 
-from perdure import Desk, JobFilter, JobState, Page
-from perdure_systems.certificates.discovery import check, list_cloud, look_at
-from perdure_systems.certificates.jobs import ISSUE, SILENCE, app, database, request, tag
+from perdure import JobFilter, Page
+from perdure_systems.certificates.discovery import judge, list_cloud, look_at_all
+from perdure_systems.certificates.jobs import ISSUE, SILENCE, app, database, desk, now
+from perdure_systems.certificates.owners import tell_of_failure, tell_of_late_renewal
 from perdure_systems.certificates.records import (
     ALL,
-    EXPIRING,
+    DUE,
     REQUESTED,
+    SHORT_LIVED_DUE,
     Certificate,
+    Found,
     LoopRun,
     expire,
-    mark_failed,
     mark_silent_agents,
     note_endpoint,
     note_found,
     note_run,
 )
+from perdure_systems.certificates.renewals import jobs_of, pages_of, request_all, request_renewals
 from perdure_systems.certificates.settings import read_loops, read_settings
 from perdure_systems.notifications.jobs import KIND as NOTIFICATION
 from perdure_systems.notifications.jobs import notify
 
 Tick = Callable[[], Awaitable[str]]
-ACTOR: Final = "app:certificates"
-_NEARLY: Final = timedelta(hours=1)  # short-lived certificates are renewed when so much is left
+TOLD: Final = "told"  # the mark of an ended job that the reaper has dealt with
 _LOOPS: Final = read_loops()
 
 log = structlog.get_logger("perdure_systems.certificates")
@@ -65,28 +65,20 @@ def loop(name: str) -> Callable[[Tick], Tick]:
     return declare
 
 
-async def desk() -> Desk:
-    """The desk under the name of this system."""
-    return await app.desk(ACTOR)
-
-
-async def now() -> datetime:
-    """The database's clock."""
-    return await (await desk()).now()
-
-
 @loop("renewal")
 async def renew() -> str:
-    """Enqueue a job for every certificate that expires soon."""
-    before = await now() + timedelta(days=read_settings().renew_before_days)
-    return f"{await _request_all(await database.all(Certificate, EXPIRING, {'before': before}))} renewals requested"
+    """Enqueue a job for every certificate that is due for renewal."""
+    return f"{await request_renewals(DUE)} renewals requested"
 
 
 @loop("processor")
 async def process() -> str:
-    """Enqueue a job for every requested certificate that has none: a request is never stranded."""
-    stranded = [one for one in await database.all(Certificate, REQUESTED) if await _last_state(one) is None]
-    return f"{await _request_all(stranded)} requests picked up"
+    """Enqueue a job for every requested certificate whose job was deleted: a request is never stranded."""
+    picked_up = 0
+    async for page in pages_of(REQUESTED):
+        jobs = await jobs_of(page)
+        picked_up += await request_all([one for one in page if one.job_id not in jobs], because="its job was deleted")
+    return f"{picked_up} requests picked up"
 
 
 @loop("job retry")
@@ -98,14 +90,19 @@ async def retry_failed_jobs() -> str:
 
 @loop("reaper")
 async def reap() -> str:
-    """Mark the certificates whose job has ended without one; what waits too long for a person ends by itself."""
-    failed = 0
-    for one in await database.all(Certificate, REQUESTED):
-        if await _last_state(one) in {JobState.DEAD, JobState.CANCELLED}:
-            async with database.transaction() as session:
-                await mark_failed(session, one.id)
-            failed += 1
-    return f"{failed} requests failed"
+    """Mark requests whose job has ended without a certificate as failed, and tell the owner of a job that failed.
+
+    What waits too long for a person ends by itself. A job that was dealt with gets a mark, which a requeue removes.
+    """
+    ended = 0
+    unseen = JobFilter(kind=ISSUE, states=("dead", "cancelled"), marked=False)
+    while jobs := (await (await desk()).jobs(unseen, Page(limit=500))).jobs:
+        for job in jobs:
+            await tell_of_failure(job)
+        seen = JobFilter(ids=[str(job.id) for job in jobs], states=("dead", "cancelled"))  # not one requeued meanwhile
+        await (await desk()).mark(seen, TOLD)
+        ended += len(jobs)
+    return f"{ended} jobs ended without a certificate"
 
 
 @loop("agent health")
@@ -121,54 +118,45 @@ async def check_agents() -> str:
 
 @loop("notify")
 async def warn_of_expiry() -> str:
-    """Tell the owner of a certificate that expires soon, once a day: the ref makes a second message impossible."""
-    settings = read_settings()
+    """Tell the owner of a certificate whose renewal does not come, once a day."""
     at = await now()
     told = 0
-    for one in await database.all(Certificate, EXPIRING, {"before": at + timedelta(days=settings.renew_before_days)}):
-        days = 0 if one.not_after is None else max(0, (one.not_after - at).days)
-        message = await notify.using(ref=f"certificate-expiry:{one.id}:{at.date()}").enqueue(
-            channel=settings.notify_channel,
-            subject=f"{one.common_name} expires in {days} days",
-            body=f"The certificate of {one.common_name} ({one.owner}) expires at {one.not_after}.",
-        )
-        told += message.is_new
+    async for page in pages_of(DUE, now=at, short=0):
+        for one in page:
+            told += await tell_of_late_renewal(one, at)
     return f"{told} owners told"
 
 
 @loop("notify retry")
 async def count_due_notifications() -> str:
-    """Count the failed notifications that wait for their retry. perdure retries each when it is due."""
+    """Count the failed notifications that wait for their retry. perdure retries each of them when it is due."""
     waiting = await (await desk()).count(JobFilter(kind=NOTIFICATION, states="retrying"))
     return f"{waiting.jobs} notifications wait for a retry"
 
 
 @loop("short-lived")
 async def expire_short_lived() -> str:
-    """Renew certificates in their last hour, and mark what has expired."""
+    """Renew certificates that live for a day or less, and mark what has expired."""
+    requested = await request_renewals(SHORT_LIVED_DUE)
     at = await now()
-    soon = await database.all(Certificate, EXPIRING, {"before": at + _NEARLY})
-    requested = await _request_all(soon)
     async with database.transaction() as session:
         expired = await expire(session, at)
-    return f"{requested} renewed in their last hour, {expired} expired"
+    return f"{requested} short-lived renewals requested, {expired} certificates expired"
 
 
 @loop("network scan")
 async def scan_network() -> str:
     """Look at the configured TLS endpoints. One that does not answer does not end the scan."""
-    found = 0
-    for address in read_settings().scan_endpoints:
-        try:
-            seen = await look_at(address)
-        except (OSError, ValueError) as error:
-            log.warning("endpoint does not answer", address=address, error=str(error))
-            continue
-        at = await now()
-        async with database.transaction() as session:
-            await note_found(session, seen, at)
-        found += 1
-    return f"{found} certificates found"
+    seen = await look_at_all(read_settings().scan_endpoints)
+    at = await now()
+    async with database.transaction() as session:
+        for found in seen.values():
+            if isinstance(found, Found):
+                await note_found(session, found, at)
+    for address, failure in seen.items():
+        if isinstance(failure, Exception):
+            log.warning("endpoint does not answer", address=address, error=f"{type(failure).__name__}: {failure}")
+    return f"{sum(isinstance(found, Found) for found in seen.values())} certificates found"
 
 
 @loop("cloud discovery")
@@ -189,9 +177,7 @@ async def send_digest() -> str:
     certificates = await database.all(Certificate, ALL)
     states = {one.status: sum(1 for other in certificates if other.status == one.status) for one in certificates}
     text = ", ".join(f"{count} {status}" for status, count in sorted(states.items())) or "no certificates"
-    once = notify.using(
-        ref=f"certificate-digest:{(await now()).date()}"
-    )  # a server that takes over sends no second one
+    once = notify.using(ref=f"certificate-digest:{(await now()).date()}")  # a server that takes over sends no second
     await once.enqueue(channel=read_settings().notify_channel, subject="Certificates today", body=text)
     return text
 
@@ -199,23 +185,10 @@ async def send_digest() -> str:
 @loop("health")
 async def check_endpoints() -> str:
     """Check that the endpoints answer with valid certificates."""
+    seen = await look_at_all(read_settings().scan_endpoints)
     at = await now()
-    answers = await asyncio.gather(*(check(address, at) for address in read_settings().scan_endpoints))
+    answers = [judge(address, found, at) for address, found in seen.items()]
     async with database.transaction() as session:
         for answer in answers:
             await note_endpoint(session, answer)
-    return f"{sum(1 for answer in answers if answer.status == 'healthy')} of {len(answers)} endpoints are healthy"
-
-
-async def _request_all(certificates: list[Certificate]) -> int:
-    """Enqueue a job for each; one that has an active job already gets no second one."""
-    for certificate in certificates:
-        async with database.transaction() as session:
-            await request(session, certificate.id)
-    return len(certificates)
-
-
-async def _last_state(certificate: Certificate) -> JobState | None:
-    """Where the newest job of a certificate stands; None if it has none."""
-    jobs = (await (await desk()).jobs(JobFilter(kind=ISSUE, tag=tag(certificate.id)), Page(limit=1))).jobs
-    return JobState(jobs[0].state) if jobs else None
+    return f"{sum(answer.status == 'healthy' for answer in answers)} of {len(answers)} endpoints are healthy"

@@ -13,23 +13,27 @@ from perdure_systems.kit.database import Session
 from perdure_systems.kit.rows import as_json
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
+STATUSES: Final = ("requested", "active", "failed", "expired")
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """A name that shall always have a valid certificate. `status` is requested, active, failed or expired."""
+    """A name that shall always have a valid certificate. `status` is one of `STATUSES`."""
 
     id: str
     common_name: str
     sans: list[str]
     status: str
     owner: str
+    requested_by: str
     lifetime_hours: int
     needs_csr: bool
     needs_approval: bool
-    serial: str | None
-    pem: str | None
-    not_after: datetime | None
     created_at: datetime
+    job_id: str | None = None
+    serial: str | None = None
+    pem: str | None = None
+    not_after: datetime | None = None
+    renew_at: datetime | None = None
 
 
 class Agent(msgspec.Struct, frozen=True):
@@ -66,31 +70,55 @@ class Endpoint(msgspec.Struct, frozen=True):
     checked_at: datetime
 
 
-ALL: Final = "SELECT * FROM certificate ORDER BY common_name"
 BY_ID: Final = "SELECT * FROM certificate WHERE id = :id"
-EXPIRING: Final = (
-    "SELECT * FROM certificate WHERE status = 'active' AND not_after <= :before ORDER BY not_after LIMIT 1000"
+ALL: Final = "SELECT * FROM certificate ORDER BY common_name"
+PAGE: Final = (
+    "SELECT * FROM certificate WHERE (:status = '' OR status = :status) ORDER BY common_name LIMIT :size OFFSET :skip"
 )
-REQUESTED: Final = "SELECT * FROM certificate WHERE status = 'requested' ORDER BY created_at LIMIT 1000"
+# Lists that loops walk through, page by page: each begins behind the last id of the one before.
+REQUESTED: Final = "SELECT * FROM certificate WHERE status = 'requested' AND id > :after ORDER BY id LIMIT 500"
+DUE: Final = (
+    "SELECT * FROM certificate WHERE status IN ('active', 'expired') AND renew_at <= :now AND lifetime_hours > :short"
+    " AND id > :after ORDER BY id LIMIT 500"
+)
+SHORT_LIVED_DUE: Final = DUE.replace("lifetime_hours > :short", "lifetime_hours <= :short")
 
 
 async def add_certificate(session: Session, certificate: Certificate) -> bool:
     """Store a new one; False if its name is taken."""
     rows = await session.rows(
-        "INSERT INTO certificate (id, common_name, sans, status, owner, lifetime_hours, needs_csr, needs_approval,"
-        " created_at) VALUES (:id, :common_name, :sans, :status, :owner, :lifetime_hours, :needs_csr, :needs_approval,"
-        " :created_at) ON CONFLICT (common_name) DO NOTHING RETURNING id",
+        "INSERT INTO certificate (id, common_name, sans, status, owner, requested_by, lifetime_hours, needs_csr,"
+        " needs_approval, created_at) VALUES (:id, :common_name, :sans, :status, :owner, :requested_by,"
+        " :lifetime_hours, :needs_csr, :needs_approval, :created_at) ON CONFLICT (common_name) DO NOTHING RETURNING id",
         {**msgspec.structs.asdict(certificate), "sans": as_json(certificate.sans)},
     )
     return bool(rows)
 
 
-async def save_signed(session: Session, certificate: str, signed: Signed) -> None:
-    """A certificate was issued: it is active until it expires."""
-    await session.execute(
-        "UPDATE certificate SET status = 'active', serial = :serial, pem = :pem, not_after = :not_after WHERE id = :id",
-        {"id": certificate, "serial": signed.serial, "pem": signed.chain, "not_after": signed.not_after},
+async def note_job(session: Session, certificate: str, job: str) -> bool:
+    """A job works on it: one that had failed is requested again. False if there is no such certificate."""
+    rows = await session.rows(
+        "UPDATE certificate SET job_id = :job, status = CASE status WHEN 'failed' THEN 'requested' ELSE status END"
+        " WHERE id = :id RETURNING id",
+        {"id": certificate, "job": job},
     )
+    return bool(rows)
+
+
+async def save_signed(session: Session, certificate: str, signed: Signed, renew_at: datetime) -> bool:
+    """A certificate was issued: it is active until it expires. False if it was deleted meanwhile."""
+    rows = await session.rows(
+        "UPDATE certificate SET status = 'active', serial = :serial, pem = :pem, not_after = :not_after,"
+        " renew_at = :renew_at WHERE id = :id RETURNING id",
+        {
+            "id": certificate,
+            "serial": signed.serial,
+            "pem": signed.chain,
+            "not_after": signed.not_after,
+            "renew_at": renew_at,
+        },
+    )
+    return bool(rows)
 
 
 async def mark_failed(session: Session, certificate: str) -> None:
@@ -98,6 +126,11 @@ async def mark_failed(session: Session, certificate: str) -> None:
     await session.execute(
         "UPDATE certificate SET status = 'failed' WHERE id = :id AND status = 'requested'", {"id": certificate}
     )
+
+
+async def delete_certificate(session: Session, certificate: str) -> bool:
+    """Forget it; False if there is none."""
+    return bool(await session.rows("DELETE FROM certificate WHERE id = :id RETURNING id", {"id": certificate}))
 
 
 async def expire(session: Session, now: datetime) -> int:

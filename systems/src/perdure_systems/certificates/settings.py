@@ -12,6 +12,9 @@ from perdure import interval_from_env
 from perdure_systems.kit.settings import Environment, number_from_env, text_from_env
 
 RETRY_VARIABLE: Final = "CERTCTL_SCHEDULER_RETRY_INTERVAL"
+_SECOND: Final = timedelta(seconds=1)
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
 
 
 class LoopSettings(msgspec.Struct, frozen=True):
@@ -19,24 +22,24 @@ class LoopSettings(msgspec.Struct, frozen=True):
 
     name: str
     variable: str
-    interval: timedelta | str
-    limit: str
+    interval: timedelta
+    limit: timedelta
     at_start: bool = True
 
 
 LOOPS: Final = (
-    LoopSettings("renewal", "CERTCTL_SCHEDULER_RENEWAL_CHECK_INTERVAL", "1h", "5m"),
-    LoopSettings("processor", "CERTCTL_SCHEDULER_JOB_PROCESSOR_INTERVAL", "30s", "2m"),
-    LoopSettings("job retry", RETRY_VARIABLE, "5m", "2m"),
-    LoopSettings("reaper", "CERTCTL_JOB_TIMEOUT_INTERVAL", "10m", "2m"),
-    LoopSettings("agent health", "CERTCTL_SCHEDULER_AGENT_HEALTH_CHECK_INTERVAL", "2m", "1m"),
-    LoopSettings("notify", "CERTCTL_SCHEDULER_NOTIFICATION_PROCESS_INTERVAL", "1m", "1m"),
-    LoopSettings("notify retry", "CERTCTL_NOTIFICATION_RETRY_INTERVAL", "2m", "2m"),
-    LoopSettings("short-lived", "CERTCTL_SCHEDULER_SHORT_LIVED_INTERVAL", "30s", "30s"),
-    LoopSettings("network scan", "CERTCTL_NETWORK_SCAN_INTERVAL", "6h", "30m"),
-    LoopSettings("cloud discovery", "CERTCTL_CLOUD_DISCOVERY_INTERVAL", "6h", "30m"),
-    LoopSettings("digest", "CERTCTL_DIGEST_INTERVAL", "24h", "5m", at_start=False),
-    LoopSettings("health", "CERTCTL_HEALTH_CHECK_INTERVAL", "60s", "5m", at_start=False),
+    LoopSettings("renewal", "CERTCTL_SCHEDULER_RENEWAL_CHECK_INTERVAL", 1 * _HOUR, 5 * _MINUTE),
+    LoopSettings("processor", "CERTCTL_SCHEDULER_JOB_PROCESSOR_INTERVAL", 30 * _SECOND, 2 * _MINUTE),
+    LoopSettings("job retry", RETRY_VARIABLE, 5 * _MINUTE, 2 * _MINUTE),
+    LoopSettings("reaper", "CERTCTL_JOB_TIMEOUT_INTERVAL", 10 * _MINUTE, 2 * _MINUTE),
+    LoopSettings("agent health", "CERTCTL_SCHEDULER_AGENT_HEALTH_CHECK_INTERVAL", 2 * _MINUTE, 1 * _MINUTE),
+    LoopSettings("notify", "CERTCTL_SCHEDULER_NOTIFICATION_PROCESS_INTERVAL", 1 * _MINUTE, 1 * _MINUTE),
+    LoopSettings("notify retry", "CERTCTL_NOTIFICATION_RETRY_INTERVAL", 2 * _MINUTE, 2 * _MINUTE),
+    LoopSettings("short-lived", "CERTCTL_SCHEDULER_SHORT_LIVED_INTERVAL", 30 * _SECOND, 30 * _SECOND),
+    LoopSettings("network scan", "CERTCTL_NETWORK_SCAN_INTERVAL", 6 * _HOUR, 30 * _MINUTE),
+    LoopSettings("cloud discovery", "CERTCTL_CLOUD_DISCOVERY_INTERVAL", 6 * _HOUR, 30 * _MINUTE),
+    LoopSettings("digest", "CERTCTL_DIGEST_INTERVAL", 24 * _HOUR, 5 * _MINUTE, at_start=False),
+    LoopSettings("health", "CERTCTL_HEALTH_CHECK_INTERVAL", 60 * _SECOND, 5 * _MINUTE, at_start=False),
 )
 
 

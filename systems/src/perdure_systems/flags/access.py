@@ -37,7 +37,7 @@ def caller_of(request: Request) -> Caller | None:
     elif token := request.cookies.get(COOKIE):
         name = name_of(token, settings)
     else:
-        return Caller(settings.guest, is_admin=True) if settings.guest else None
+        return None
     return None if name is None else Caller(name, is_admin=name in settings.admins.values())
 
 

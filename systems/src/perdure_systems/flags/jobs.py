@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from perdure import App, Breaker, Context, Desk, JobFilter, JobView, Keep, Page, WorkerSettings
@@ -121,15 +121,19 @@ async def alert_operators() -> None:
     desk = await app.desk(ACTOR)
     for kind in (APPLY, INVALIDATE):
         for job in (await desk.jobs(JobFilter(kind=kind, states="dead", marked=False), Page(100))).jobs:
-            about: dict[str, Any] = job.to_dict()["meta"] or {}
-            name = about.get("scheduleId") or job.id
-            await notify.using(ref=f"flags:{job.id}:{job.finished_at:%Y%m%dT%H%M%S.%f}").enqueue(
-                channel=read_settings().alert_channel,
-                subject=f"Schedule {name} of flag {about.get('flagKey')} has failed",
-                body=f"{job.reason} after {job.failures} failures. Last error: {job.last_error}. "
-                f"Retry it with POST /api/admin/flags/{about.get('flagKey')}/schedule/{name}/retry.",
-            )
+            subject, body = alert_about(job)
+            alert = notify.using(ref=f"flags:{job.id}:{job.finished_at:%Y%m%dT%H%M%S.%f}")
+            await alert.enqueue(channel=read_settings().alert_channel, subject=subject, body=body)
             await desk.mark(job.id, ALERTED)
+
+
+def alert_about(job: JobView) -> tuple[str, str]:
+    """What an operator is told of a job that is given up: subject and body."""
+    schedule, key = (job.to_dict()["meta"] or {}).get("scheduleId"), job.arguments["flag_key"]
+    what = f"Schedule {schedule} of flag {key}" if schedule else f"The invalidation of flag {key}"
+    way = f"POST /api/admin/flags/{key}/schedule/{schedule}/retry" if schedule else f"perdure dead requeue {job.id}"
+    told = f"{job.reason} after {job.failures} failures. Last error: {job.last_error}."
+    return f"{what} has failed", f"{told} To try again: {way}"
 
 
 @app.cron("0 2 * * *", tz="UTC", missed="once", name="flags.clean_up", queue=QUEUE, keep="30d")

@@ -17,17 +17,13 @@ _SHORTEST_TOKEN: Final = 8
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What operators choose. `admins` and `readers` are names by their bearer tokens.
-
-    `guest` is the name under which everybody without a token is an admin: for a demo on one machine. Empty: nobody is.
-    """
+    """What operators choose. `admins` and `readers` are names by their bearer tokens."""
 
     max_retries: int
     cache_url: str
     alert_channel: str
     admins: dict[str, str]
     readers: dict[str, str]
-    guest: str
 
 
 def read_settings(environment: Environment | None = None) -> Settings:
@@ -38,7 +34,6 @@ def read_settings(environment: Environment | None = None) -> Settings:
         alert_channel=text_from_env("FLAG_ALERT_CHANNEL", "slack", environment=environment),
         admins=_tokens("FLAG_ADMIN_TOKENS", environment),
         readers=_tokens("FLAG_READER_TOKENS", environment),
-        guest=text_from_env("FLAG_DEMO_ADMIN", environment=environment),
     )
 
 

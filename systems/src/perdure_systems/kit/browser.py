@@ -10,7 +10,7 @@ from typing import Final
 from playwright.async_api import Browser, async_playwright
 
 _PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_ARGUMENTS: Final = (
+ARGUMENTS: Final = (
     "--no-sandbox",  # as root, Chromium has no sandbox of its own
     "--disable-gpu",
     "--disable-quic",
@@ -40,7 +40,7 @@ async def open_browser() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=path,
-            args=list(_ARGUMENTS),
+            args=list(ARGUMENTS),
             handle_sigint=False,  # Ctrl-C is for the program, which lets running work finish first
             handle_sigterm=False,
             handle_sighup=False,

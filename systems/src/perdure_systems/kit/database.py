@@ -38,6 +38,7 @@ Parameters = Mapping[str, Any]
 _PERDURE_OPTIONS: Final = {"schema", "prefix", "driver", "prepare", "pooler"}
 _BUSY_MS: Final = 30_000
 _POOL_SIZE: Final = 8
+_MOST_OPEN: Final = 64  # writers of a file at once, and readers: others wait, so that open files do not run out
 _PARAMETER: Final = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)")
 _NO_PARAMETERS: Final[Parameters] = {}
 _BEGINNING: Final = ThreadPoolExecutor(8, "systems-begin")
@@ -90,6 +91,7 @@ class Database:
         self._migrating = asyncio.Lock()
         self._pools: dict[str, AsyncConnectionPool[AsyncConnection[Any]]] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
+        self._places, self._reading = asyncio.Semaphore(_MOST_OPEN), asyncio.Semaphore(_MOST_OPEN)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
@@ -106,7 +108,7 @@ class Database:
     async def snapshot(self) -> AsyncIterator[Session]:
         """Read only: on SQLite it waits for no writer and holds none up."""
         await self.migrate()
-        async with self._begun(sqlite_begin="BEGIN") as session:
+        async with self._begun(writes=False) as session:
             yield session
 
     async def all(self, record: type[R], sql: str, parameters: Parameters = _NO_PARAMETERS) -> list[R]:
@@ -137,11 +139,12 @@ class Database:
             return applied
 
     async def close(self) -> None:
-        """Close every connection; the database can be used again afterwards."""
+        """Close every connection, those in use when they come back; the database can be used again afterwards."""
         pools, self._pools = self._pools, {}
         idle, self._idle = self._idle, {}
         self._migrated.clear()
         self._migrating = asyncio.Lock()  # the next use may be on another event loop
+        self._places, self._reading = asyncio.Semaphore(_MOST_OPEN), asyncio.Semaphore(_MOST_OPEN)
         for pool in pools.values():
             await pool.close()
         for connections in idle.values():
@@ -168,10 +171,10 @@ class Database:
             return applied
 
     @asynccontextmanager
-    async def _begun(self, sqlite_begin: str = "BEGIN IMMEDIATE") -> AsyncIterator[Session]:
+    async def _begun(self, *, writes: bool = True) -> AsyncIterator[Session]:
         url = self._app.url
         if url.startswith("sqlite:"):
-            async with self._begun_on_sqlite(url, sqlite_begin) as session:
+            async with self._places if writes else self._reading, self._begun_on_sqlite(url, writes=writes) as session:
                 yield session
         else:
             pool = await self._pool(url)
@@ -179,18 +182,25 @@ class Database:
                 yield Session(connection)
 
     @asynccontextmanager
-    async def _begun_on_sqlite(self, url: str, begin: str) -> AsyncIterator[Session]:
+    async def _begun_on_sqlite(self, url: str, *, writes: bool) -> AsyncIterator[Session]:
         idle = self._idle.setdefault(url, [])
         connection = idle.pop() if idle else _open_sqlite(url)
         try:
-            await _to_the_end(_BEGINNING, connection, begin)
-            yield Session(connection)
-            await _to_the_end(_COMMITTING, connection, "COMMIT")
+            if writes:
+                await _to_the_end(_BEGINNING, connection, "BEGIN IMMEDIATE")
+                yield Session(connection)
+                await _to_the_end(_COMMITTING, connection, "COMMIT")
+            else:
+                connection.execute("BEGIN")  # takes no lock: a reader must not queue for a thread behind writers
+                yield Session(connection)
         finally:
             if connection.in_transaction:
                 with suppress(apsw.Error):
                     connection.execute("ROLLBACK")
-            idle.append(connection)
+            if self._idle.get(url) is idle and len(idle) < _POOL_SIZE:
+                idle.append(connection)
+            else:
+                connection.close()
 
     async def _pool(self, url: str) -> AsyncConnectionPool[AsyncConnection[Any]]:
         if url not in self._pools:

@@ -1,8 +1,8 @@
 """Pages that are rendered on the server, with one look for all systems.
 
 A template extends `base.html` and fills the blocks `title` and `main`. All text is escaped. An element with an id and
-`data-refresh="30"` loads itself again every 30 seconds; a form with `data-action` is sent without leaving the page
-(`static/system.js`).
+`data-refresh="30"` loads itself again every 30 seconds; a form with `data-action` is sent without leaving the page,
+unless `data-next` says where to go then (`static/system.js`).
 """
 
 from __future__ import annotations

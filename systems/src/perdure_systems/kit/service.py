@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Final
 
@@ -18,7 +18,7 @@ import msgspec
 import structlog
 from starlette.routing import BaseRoute
 
-from perdure import App, StillRunning, Worker, WorkerSettings
+from perdure import App, ConflictError, StillRunning, Worker, WorkerSettings
 from perdure.diagnostics import stack_signals
 from perdure_systems.kit.database import Database
 from perdure_systems.kit.serving import bind, serving
@@ -26,6 +26,7 @@ from perdure_systems.kit.web import api
 
 __all__ = ["System", "bind", "run_system"]
 STOP_TIMEOUT: Final = "30s"
+_LAST_REQUESTS: Final = 5  # seconds: a client that never sends its body must not keep the process
 log = structlog.get_logger("perdure_systems")
 
 
@@ -52,10 +53,15 @@ async def run_system(
     port: int | None = None,
     serve_http: bool = True,
     run_jobs: bool = True,
+    hosts: Collection[str] = (),
     stop: asyncio.Event | None = None,
     when_open: Callable[[str], None] | None = None,
 ) -> None:
-    """Run until a signal comes or `stop` is set. `when_open` is called with the address once requests are answered."""
+    """Run until a signal comes or `stop` is set.
+
+    `hosts` are further names under which it is reached. `when_open` is called with the address once requests are
+    answered.
+    """
     stopping = asyncio.Event() if stop is None else stop
     settings = system.worker() if callable(system.worker) else system.worker
     workers: list[Worker] = []
@@ -70,20 +76,36 @@ async def run_system(
             stack.callback(app.log_events())
         address = ""
         if listening is not None:
-            served = api(system.routes)
+            served = api(system.routes, hosts={host, *hosts})
             served.state.workers = workers
-            address = await stack.enter_async_context(serving(served, listening))
+            address = await stack.enter_async_context(
+                serving(served, listening, timeout_graceful_shutdown=_LAST_REQUESTS)
+            )
         with _signals_to(stopping, workers):
             workers += [await app.worker(settings) for app in system.apps] if run_jobs else []
             running = [asyncio.create_task(worker.run()) for worker in workers]
-            for worker in workers:
-                await worker.started()
-            if address and when_open is not None:
-                when_open(address)
-            await _first_of(stopping, *running)
-            log.info("waiting for scheduler to complete in-flight work", system=system.name)
-            await _complete(workers)
+            try:
+                await _started(workers, running)
+                if address and when_open is not None:
+                    when_open(address)
+                await _first_of(stopping, *running)
+                log.info("waiting for scheduler to complete in-flight work", system=system.name)
+                await _complete(workers)
+            finally:  # an error of one worker ends the others, too, while their database is open
+                for worker in workers:
+                    worker.hurry()
+                await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(*running)
+
+
+async def _started(workers: Sequence[Worker], running: Sequence[asyncio.Task[None]]) -> None:
+    """Wait until all workers claim; the error of one that cannot start is raised."""
+    for worker, task in zip(workers, running, strict=True):
+        try:
+            await worker.started()
+        except ConflictError:
+            await task
+            raise
 
 
 async def _complete(workers: Sequence[Worker]) -> None:
@@ -92,7 +114,8 @@ async def _complete(workers: Sequence[Worker]) -> None:
         *(worker.wait_for_completion(STOP_TIMEOUT) for worker in workers), return_exceptions=True
     ):
         if isinstance(answer, StillRunning):
-            log.warning("work was still running at the end", jobs=[str(job.job_id) for job in answer.jobs])
+            jobs = [str(job.job_id) for job in answer.jobs]
+            log.warning("work was still running at the end", jobs=jobs, loops=list(answer.loops))
         elif isinstance(answer, BaseException):
             raise answer
 

@@ -7,40 +7,38 @@ become 400, 404, 409 and 503; what nobody foresaw becomes a 500 that gives nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
+import apsw
 import msgspec
+import psycopg
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from perdure import ArgumentError, ConflictError, NotFoundError, PayloadError, SettingsError, StoreUnavailable
-from perdure_systems.kit.guards import SameOrigin, SecurityHeaders
+from perdure_systems.kit.guards import KnownHost, SameOrigin, SecurityHeaders
 from perdure_systems.kit.pages import STATIC
+from perdure_systems.kit.problems import Problem, problem_response
 
+__all__ = ["JsonResponse", "PageRequest", "Problem", "api", "read_body", "read_number", "read_page"]
 T = TypeVar("T")
 MOST_BYTES: Final = 1_000_000
 _DEFAULT_PAGE_SIZE: Final = 50
 _LARGEST_PAGE_SIZE: Final = 500
 _LONGEST_ECHO: Final = 80
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _STEPS: Final = re.compile(r"[^.\[\]]+")
 
 log = structlog.get_logger("perdure_systems")
-
-
-class Problem(Exception):  # noqa: N818 - the word of RFC 9457
-    """An answer other than 2xx: `raise Problem(404, "there is no flag 'dark-mode'")`."""
-
-    def __init__(self, status: int, detail: str, *, field: str | None = None) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.field = status, detail, field
 
 
 class JsonResponse(Response):
@@ -60,8 +58,11 @@ class PageRequest(msgspec.Struct, frozen=True):
     size: int
 
 
-def api(routes: Sequence[BaseRoute], *, debug: bool = False) -> Starlette:
-    """An application with these routes, the shared style sheet and script under `/static`, guards and error answers."""
+def api(routes: Sequence[BaseRoute], *, hosts: Collection[str] = (), debug: bool = False) -> Starlette:
+    """An application with these routes, the shared style sheet and script under `/static`, guards and error answers.
+
+    `hosts` are the names under which it is reached, besides addresses and names of this machine.
+    """
     handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
         Problem: _problem,
         HTTPException: _http_error,
@@ -71,32 +72,46 @@ def api(routes: Sequence[BaseRoute], *, debug: bool = False) -> Starlette:
         NotFoundError: _as_problem(HTTPStatus.NOT_FOUND),
         ConflictError: _as_problem(HTTPStatus.CONFLICT),
         StoreUnavailable: _as_problem(HTTPStatus.SERVICE_UNAVAILABLE),
+        psycopg.OperationalError: _away,
+        apsw.BusyError: _away,
         Exception: _unforeseen,
     }
     static = Mount("/static", StaticFiles(directory=STATIC))
     return Starlette(
         debug=debug,
         routes=[*routes, static],
-        middleware=[Middleware(SecurityHeaders), Middleware(SameOrigin)],
+        middleware=[Middleware(SecurityHeaders), Middleware(KnownHost, hosts=hosts), Middleware(SameOrigin)],
         exception_handlers=handlers,
     )
 
 
 async def read_body(request: Request, as_type: type[T]) -> T:
     """The JSON body as a value of this type; anything else is a 400 that names the field."""
-    body = await request.body()
-    if len(body) > MOST_BYTES:
-        raise Problem(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"body must be at most {MOST_BYTES:,} bytes, got {len(body):,}"
-        )
+    body = await _read_bytes(request)
     try:
         return msgspec.json.decode(body or b"{}", type=as_type)
     except msgspec.ValidationError as error:
         field = _field_of(str(error))
         detail = str(error).replace("`$.", "`") + _got(body, field)
         raise Problem(HTTPStatus.BAD_REQUEST, detail, field=field) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Problem(HTTPStatus.BAD_REQUEST, f"body must be JSON: {error}", field="body") from None
+
+
+async def _read_bytes(request: Request) -> bytes:
+    """The body. One that is too large is read to its end, so that its sender hears the answer, and not kept."""
+    body, size = bytearray(), 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size <= MOST_BYTES:
+                body += piece
+    except ClientDisconnect:
+        raise Problem(HTTPStatus.BAD_REQUEST, "body ended too early", field="body") from None
+    if size > MOST_BYTES:
+        detail = f"body must be at most {MOST_BYTES:,} bytes, got {size:,}"
+        raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+    return bytes(body)
 
 
 def read_page(request: Request, *, size: int = _DEFAULT_PAGE_SIZE, largest: int = _LARGEST_PAGE_SIZE) -> PageRequest:
@@ -112,47 +127,55 @@ def read_number(request: Request, name: str, default: int, *, at_least: int, at_
     value = request.query_params.get(name)
     if value is None or value == "":
         return default
-    if not (value.isascii() and value.lstrip("-").isdigit()) or not at_least <= int(value) <= at_most:
+    if not _WHOLE.fullmatch(value) or not at_least <= int(value) <= at_most:
         detail = f"{name} must be a whole number from {at_least} to {at_most}, got {value[:50]!r}"
         raise Problem(HTTPStatus.BAD_REQUEST, detail, field=name)
     return int(value)
 
 
-def problem_response(status: int, detail: str, *, field: str | None = None) -> Response:
-    """A problem document."""
-    content: dict[str, Any] = {"title": HTTPStatus(status).phrase, "status": int(status), "detail": detail}
-    if field is not None:
-        content["field"] = field
-    headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
-    return Response(msgspec.json.encode(content), status, headers, media_type="application/problem+json")
-
-
-async def _problem(_: Request, error: Problem) -> Response:
-    return problem_response(error.status, error.detail, field=error.field)
+async def _problem(request: Request, error: Problem) -> Response:
+    return problem_response(request.scope, error.status, error.detail, field=error.field)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    detail = error.detail
+    detail, headers = error.detail, dict(error.headers or {})
     if error.status_code == HTTPStatus.NOT_FOUND:
-        detail = f"there is nothing at {request.url.path}"
+        detail = f"there is nothing at {request.scope['path']}"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        detail = f"{request.method} is not allowed here; allowed: {(error.headers or {}).get('Allow', 'other methods')}"
-    response = problem_response(error.status_code, detail)
-    response.headers.update(error.headers or {})
+        headers["Allow"] = _allowed(request)
+        detail = f"{request.method} is not allowed here; allowed: {headers['Allow']}"
+    response = problem_response(request.scope, error.status_code, detail)
+    response.headers.update(headers)
     return response
 
 
+def _allowed(request: Request) -> str:
+    """The methods of all routes that have the path of a request: there may be one route for each."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return ", ".join(sorted(methods))
+
+
 def _as_problem(status: HTTPStatus) -> Callable[[Request, Any], Awaitable[Response]]:
-    async def answer(_: Request, error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
         field = getattr(error, "field", None)
-        return problem_response(status, str(error), field=field if isinstance(field, str) else None)
+        return problem_response(request.scope, status, str(error), field=field if isinstance(field, str) else None)
 
     return answer
 
 
+async def _away(request: Request, error: Exception) -> Response:
+    log.warning("database cannot be used", path=request.scope["path"], error=f"{type(error).__name__}: {error}")
+    detail = "the database cannot be used now: look in a moment whether something was changed, and try again"
+    return problem_response(request.scope, HTTPStatus.SERVICE_UNAVAILABLE, detail)
+
+
 async def _unforeseen(request: Request, error: Exception) -> Response:
-    log.error("request failed", path=request.url.path, method=request.method, exc_info=error)
-    return problem_response(HTTPStatus.INTERNAL_SERVER_ERROR, "the request failed; the server's log has the reason")
+    log.error("request failed", path=request.scope["path"], method=request.method, exc_info=error)
+    detail = "the request failed; the server's log has the reason"
+    return problem_response(request.scope, HTTPStatus.INTERNAL_SERVER_ERROR, detail)
 
 
 def _field_of(message: str) -> str | None:
@@ -164,7 +187,9 @@ def _field_of(message: str) -> str | None:
 
 def _got(body: bytes, field: str | None) -> str:
     """The value that a field of the body has, as the end of a message; nothing if it is missing or not plain."""
-    found: Any = msgspec.json.decode(body or b"{}")
+    found: Any = None
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # what comes behind the field may be broken
+        found = msgspec.json.decode(body or b"{}")
     for name in _STEPS.findall(field or ""):
         if isinstance(found, list) and name.isdigit() and int(name) < len(found):
             found = found[int(name)]

@@ -18,6 +18,7 @@ TYPES: Final = {
     ".htm": "html",
 }
 LARGEST: Final = 5_000_000
+_LONGEST_NAME: Final = 200
 _BLOCKS: Final = {"p", "div", "section", "article", "li", "tr", "br", "blockquote", "pre", "h1", "h2", "h3", "h4", "h5"}
 _SILENT: Final = {"script", "style", "template", "noscript", "head"}
 _MARKS: Final = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+|\d+[.)][ \t]+)", re.MULTILINE)
@@ -40,6 +41,7 @@ class Document(msgspec.Struct, frozen=True):
 
 def read_file(folder: Path, source: str) -> Document:
     """A file below the folder; raises UnreadableDocument."""
+    _check_name(source)
     root = folder.resolve()
     path = (root / source).resolve()
     if not path.is_relative_to(root):
@@ -60,6 +62,7 @@ def files_of(folder: Path) -> list[str]:
 
 def read(source: str, content: bytes | str) -> Document:
     """A document from its content; `source` names it and says its type; raises UnreadableDocument."""
+    _check_name(source)
     kind = type_of(source)
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
@@ -76,6 +79,13 @@ def read(source: str, content: bytes | str) -> Document:
         heading = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
         return _document(source, heading[1].strip() if heading else name, _plain(text))
     return _document(source, name, text)
+
+
+def _check_name(source: str) -> None:
+    if not 0 < len(source) <= _LONGEST_NAME or not source.isprintable():
+        raise UnreadableDocument(
+            f"source must have 1 to {_LONGEST_NAME} printable characters, got {len(source):,}: {source[:50]!r}"
+        )
 
 
 def type_of(source: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -71,7 +71,7 @@ async def submit_job(request: Request) -> Response:
         elif folder is None:
             raise Problem(HTTPStatus.BAD_REQUEST, "text is missing, and no folder of documents is set", field="text")
         else:
-            document = read_file(Path(folder), new.source)
+            document = await asyncio.to_thread(read_file, folder, new.source)
     except UnreadableDocument as error:
         raise Problem(HTTPStatus.BAD_REQUEST, str(error), field="source") from None
     submitted = await submit(new.source, new.handler, document)
@@ -80,16 +80,15 @@ async def submit_job(request: Request) -> Response:
 
 
 async def scan_folder(request: Request) -> Response:
-    """Ingest every document of the folder; files that are being ingested are left alone."""
+    """Ingest every document of the folder; files that are being ingested are left alone, and bad ones are named."""
     handler = (await read_body(request, Scan)).handler
     _check_handler(handler)
-    if read_settings().documents is None:
+    folder = read_settings().documents
+    if folder is None:
         raise Problem(HTTPStatus.CONFLICT, "no folder of documents is set: set PULSE_DOCUMENTS")
-    try:
-        found = await submit_folder(handler)
-    except UnreadableDocument as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, str(error), field="source") from None
-    return JsonResponse([await _shown(one) for one in found], HTTPStatus.CREATED)
+    scanned = await submit_folder(folder, handler)
+    jobs = [await _shown(one) for one in scanned.submitted]
+    return JsonResponse({"jobs": jobs, "refused": scanned.refused}, HTTPStatus.CREATED)
 
 
 async def list_jobs(request: Request) -> Response:

@@ -8,21 +8,17 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, deque
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from contextlib import AsyncExitStack
+from typing import Annotated, Final, Self
 
 import typer
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from perdure_systems.kit.service import bind
+from perdure_systems.kit.serving import LOOPBACK, bind, serving
 from perdure_systems.kit.web import JsonResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _WORD: Final = re.compile(r"[A-Za-zÀ-ÿ]{5,}")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
@@ -47,30 +43,27 @@ class ModelStandin:
         self.holds = ""
         self.asked: list[str] = []
         self.answered = 0
-        self._listening = bind("127.0.0.1", port)
-        routes = [
-            Route("/v1/analyse", self._analyse, methods=["POST"]),
-            Route("/v1/embed", self._embed, methods=["POST"]),
-        ]
-        config = uvicorn.Config(Starlette(routes=routes), log_level="critical", lifespan="off")
-        self._server = _Server(config)
-        self._task: asyncio.Task[None] | None = None
+        self._listening = bind(LOOPBACK, port)
+        self._stack = AsyncExitStack()
 
     @property
     def url(self) -> str:
         """Where it is."""
-        return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        return f"http://{LOOPBACK}:{self._listening.getsockname()[1]}"
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._server.serve([self._listening]))
+        routes = [
+            Route("/v1/analyse", self._analyse, methods=["POST"]),
+            Route("/v1/embed", self._embed, methods=["POST"]),
+        ]
+        self._stack.callback(self._listening.close)
+        at_once = {"log_level": "critical", "timeout_graceful_shutdown": 0}  # requests that are held up are given up
+        await self._stack.enter_async_context(serving(Starlette(routes=routes), self._listening, **at_once))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.open.set()
-        self._server.should_exit = True
-        self._server.force_exit = True
-        if self._task is not None:
-            await self._task
+        await self._stack.aclose()
 
     async def _analyse(self, request: Request) -> Response:
         text = (await request.json())["text"]
@@ -110,15 +103,6 @@ class _HangUp(Response):
 
     def __init__(self) -> None:
         super().__init__(b"", 200, {"Content-Length": "1000"})
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to the process that it runs in."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
 
 
 def main(

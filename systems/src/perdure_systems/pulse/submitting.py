@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 
-from perdure_systems.pulse.documents import Document, files_of, read_file
+from perdure_systems.pulse.documents import Document, UnreadableDocument, files_of, read_file
 from perdure_systems.pulse.jobs import HANDLERS, app, database, records
 from perdure_systems.pulse.records import DocumentRecord, new_document_id
-from perdure_systems.pulse.settings import read_settings
 
 TAG: Final = "pulse"
 """What jobs that were handed in are tagged with; their children are not."""
+
+
+log = structlog.get_logger("perdure_systems.pulse")
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -43,9 +47,22 @@ async def submit(source: str, handler: str, document: Document) -> Submitted:
     return Submitted(handle.id, handle.is_new)
 
 
-async def submit_folder(handler: str) -> list[Submitted]:
-    """Submit every document of the folder that the settings name."""
-    folder = read_settings().documents
-    if folder is None:
-        return []
-    return [await submit(source, handler, read_file(Path(folder), source)) for source in files_of(Path(folder))]
+class Scanned(msgspec.Struct, frozen=True):
+    """What came of a folder: its jobs, and why some files cannot be used."""
+
+    submitted: list[Submitted]
+    refused: list[str]
+
+
+async def submit_folder(folder: Path, handler: str) -> Scanned:
+    """Submit every document of a folder. A file that cannot be used does not hold up the others."""
+    scanned = Scanned([], [])
+    for source in await asyncio.to_thread(files_of, folder):
+        try:
+            document = await asyncio.to_thread(read_file, folder, source)
+        except (UnreadableDocument, OSError) as error:
+            log.warning("document cannot be used", source=source, error=str(error))
+            scanned.refused.append(str(error))
+        else:
+            scanned.submitted.append(await submit(source, handler, document))
+    return scanned

@@ -5,16 +5,20 @@ CREATE TABLE certificate (
     sans text NOT NULL,
     status text NOT NULL,
     owner text NOT NULL,
+    requested_by text NOT NULL,
     lifetime_hours bigint NOT NULL,
     needs_csr boolean NOT NULL,
     needs_approval boolean NOT NULL,
+    job_id text,
     serial text,
     pem text,
     not_after timestamptz,
+    renew_at timestamptz,
     created_at timestamptz NOT NULL
 );
 CREATE UNIQUE INDEX certificate_common_name ON certificate (common_name);
-CREATE INDEX certificate_not_after ON certificate (not_after) WHERE status = 'active';
+CREATE INDEX certificate_renew_at ON certificate (renew_at) WHERE status IN ('active', 'expired');
+CREATE INDEX certificate_requested ON certificate (id) WHERE status = 'requested';
 
 -- Agents make keys and CSRs where the certificate will be used. One that is silent for 5 minutes is offline.
 CREATE TABLE certificate_agent (

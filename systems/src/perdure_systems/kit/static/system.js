@@ -69,7 +69,12 @@ document.addEventListener("submit", (event) => {
   const button = form.querySelector("button");
   button.disabled = true;
   send(form)
-    .then(() => { notify(form.dataset.done || "Done", false); button.blur(); refreshAll(); })
+    .then(() => {
+      if (form.dataset.next) { location.assign(form.dataset.next); return; } // this page is gone, or not needed any more
+      notify(form.dataset.done || "Done", false);
+      button.blur();
+      refreshAll();
+    })
     .catch((error) => notify(String(error.message || error), true))
     .finally(() => { button.disabled = false; });
 });
