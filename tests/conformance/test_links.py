@@ -13,7 +13,7 @@ from perdure.domain.child_ids import child_ids
 from perdure.domain.ids import JobId
 from perdure.domain.job import Claim
 from perdure.domain.plan import Planned, link, link_key
-from perdure.domain.states import JobState
+from perdure.domain.states import JobState, Reason
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
 
@@ -77,7 +77,7 @@ async def test_the_last_link_wakes_the_chain(store: Store) -> None:
 async def test_a_link_that_fails_wakes_the_chain_and_nothing_is_made(store: Store) -> None:
     chain = await sleeping_chain(store)
     [claim] = (await claim_children(store)).values()
-    await apply(store, transition.died(claim, "permanent", A_FAILURE))  # type: ignore[arg-type] # any word will do
+    await apply(store, transition.died(claim, Reason.PERMANENT, A_FAILURE))
     assert await standing(store, chain) == ("ready", "children settled")
     assert len(await store.families(chain)) == 1
 
@@ -114,7 +114,7 @@ async def test_a_cancelled_chain_takes_its_link_with_it_and_goes_no_further(stor
 async def test_a_requeued_link_goes_on_once_the_chain_waits_again(store: Store) -> None:
     chain = await sleeping_chain(store)
     [claim] = (await claim_children(store)).values()
-    await apply(store, transition.died(claim, "permanent", A_FAILURE))  # type: ignore[arg-type] # as above
+    await apply(store, transition.died(claim, Reason.PERMANENT, A_FAILURE))
     back = await claim_one(store, await employ(store))
     await store.requeue(only(claim.job_id), "test", 1)
     await apply(store, awaiting(back, link_key(0)))

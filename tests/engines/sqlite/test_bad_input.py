@@ -71,7 +71,7 @@ async def test_a_damaged_database_is_told_as_such(path: str) -> None:
 def test_what_may_not_be_written_is_refused(mode_of_file: int, mode_of_folder: int) -> None:
     """Tried as a user without rights, in a process of its own."""
     program = (
-        "import os, sys; from perdure.engines.sqlite import files; from perdure.errors import StoreRefused\n"
+        "import os, sys; from perdure.engines.sqlite.database import files; from perdure.errors import StoreRefused\n"
         "os.setuid(65534)\n"
         "try: files.prepare(sys.argv[1])\n"
         "except StoreRefused as error: print(error)\n"
