@@ -29,7 +29,7 @@ class OopsError(Exception):
 async def until_failed(handle: Handle[None]) -> None:
     """Wait until a failed attempt of the job is recorded."""
     async with asyncio.timeout(20):
-        while not (await handle.view()).failures:  # noqa: ASYNC110 - the database tells nobody
+        while not (await handle.view()).failures:
             await asyncio.sleep(0.01)
 
 

@@ -118,7 +118,7 @@ async def test_g9_a_worker_that_closes_parks_what_sleeps_in_it(real_time_store: 
 
 async def until_kept(store: Store, job_id: JobId) -> None:
     async with asyncio.timeout(30):
-        while not await store.steps([job_id]):  # noqa: ASYNC110 - the database tells nobody
+        while not await store.steps([job_id]):
             await asyncio.sleep(0.01)
 
 

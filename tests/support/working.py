@@ -72,7 +72,7 @@ async def at_work(store: Store, app: App, **settings: Any) -> AsyncIterator[Shif
 async def found(look: Callable[[], Awaitable[Found | None]]) -> Found:
     """What a look finds, as soon as it finds something."""
     async with asyncio.timeout(PATIENCE):
-        while not (found := await look()):  # noqa: ASYNC110 - the database tells nobody
+        while not (found := await look()):
             await asyncio.sleep(0.01)
     return found
 

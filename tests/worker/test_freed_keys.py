@@ -33,7 +33,7 @@ async def test_a_job_that_waits_for_a_unique_key_starts_when_the_key_is_free(rea
     async with at_work(real_time_store, app):
         await until(lambda: len(begun) == 1)
         async with asyncio.timeout(20):
-            while await held() < 2:  # noqa: ASYNC110 - the store tells nobody of jobs that are held back
+            while await held() < 2:
                 await asyncio.sleep(0.01)
         may_end.set()
         await until(lambda: len(begun) == 3, within=20)

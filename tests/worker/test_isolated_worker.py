@@ -64,7 +64,7 @@ async def put(store: Store, kind: str, /, **args: Any) -> JobId:
 
 async def reached(store: Store, job_id: JobId, states: frozenset[JobState]) -> None:
     async with asyncio.timeout(60):
-        while await state_of(store, job_id) not in states:  # noqa: ASYNC110 - another process moves it
+        while await state_of(store, job_id) not in states:
             await asyncio.sleep(0.01)
 
 

@@ -121,5 +121,5 @@ async def test_b2_a_retry_runs_before_jobs_that_came_after_it_was_due(real_time_
 
 
 async def until_the_store_says(store: Store, when: datetime) -> None:
-    while await store.now() <= when:  # noqa: ASYNC110 - time itself is waited for
+    while await store.now() <= when:
         await asyncio.sleep(0.01)

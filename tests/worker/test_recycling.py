@@ -117,5 +117,5 @@ async def test_fresh_processes_share_the_work_and_no_job_is_lost_or_run_twice(tm
 async def until_recorded(store: Store, jobs: int) -> None:
     done = JobFilter(states=frozenset({JobState.SUCCEEDED}))
     async with asyncio.timeout(30):
-        while len(await store.jobs(done, Page(jobs))) < jobs:  # noqa: ASYNC110 - another process moves them
+        while len(await store.jobs(done, Page(jobs))) < jobs:
             await asyncio.sleep(0.01)

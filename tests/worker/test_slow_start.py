@@ -251,7 +251,7 @@ async def at_work(app: App, settings: WorkerSettings, clock: ManualClock) -> Asy
 async def shows(store: Store, phase: Phase) -> None:
     """Wait until the one worker is seen to be about this."""
     async with asyncio.timeout(30):
-        while [view.phase for view in await store.workers()] != [phase]:  # noqa: ASYNC110 - the store tells only who asks
+        while [view.phase for view in await store.workers()] != [phase]:
             await asyncio.sleep(0.01)
 
 

@@ -11,8 +11,8 @@ import httpx
 import psycopg
 
 from perdure import App
-from perdure.engines.shared.placeholders import numbered
 from perdure.engines.postgres.database.sessions import Terms
+from perdure.engines.shared.placeholders import numbered
 from perdure.testing import Sandbox
 from perdure_systems.notifications.jobs import notify
 from perdure_systems.notifications.records import notification_of

@@ -10,8 +10,8 @@ from typing import TypeVar
 from tests.support.waiting import PATIENCE
 
 from perdure import Event, JobState, JobView, Worker
-from perdure.clock import SystemClock
 from perdure.app.connect import store_for
+from perdure.clock import SystemClock
 from perdure.events import FamilySpawned
 from perdure.testing import Sandbox
 from perdure_systems.pulse.documents import read

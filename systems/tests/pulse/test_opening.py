@@ -14,8 +14,8 @@ from tests.support.timer import ManualTimer
 from tests.support.waiting import until
 
 from perdure import JobFilter, JobView, Page
-from perdure.clock import ManualClock, SystemClock
 from perdure.app.connect import store_for
+from perdure.clock import ManualClock, SystemClock
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble
 from perdure.lifecycle.outage import Outage

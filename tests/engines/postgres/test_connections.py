@@ -305,7 +305,7 @@ async def test_a_lost_session_leaves_the_one_with_its_socket_number_alone(postgr
     with psycopg.connect(postgres_url, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", (pid,))
         async with asyncio.timeout(30):
-            while not lost._lost:  # noqa: ASYNC110 - it has no event to wait for
+            while not lost._lost:
                 await asyncio.sleep(0.01)
         living = Wire(await server.connect(), prepare=True)
         assert living._socket == lost._socket

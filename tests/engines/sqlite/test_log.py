@@ -24,7 +24,7 @@ async def until_idle(store: SqliteStore) -> None:
     lane = store._database._writer
     assert lane is not None
     async with asyncio.timeout(30):
-        while lane._dirty:  # noqa: ASYNC110 - another thread's flag
+        while lane._dirty:
             await asyncio.sleep(0.01)
         await store._database.write(lambda _: None)
 
@@ -101,4 +101,4 @@ async def test_steady_writing_keeps_the_log_bounded(sqlite: SqliteStore) -> None
 async def test_closing_leaves_one_file(sqlite: SqliteStore, tmp_path: Path) -> None:
     await enqueue(sqlite)
     await sqlite.close()
-    assert [file.name for file in tmp_path.iterdir()] == ["perdure.db"]  # noqa: ASYNC240 - a look
+    assert [file.name for file in tmp_path.iterdir()] == ["perdure.db"]
