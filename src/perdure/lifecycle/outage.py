@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, StoreRecovered, StoreTrouble
@@ -17,6 +17,11 @@ from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits, Patience
 
 T = TypeVar("T")
+
+AWAY: Final = (StoreUnavailable, StoreRefused)
+"""The database does not answer, or takes nothing: the same call may succeed later."""
+ANY_ERROR: Final = (Exception,)
+"""For work that must be done in the end, whatever an engine raises."""
 
 
 class Outage:
@@ -57,12 +62,12 @@ class Outage:
         """Wait."""
         await pause(self.timer, asyncio.Event(), seconds)
 
-    async def outlast(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until the database answers. The call must be safe to repeat."""
+    async def outlast(self, call: Callable[[], Awaitable[T]], errors: tuple[type[Exception], ...] = AWAY) -> T:
+        """Call until none of these errors is raised. The call must be safe to repeat."""
         while True:
             try:
                 answer = await call()
-            except (StoreUnavailable, StoreRefused) as error:
+            except errors as error:
                 await self.wait_out(error)
                 continue
             self.succeeded()

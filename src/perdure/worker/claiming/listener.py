@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perdure.events import Emitter
-from perdure.lifecycle.outage import Outage
+from perdure.lifecycle.outage import ANY_ERROR, Outage
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.signals import SignalStore
 
@@ -26,14 +26,11 @@ class Ears:
 
     async def run(self) -> None:
         """Pass on every wake-up."""
-        while True:
-            try:
-                async with self._store.wakeups() as wakeups:
-                    self._outage.succeeded()
-                    self._wake()  # for what came between the last look and now
-                    async for _ in wakeups:
-                        self._wake()
-            except Exception as error:  # noqa: BLE001 - without ears the worker is slow, and must not stay so
-                await self._outage.wait_out(error)
-            else:
-                return
+        await self._outage.outlast(self._listen, ANY_ERROR)  # without ears the worker is slow, and must not stay so
+
+    async def _listen(self) -> None:
+        async with self._store.wakeups() as wakeups:
+            self._outage.succeeded()
+            self._wake()  # for what came between the last look and now
+            async for _ in wakeups:
+                self._wake()

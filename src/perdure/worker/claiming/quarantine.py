@@ -19,7 +19,7 @@ from perdure.domain.job import Claim
 from perdure.domain.states import Reason
 from perdure.domain.transition import paused
 from perdure.events import Emitter
-from perdure.lifecycle.outage import Outage
+from perdure.lifecycle.outage import ANY_ERROR, Outage
 from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.claims import ClaimStore
 
@@ -97,14 +97,11 @@ class Quarantine:
         return asyncio.get_running_loop().time() - self._entered < _LONGEST
 
     async def _give_back(self, claims: list[Claim]) -> None:
+        if not claims:
+            return
         moves = [paused(claim, Reason.RELEASED, _WAIT, _WHY) for claim in claims]
         outage = Outage("quarantine", self._emitter, self._limits)
-        while moves:
-            try:
-                await self._store.acknowledge(moves, self._audit)
-            except Exception as error:  # noqa: BLE001 - nobody else knows of these claims
-                await outage.wait_out(error)
-            else:
-                outage.succeeded()
-                self._on_given_back()
-                return
+        await outage.outlast(
+            lambda: self._store.acknowledge(moves, self._audit), ANY_ERROR
+        )  # nobody else knows of them
+        self._on_given_back()
