@@ -11,7 +11,7 @@ import pytest
 from tests.support.jobs import a_job, a_key
 
 from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
-from perdure.enqueue.group_commit import Gatherer
+from perdure.enqueue.group_commit import GroupCommit
 from perdure.errors import ArgumentError, DuplicateJobError, StoreLocked, StoreRefused, StoreUnavailable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -60,8 +60,8 @@ async def stored(store: Store) -> int:
 
 async def test_sixty_four_callers_pay_for_few_commits(store: Store) -> None:
     counting = Counting(store)
-    gatherer = Gatherer(counting, PATIENCE)
-    receipts = await asyncio.gather(*(gatherer.put(a_job()) for _ in range(64)))
+    group_commit = GroupCommit(counting, PATIENCE)
+    receipts = await asyncio.gather(*(group_commit.put(a_job()) for _ in range(64)))
     assert {receipt.intake for receipt in receipts} == {Intake.NEW}
     assert len({receipt.job_id for receipt in receipts}) == 64
     assert len(counting.batches) <= 2
@@ -69,37 +69,37 @@ async def test_sixty_four_callers_pay_for_few_commits(store: Store) -> None:
 
 
 async def test_the_answers_go_to_those_who_asked(store: Store) -> None:
-    gatherer = Gatherer(store, PATIENCE)
+    group_commit = GroupCommit(store, PATIENCE)
     jobs = [a_job() for _ in range(20)]
-    receipts = await asyncio.gather(*(gatherer.put(job) for job in jobs))
+    receipts = await asyncio.gather(*(group_commit.put(job) for job in jobs))
     assert [receipt.job_id for receipt in receipts] == [job.id for job in jobs]
 
 
 async def test_only_the_one_who_is_refused_hears_of_it(store: Store) -> None:
-    gatherer = Gatherer(store, PATIENCE)
+    group_commit = GroupCommit(store, PATIENCE)
     held = a_key()
-    await gatherer.put(a_job(unique=held))
+    await group_commit.put(a_job(unique=held))
     rejected = a_job(unique=a_key(on_conflict=OnConflict.REJECT))
     answers = await asyncio.gather(
-        gatherer.put(a_job()), gatherer.put(rejected), gatherer.put(a_job()), return_exceptions=True
+        group_commit.put(a_job()), group_commit.put(rejected), group_commit.put(a_job()), return_exceptions=True
     )
     assert isinstance(answers[1], DuplicateJobError)
     assert [type(answers[0]), type(answers[2])] == [Receipt, Receipt]
 
 
 async def test_a_batch_that_is_refused_is_stored_job_by_job(store: Store) -> None:
-    gatherer = Gatherer(Counting(store, StoreRefused("one of them is poison")), PATIENCE)
-    receipts = await asyncio.gather(*(gatherer.put(a_job()) for _ in range(5)))
+    group_commit = GroupCommit(Counting(store, StoreRefused("one of them is poison")), PATIENCE)
+    receipts = await asyncio.gather(*(group_commit.put(a_job()) for _ in range(5)))
     assert len(receipts) == await stored(store) == 5
 
 
 async def test_a_batch_that_fails_in_an_unforeseen_way_leaves_those_behind_it_alone(store: Store) -> None:
     slow = Slow(store, ZeroDivisionError())
-    gatherer = Gatherer(slow, PATIENCE)
-    first = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(2)]
+    group_commit = GroupCommit(slow, PATIENCE)
+    first = [asyncio.ensure_future(group_commit.put(a_job())) for _ in range(2)]
     for _ in range(3):
         await asyncio.sleep(0)
-    second = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(2)]
+    second = [asyncio.ensure_future(group_commit.put(a_job())) for _ in range(2)]
     await asyncio.sleep(0)
     slow.gate.set()
     answers = await asyncio.wait_for(asyncio.gather(*first, *second, return_exceptions=True), 30)
@@ -108,23 +108,23 @@ async def test_a_batch_that_fails_in_an_unforeseen_way_leaves_those_behind_it_al
 
 
 async def test_whoever_waits_when_the_loop_ends_is_told(store: Store) -> None:
-    gatherer = Gatherer(Slow(store), PATIENCE)
-    tasks = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(2)]
+    group_commit = GroupCommit(Slow(store), PATIENCE)
+    tasks = [asyncio.ensure_future(group_commit.put(a_job())) for _ in range(2)]
     for _ in range(3):
         await asyncio.sleep(0)
-    tasks.append(asyncio.ensure_future(gatherer.put(a_job())))
+    tasks.append(asyncio.ensure_future(group_commit.put(a_job())))
     await asyncio.sleep(0)
-    assert gatherer._task is not None
-    gatherer._task.cancel()
+    assert group_commit._task is not None
+    group_commit._task.cancel()
     answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
     assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 3
 
 
 async def test_a_spoilt_job_is_refused_alone(store: Store) -> None:
     """Whatever the caller did wrong with one job is none of the others' business."""
-    gatherer = Gatherer(store, PATIENCE)
+    group_commit = GroupCommit(store, PATIENCE)
     jobs = [a_job(), a_job(kind="half \ud800"), a_job()]
-    answers = await asyncio.gather(*(gatherer.put(job) for job in jobs), return_exceptions=True)
+    answers = await asyncio.gather(*(group_commit.put(job) for job in jobs), return_exceptions=True)
     assert [type(answer) for answer in answers] == [Receipt, ArgumentError, Receipt]
     assert await stored(store) == 2
 
@@ -133,28 +133,28 @@ async def test_a_spoilt_job_is_refused_alone(store: Store) -> None:
 async def test_g1_a_lost_answer_is_asked_for_again_and_gives_one_job(store: Store, after_commit: bool) -> None:
     lost = (StoreUnavailable("connection lost"), StoreUnavailable("connection lost"))
     counting = Counting(store, *lost, after_commit=after_commit)
-    receipt = await Gatherer(counting, PATIENCE).put(a_job())
+    receipt = await GroupCommit(counting, PATIENCE).put(a_job())
     assert receipt.intake is (Intake.EXISTING if after_commit else Intake.NEW)
     assert (await stored(store), len(counting.batches)) == (1, 3)
 
 
 async def test_patience_ends_and_says_what_to_do(store: Store) -> None:
     gone = [StoreUnavailable("connection refused")] * 20
-    gatherer = Gatherer(Counting(store, *gone), timedelta(milliseconds=200))
+    group_commit = GroupCommit(Counting(store, *gone), timedelta(milliseconds=200))
     job = a_job()
     with pytest.raises(StoreUnavailable, match=f"{job.id}.*enqueue again with the same id"):
-        await gatherer.put(job)
+        await group_commit.put(job)
 
 
 async def test_a_caller_that_gives_up_leaves_the_others_alone(store: Store) -> None:
-    gatherer = Gatherer(store, PATIENCE)
-    tasks = [asyncio.ensure_future(gatherer.put(a_job())) for _ in range(5)]
+    group_commit = GroupCommit(store, PATIENCE)
+    tasks = [asyncio.ensure_future(group_commit.put(a_job())) for _ in range(5)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     tasks[3].cancel()
     answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
     assert [isinstance(answer, Receipt) for answer in answers] == [False, True, True, False, True]
-    assert (await gatherer.put(a_job())).intake is Intake.NEW
+    assert (await group_commit.put(a_job())).intake is Intake.NEW
 
 
 async def test_nobody_waits_for_long_behind_a_batch_that_is_stuck(
@@ -163,10 +163,10 @@ async def test_nobody_waits_for_long_behind_a_batch_that_is_stuck(
     """What keeps the first may keep it for long, and ends with an error that concerns nobody else."""
     monkeypatch.setattr("perdure.enqueue.group_commit._HELD_BACK", 0.01)
     stuck = Stuck(store)
-    gatherer = Gatherer(stuck, PATIENCE)
-    first = asyncio.create_task(gatherer.put(a_job()))
+    group_commit = GroupCommit(stuck, PATIENCE)
+    first = asyncio.create_task(group_commit.put(a_job()))
     await stuck.begun.wait()
-    others = [asyncio.create_task(gatherer.put(a_job())) for _ in range(3)]
+    others = [asyncio.create_task(group_commit.put(a_job())) for _ in range(3)]
     receipts = await asyncio.wait_for(asyncio.gather(*others), 30)
     assert [receipt.intake for receipt in receipts] == [Intake.NEW] * 3
     assert not first.done()
@@ -179,7 +179,7 @@ async def test_nobody_waits_for_long_behind_a_batch_that_is_stuck(
 async def test_a_lock_that_was_waited_for_is_not_waited_for_again(store: Store) -> None:
     counting = Counting(store, StoreLocked("waited 30 s"))
     with pytest.raises(StoreLocked, match=r"^waited 30 s$"):
-        await Gatherer(counting, PATIENCE).put(a_job())
+        await GroupCommit(counting, PATIENCE).put(a_job())
     assert counting.batches == [1]
 
 

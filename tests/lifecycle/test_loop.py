@@ -409,7 +409,7 @@ GUARD = ("_look", "_begin", "_once", "_watch", "_conclude", "_pass", "stop", "wa
 
 def test_a20_the_loops_of_the_package_are_found() -> None:
     names = {loop.__name__ for loop in every_loop()}
-    assert {"Promoter", "Pruner", "Rescuer", "Canceller", "Recycler", "Leadership", "PeriodicLoop"} <= names
+    assert {"Promoter", "Pruner", "Rescuer", "OperatorRequests", "Recycler", "Leadership", "PeriodicLoop"} <= names
     assert "perdure.upkeep.promoter" in sys.modules
 
 

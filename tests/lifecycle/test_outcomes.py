@@ -15,7 +15,7 @@ from perdure.domain.ids import JobId, new_job_id
 from perdure.domain.job import JobView
 from perdure.domain.states import JobState
 from perdure.enqueue import endings as module
-from perdure.enqueue.endings import Outcomes
+from perdure.enqueue.endings import JobEndings
 from perdure.errors import NotFoundError, StoreRefused, StoreUnavailable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -79,8 +79,8 @@ def only_by_bell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def watching(jobs: Jobs) -> AsyncIterator[Outcomes]:
-    outcomes = Outcomes(jobs.store)
+async def watching(jobs: Jobs) -> AsyncIterator[JobEndings]:
+    outcomes = JobEndings(jobs.store)
     try:
         yield outcomes
     finally:
@@ -88,7 +88,7 @@ async def watching(jobs: Jobs) -> AsyncIterator[Outcomes]:
     assert jobs.listeners == 0
 
 
-async def quiet(jobs: Jobs, outcomes: Outcomes) -> None:
+async def quiet(jobs: Jobs, outcomes: JobEndings) -> None:
     """Wait until the watch rests."""
     await until(lambda: jobs.listeners and not outcomes._fresh and not outcomes._stir.is_set())
     await asyncio.sleep(0.02)  # past the gap

@@ -27,7 +27,7 @@ GATED = (Concurrency(20, name="room"),)
 
 def audit_of(shift: Shift, store: Store) -> LoanAudit:
     """One that looks when the test says so."""
-    assert any(isinstance(loop, LoanAudit) for loop in shift.worker._whereabouts._loops)
+    assert any(isinstance(loop, LoanAudit) for loop in shift.worker._snapshots._loops)
     return LoanAudit(store, Emitter(), shift.worker._loans, HOUR, lambda: True)
 
 
@@ -94,5 +94,5 @@ async def test_a_worker_without_gates_does_not_ask(store: Store) -> None:
         pass
 
     async with at_work(store, app) as shift:
-        [audit] = [loop for loop in shift.worker._whereabouts._loops if isinstance(loop, LoanAudit)]
+        [audit] = [loop for loop in shift.worker._snapshots._loops if isinstance(loop, LoanAudit)]
         assert not audit.is_wanted()

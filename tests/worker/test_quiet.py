@@ -90,7 +90,7 @@ async def test_c1_an_operator_makes_a_worker_quiet_and_a_signal_does_not_lift_th
         [worker] = await living(real_time_store, Phase.OPEN)
         shift.worker.quiet(BY_SIGNAL)
         await real_time_store.quiet([worker.id], "ops", quiet=True)
-        await until(lambda: shift.worker._standing.is_quiet(BY_OPERATOR))
+        await until(lambda: shift.worker._phase.is_quiet(BY_OPERATOR))
         shift.worker.loud(BY_SIGNAL)
         job_id = await enqueue(real_time_store)
         await a_look(shift)

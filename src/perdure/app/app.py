@@ -348,7 +348,7 @@ class App(Declarations):
         if connection is not None:
             return (await self._put_all([job], connection))[0]
         doorway = self._stores.at_hand() or await self._stores.here()
-        return await doorway.gatherer.put(job)
+        return await doorway.group_commit.put(job)
 
     def put_sync(self, job: NewJob, connection: Any) -> Receipt:
         """The same, for callers without an event loop."""
@@ -376,7 +376,7 @@ class App(Declarations):
         if connection is not None:
             return await self._unopened.through(connection).insert(list(jobs))
         doorway: Doorway = await self._stores.here()
-        return await doorway.gatherer.put_all(jobs)
+        return await doorway.group_commit.put_all(jobs)
 
     def _put_here(self, jobs: list[NewJob], connection: Any) -> list[Receipt]:
         """Store jobs through a blocking connection, in the thread that it belongs to."""

@@ -40,7 +40,7 @@ _AWAY_FOR: Final = 30.0
 _LISTEN_AGAIN: Final = 1.0
 
 
-class Outcomes:
+class JobEndings:
     """The awaited jobs of one event loop, and the task that watches them."""
 
     def __init__(self, store: Store) -> None:

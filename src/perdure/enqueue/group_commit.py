@@ -26,7 +26,7 @@ _HELD_BACK = 1.0  # seconds
 _LONELY = 8  # after so many without company, others are waited for only every so often
 
 
-class Gatherer:
+class GroupCommit:
     """The way into one store, from one event loop."""
 
     def __init__(self, store: Store, patience: timedelta) -> None:

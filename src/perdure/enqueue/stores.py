@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from perdure.enqueue.endings import Outcomes
-from perdure.enqueue.group_commit import Gatherer
+from perdure.enqueue.endings import JobEndings
+from perdure.enqueue.group_commit import GroupCommit
 from perdure.storage.port import Store
 
 _LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: to be neither used nor collected here
@@ -27,7 +27,7 @@ class Doorway(Struct, frozen=True, eq=False):
     """An open store, and the way in that concurrent callers share."""
 
     store: Store
-    gatherer: Gatherer
+    group_commit: GroupCommit
 
 
 class Stores:
@@ -40,7 +40,7 @@ class Stores:
         self._pid = os.getpid()
         self._open: dict[asyncio.AbstractEventLoop, Doorway] = {}
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-        self._outcomes: dict[asyncio.AbstractEventLoop, Outcomes] = {}
+        self._outcomes: dict[asyncio.AbstractEventLoop, JobEndings] = {}
 
     def at_hand(self) -> Doorway | None:
         """The store of the running loop, if it is open."""
@@ -60,14 +60,14 @@ class Stores:
                 await self._let_go_of_forsaken()
                 store = self._make()
                 await open_checked(store, migrate=self.migrate)
-                doorway = self._open[loop] = Doorway(store, Gatherer(store, self._patience))
+                doorway = self._open[loop] = Doorway(store, GroupCommit(store, self._patience))
         return doorway
 
-    async def outcomes(self) -> Outcomes:
+    async def outcomes(self) -> JobEndings:
         """Where callers on the running loop wait for the ends of jobs."""
         store = (await self.here()).store
         loop = asyncio.get_running_loop()
-        return self._outcomes.get(loop) or self._outcomes.setdefault(loop, Outcomes(store))
+        return self._outcomes.get(loop) or self._outcomes.setdefault(loop, JobEndings(store))
 
     async def close(self) -> None:
         """Close the store of the running loop, if there is one, and those of loops that are closed."""

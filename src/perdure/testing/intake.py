@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from perdure.domain.job import NewJob, Receipt
-from perdure.enqueue.group_commit import Gatherer
+from perdure.enqueue.group_commit import GroupCommit
 from perdure.enqueue.stores import Doorway, Stores
 from perdure.errors import ArgumentError
 from perdure.lifecycle.bridges.portal import Portal
@@ -21,9 +21,9 @@ Stored = Callable[[Sequence[NewJob], Sequence[Receipt]], Awaitable[None]]
 class SandboxStores(Stores):
     """The stores of an app in a sandbox: for every loop the same one."""
 
-    def __init__(self, store: Store, gatherer: Gatherer) -> None:
+    def __init__(self, store: Store, group_commit: GroupCommit) -> None:
         super().__init__(lambda: store, migrate=False, patience=timedelta(0))
-        self._doorway = Doorway(store, gatherer)
+        self._doorway = Doorway(store, group_commit)
 
     async def here(self) -> Doorway:
         """The store of the sandbox."""
@@ -35,7 +35,7 @@ class SandboxStores(Stores):
             await outcomes.close()
 
 
-class SandboxGatherer(Gatherer):
+class SandboxGroupCommit(GroupCommit):
     """Stores each enqueue by itself, as one may run a job that enqueues another; asks the sandbox, and tells it."""
 
     def __init__(self, store: Store, admit: Callable[[], None], stored: Stored) -> None:
@@ -63,9 +63,11 @@ class SandboxBorrowing:
     What is stored through a connection is noted, and not run inline: it is not committed yet.
     """
 
-    def __init__(self, store: BorrowingStore, gatherer: Gatherer, portal: Portal, note: Note, *, strict: bool) -> None:
+    def __init__(
+        self, store: BorrowingStore, group_commit: GroupCommit, portal: Portal, note: Note, *, strict: bool
+    ) -> None:
         self._store = store
-        self._gatherer = gatherer
+        self._group_commit = group_commit
         self._portal = portal
         self._note = note
         self._strict = strict
@@ -73,12 +75,12 @@ class SandboxBorrowing:
     def through(self, connection: object, *, blocking: bool = False) -> IntakeStore:
         """Intake through this connection, or without it."""
         intake = self._store.through(connection, blocking=blocking)
-        without = None if self._strict else self._put_blocking if blocking else self._gatherer.put_all
+        without = None if self._strict else self._put_blocking if blocking else self._group_commit.put_all
         return BorrowingIntake(intake, self._note, without)
 
     async def _put_blocking(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Never waits for the caller's loop, as there may be none."""
-        return self._portal.call(self._gatherer.put_all(jobs))
+        return self._portal.call(self._group_commit.put_all(jobs))
 
 
 class BorrowingIntake:

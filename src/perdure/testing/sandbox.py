@@ -28,7 +28,7 @@ from perdure.testing.drained import Drained
 from perdure.testing.drainer import Drainer, refuse_too_deep
 from perdure.testing.enqueued import Enqueued, read
 from perdure.testing.expectation import Expectation
-from perdure.testing.intake import SandboxBorrowing, SandboxGatherer, SandboxStores
+from perdure.testing.intake import SandboxBorrowing, SandboxGroupCommit, SandboxStores
 from perdure.testing.keeper import Keeper
 from perdure.worker.settings import WorkerSettings
 
@@ -83,12 +83,12 @@ class Sandbox:
             keeper = Keeper(store_for(url, self.clock))
             store = cast("Store", NotedFires(keeper.open(), self._note))
             stack.callback(keeper.close)
-            gatherer = SandboxGatherer(store, refuse_too_deep, self._stored)
+            group_commit = SandboxGroupCommit(store, refuse_too_deep, self._stored)
             diversion = self.app.diverted(
                 url=url,
                 clock=self.clock,
-                stores=SandboxStores(store, gatherer),
-                unopened=SandboxBorrowing(store, gatherer, self._portal, self._note, strict=self._url is not None),
+                stores=SandboxStores(store, group_commit),
+                unopened=SandboxBorrowing(store, group_commit, self._portal, self._note, strict=self._url is not None),
                 portal=self._portal,
             )
             stack.enter_context(diversion)

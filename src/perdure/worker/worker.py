@@ -49,7 +49,7 @@ from perdure.version import __version__
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.ageing import Ageing
 from perdure.worker.claiming.fetcher import Fetcher
-from perdure.worker.claiming.listener import Ears
+from perdure.worker.claiming.listener import WakeupListener
 from perdure.worker.claiming.ramp import Opener, Pace, SlowStart, openings
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.claiming.strays import Lease, Strays
@@ -58,12 +58,12 @@ from perdure.worker.completion import COMPLETION_TIMEOUT, Completion
 from perdure.worker.gates.loan_audit import LoanAudit
 from perdure.worker.gates.pauses import Pauser
 from perdure.worker.periodic import Periodic
-from perdure.worker.presence.duplicate_names import tell_of_namesakes
+from perdure.worker.presence.duplicate_names import report_duplicate_names
 from perdure.worker.presence.heartbeat import Heartbeat
-from perdure.worker.presence.phase import BY_OPERATOR, Standing
+from perdure.worker.presence.phase import BY_OPERATOR, WorkerPhase
 from perdure.worker.presence.recycler import Recycler
-from perdure.worker.presence.requests import Canceller
-from perdure.worker.presence.snapshot import Whereabouts
+from perdure.worker.presence.requests import OperatorRequests
+from perdure.worker.presence.snapshot import WorkerSnapshots
 from perdure.worker.recording.freed_keys import FreedKeys
 from perdure.worker.settings import WorkerSettings, serving
 from perdure.worker.timekeeping import Timekeeping
@@ -140,8 +140,8 @@ class Worker:
             ageing=Ageing(store, settings.ageing) if settings.ageing else None,
             outage=settings.outage,
         )
-        self._standing = Standing(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
-        self._canceller = Canceller(store, emitter, self._cancel, self._heed_operator)
+        self._phase = WorkerPhase(self.name, store, emitter, lambda: self.running, self._fetcher.wake)
+        self._requests = OperatorRequests(store, emitter, self._cancel, self._heed_operator)
         self._freed_keys = FreedKeys(store, emitter, promoter.wake, self._fetcher.wake)
         self._timekeeping = Timekeeping(
             worker=self.name,
@@ -189,14 +189,14 @@ class Worker:
                 has_gates=lambda: any(kind.is_gated for kind in kinds.values()),
             ),
             Pauser(store, emitter, self._pauses, self._heed_pauses, sweeper.wake),
-            self._canceller,
+            self._requests,
             self._strays,
             *self._timekeeping.loops,
         ]
         if settings.recycles:
             loops.append(Recycler(emitter, settings, lambda: self._executor.ended, self._recycle))
         self._loops = Loops(loops, outage=settings.outage)
-        self._whereabouts = Whereabouts(self._self, self._standing, self._executor, self._acknowledger, loops, clock)
+        self._snapshots = WorkerSnapshots(self._self, self._phase, self._executor, self._acknowledger, loops, clock)
         self._watchdog = Watchdog(
             self._loop,
             emitter,
@@ -205,7 +205,7 @@ class Worker:
             slow_store_after=settings.slow_store_after,
             beat_within=min(2 * settings.heartbeat, settings.lease - settings.heartbeat / 2),
             calls=(self._fetcher.call, self._acknowledger.call),
-            occupied=self._whereabouts.occupied,
+            occupied=self._snapshots.occupied,
         )
         self._completion = Completion(
             self.name,
@@ -263,7 +263,7 @@ class Worker:
 
         The calling thread is shown from `innermost` outwards.
         """
-        return self._whereabouts.describe(self._loop, innermost)
+        return self._snapshots.describe(self._loop, innermost)
 
     def wake(self) -> None:
         """Look for work now."""
@@ -271,11 +271,11 @@ class Worker:
 
     def quiet(self, because: str) -> None:
         """Claim nothing more, and let run what runs, until this reason is taken back with `loud`."""
-        self._standing.quiet(because)
+        self._phase.quiet(because)
 
     def loud(self, because: str) -> None:
         """Claim again, unless there is another reason to be quiet."""
-        self._standing.loud(because)
+        self._phase.loud(because)
 
     async def started(self) -> None:
         """Wait until the loops are launched and the worker claims; ConflictError if `run` ends before that."""
@@ -315,13 +315,13 @@ class Worker:
 
     async def _work(self) -> None:
         await self._enter()
-        await tell_of_namesakes(self._self, self._store, self._emitter)
+        await report_duplicate_names(self._self, self._store, self._emitter)
         await self._timekeeping.declare()
         if self._records:
             await self._store.declare_kinds(self._records)
         self._slow_start.begin()
         self._loops.start()
-        self._background(Ears(self._store, self._emitter, self._fetcher.wake, self._settings.outage).run())
+        self._background(WakeupListener(self._store, self._emitter, self._fetcher.wake, self._settings.outage).run())
         fetching = self._background(self._fetcher.run())
         queues = tuple(queue.name for queue in self._settings.queues)
         self._emitter.emit(WorkerOpened(self.name, self._worker_id or 0, queues, self._settings.concurrency))
@@ -341,7 +341,7 @@ class Worker:
         """Register under a new id, and beat for it."""
         heard_at = self._clock.monotonic()
         worker_id = await self._store.register(self._self)
-        if self._standing.is_quiet(BY_OPERATOR):  # what was asked of the old id holds for the new one
+        if self._phase.is_quiet(BY_OPERATOR):  # what was asked of the old id holds for the new one
             await self._store.quiet([worker_id], self.name, quiet=True)
         beat = self._settings.heartbeat.total_seconds()
         limit = max(self._settings.lease.total_seconds() / 6, _SHORTEST_LIMIT)  # so that there is time for another try
@@ -358,14 +358,14 @@ class Worker:
         heartbeat.start()
         self._heartbeat = self._watchdog.heartbeat = heartbeat
         self._be(worker_id)
-        self._standing.entered(worker_id)
+        self._phase.entered(worker_id)
         self._loans.belong_to(worker_id)
 
     def _not_closed(self, lifespan: str, error: BaseException) -> None:
         self._emitter.emit(LifespanFailed(self.name, lifespan, f"{type(error).__name__}: {error}"))
 
     def _be(self, worker_id: WorkerId | None) -> None:
-        for actor in (self._fetcher, self._canceller, self._strays):
+        for actor in (self._fetcher, self._requests, self._strays):
             actor.worker_id = worker_id
         self._worker_id = worker_id
 
@@ -387,7 +387,7 @@ class Worker:
 
     def _has_room(self) -> bool:
         return (
-            not self._standing.is_quiet()
+            not self._phase.is_quiet()
             and self._pauses.are_known
             and self._acknowledger.backlog < self._settings.unacknowledged
             and self._executor.thread_backlog < self._settings.threads
@@ -399,7 +399,7 @@ class Worker:
 
     def _in_full(self) -> None:
         """Nothing holds this worker back any more."""
-        self._standing.opened()
+        self._phase.opened()
 
     def _freed(self) -> None:
         self._fetcher.freed()
@@ -411,10 +411,10 @@ class Worker:
 
     def _heed_operator(self, wants_quiet: bool) -> None:
         if wants_quiet:
-            self._standing.quiet(BY_OPERATOR)
+            self._phase.quiet(BY_OPERATOR)
         else:
-            self._standing.loud(BY_OPERATOR)
-        self._standing.show()
+            self._phase.loud(BY_OPERATOR)
+        self._phase.show()
 
     def _heed_pauses(self) -> None:
         self._slots.paused = self._pauses.queues
@@ -430,7 +430,7 @@ class Worker:
         """Everything held under the old id is lost: stop it, and begin again under a new one."""
         self._emitter.emit(WorkerLost(self.name, self._worker_id or 0, self.running))
         self._be(None)
-        self._standing.entered(None)
+        self._phase.entered(None)
         self._loans.belong_to(None)
         self._watchdog.heartbeat = None
         for running in list(self._executor.running):
@@ -456,7 +456,7 @@ class Worker:
         self._fetcher.stop()
         self._gatekeeper.stop()
         self._timekeeping.stop()
-        self._standing.closing()
+        self._phase.closing()
         self._emitter.emit(WorkerClosing(self.name, self.running, settings.stop_timeout.total_seconds()))
         await Closing(self._executor, settings, lambda: self._hurried).run()
         deadline = max(stop_at, self._loop.time() + settings.grace.total_seconds() + _SHORTEST_LIMIT)
@@ -476,7 +476,7 @@ class Worker:
         await end_loops(self.name, self._loops, self._emitter, stop_at)
         await return_loans(self._loan_keeper, deadline)
         await self._executor.close()
-        await self._standing.close()
+        await self._phase.close()
         self._watchdog.heartbeat = None
         if self._heartbeat is not None:
             await self._heartbeat.stop()

@@ -10,7 +10,7 @@ from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.signals import SignalStore
 
 
-class Ears:
+class WakeupListener:
     """Listens for wake-ups until its task is cancelled, whatever goes wrong."""
 
     def __init__(

@@ -9,7 +9,7 @@ from perdure.domain.gate import BreakerState, BreakerView
 from perdure.events import BreakerClosed, BreakerOpened, Emitter
 
 
-class ByHand:
+class OperatorBreakers:
     """Remembers when each breaker that was met had last been put into its state by hand."""
 
     def __init__(self, emitter: Emitter) -> None:

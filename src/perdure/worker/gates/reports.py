@@ -26,7 +26,7 @@ from perdure.policy.breaker import note_reports
 from perdure.policy.lending import SLOTS
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loan_keeper import LoanKeeper
-from perdure.worker.gates.operator_breakers import ByHand
+from perdure.worker.gates.operator_breakers import OperatorBreakers
 from perdure.worker.recording.collector import Collector
 
 _BATCH: Final = 1_000
@@ -47,7 +47,7 @@ class GateReports:
         self._keeper = keeper
         self._loans = keeper.loans
         self._emitter = emitter
-        self._by_hand = ByHand(emitter)
+        self._by_hand = OperatorBreakers(emitter)
         self._owed_slots: dict[tuple[JobId, int], tuple[ConcurrencyCheck, ...]] = {}
         self._owed_news: dict[tuple[JobId, int], Passage] = {}
         self._slots: Collector[str] = Collector(self._release, _BATCH)

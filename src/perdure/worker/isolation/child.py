@@ -76,7 +76,7 @@ def main() -> None:
     line.send(READY)
     order = line.order()
     if order is not None:
-        line.send(Inmate(order, line).run())
+        line.send(IsolatedAttempt(order, line).run())
 
 
 class Line:
@@ -136,7 +136,7 @@ class Line:
             answer.set_exception(raised_by(notice))
 
 
-class Inmate:
+class IsolatedAttempt:
     """The one attempt that runs here."""
 
     def __init__(self, order: Order, line: Line) -> None:

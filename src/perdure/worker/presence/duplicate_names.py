@@ -11,7 +11,7 @@ from perdure.lifecycle.process.identity import is_alive
 from perdure.storage.workers import WorkerStore
 
 
-async def tell_of_namesakes(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:
+async def report_duplicate_names(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:
     """Say so if another process that lives, as far as one can tell from here, has a worker of this name."""
     with suppress(StoreError):  # it is worth no failure
         others = [other.process for other in await store.workers() if other.name == me.name and other.dead_at is None]

@@ -19,7 +19,7 @@ BY_SIGNAL: Final = "a signal"
 BY_OPERATOR: Final = "an operator"
 
 
-class Standing:
+class WorkerPhase:
     """The phase of one worker. `running` counts its attempts under way, `wake` lets it look for work again."""
 
     def __init__(

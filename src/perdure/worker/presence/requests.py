@@ -12,7 +12,7 @@ from perdure.storage.records import CancelRequest
 from perdure.storage.workers import WorkerStore
 
 
-class Canceller(Loop[int]):
+class OperatorRequests(Loop[int]):
     """Looks every second."""
 
     name = "canceller"

@@ -16,24 +16,24 @@ from perdure.domain.worker import NewWorker
 from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.process.stacks import Attempt, Head, LoopState, Occupied, Snapshot, describe
 from perdure.worker.execution.executor import Executor
-from perdure.worker.presence.phase import Standing
+from perdure.worker.presence.phase import WorkerPhase
 from perdure.worker.recording.acknowledger import Acknowledger
 
 
-class Whereabouts:
+class WorkerSnapshots:
     """One worker as it stands."""
 
     def __init__(
         self,
         worker: NewWorker,
-        standing: Standing,
+        phase: WorkerPhase,
         executor: Executor,
         acknowledger: Acknowledger,
         loops: Sequence[Loop[Any]],
         clock: Clock,
     ) -> None:
         self._worker = worker
-        self._standing = standing
+        self._phase = phase
         self._executor = executor
         self._acknowledger = acknowledger
         self._loops = loops
@@ -70,7 +70,7 @@ class Whereabouts:
             worker=self._worker.name,
             version=self._worker.version,
             uptime=now - self._opened,
-            phase=self._standing.phase.value,
+            phase=self._phase.phase.value,
             running=len(self._executor.running),
             concurrency=self._worker.concurrency,
             backlog=self._acknowledger.backlog,
