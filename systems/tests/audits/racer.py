@@ -13,16 +13,20 @@ from perdure_systems.audits.intake import create_or_find
 from perdure_systems.audits.jobs import app, database
 
 
+async def ask(number: int, requests: int) -> list[tuple[str, bool]]:
+    """Ask so many times at once for the page of this round."""
+    url = f"https://site-{number}.example/"
+    taken = await asyncio.gather(*(create_or_find(url, "mobile") for _ in range(requests)))
+    return [(one.id, one.is_new) for one in taken]
+
+
 async def main(rounds: int, requests: int) -> None:
     async with app:
         await database.migrate()
         print("ready", flush=True)  # noqa: T201 - the test reads it
         await asyncio.to_thread(sys.stdin.readline)
         for number in range(rounds):
-            url = f"https://site-{number}.example/"
-            taken = await asyncio.gather(*(create_or_find(url, "mobile") for _ in range(requests)))
-            answer = [(one.id, one.is_new) for one in taken]
-            print(f"round {json.dumps(answer)}", flush=True)  # noqa: T201 - as above
+            print(f"round {json.dumps(await ask(number, requests))}", flush=True)  # noqa: T201 - as above
     await database.close()
 
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Error
+from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
 from perdure_systems.audits import addresses
 from perdure_systems.audits.addresses import AddressRefused, check_address, is_public, normal_url
 from perdure_systems.audits.egress import open_egress
-from perdure_systems.audits.instruments import RealInstruments
 from perdure_systems.audits.jobs import audit, deliver
 from perdure_systems.audits.standins import Outside, QuickInstruments
-from perdure_systems.kit.browser import find_browser
 
 Setting = Callable[[str, str], None]
 
@@ -78,6 +75,7 @@ def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
+@on_sqlite
 async def test_a_name_that_leads_elsewhere_by_then_is_not_followed(
     box: Sandbox, outside: Outside, quick: QuickInstruments, settings: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,25 +106,6 @@ async def test_the_name_stays_in_the_request_when_the_checked_address_is_called(
     async with httpx.AsyncClient(transport=addresses.GuardedTransport()) as client:
         await client.post(outside.hook.replace("127.0.0.1", "named.example"))
     assert outside.received[0].headers["host"].startswith("named.example:")
-
-
-@pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
-async def test_a_page_cannot_lead_the_browser_into_the_own_network(
-    outside: Outside, settings: Setting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """127.0.0.1 plays the public internet here, and 127.0.0.2 the own network. The page redirects to the latter."""
-    settings("AUDITS_ALLOW_PRIVATE_ADDRESSES", "false")
-    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
-    instruments = RealInstruments()
-    async with Outside(host="127.0.0.2") as inside:
-        try:
-            picture = await instruments.photograph(outside.page, "mobile")
-            assert picture.startswith(b"\xff\xd8")
-            with suppress(Error):
-                await instruments.photograph(f"{outside.page}away?to={inside.page}secret", "mobile")
-            assert inside.calls == {}
-        finally:
-            await instruments.close()
 
 
 async def test_the_proxy_tunnels_only_to_allowed_addresses(outside: Outside, settings: Setting) -> None:

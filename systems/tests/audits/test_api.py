@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from structlog.testing import capture_logs
+from systems.tests.engines import on_sqlite
 
 from perdure import JobFilter
 from perdure.testing import Sandbox
@@ -89,6 +90,7 @@ async def test_e8_without_the_token_nothing_is_answered_or_changed(method: str, 
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
 
+@on_sqlite
 async def test_e8_without_a_token_in_the_settings_the_api_answers_nobody(
     client: httpx.AsyncClient, settings: Setting
 ) -> None:
@@ -113,6 +115,7 @@ BAD_INPUT: list[tuple[bytes, str | None, str]] = [
 ]
 
 
+@on_sqlite
 async def test_e8_bad_input_is_refused_by_name_and_nothing_is_stored(client: httpx.AsyncClient) -> None:
     for body, field, detail in BAD_INPUT:
         answer = await client.post("/api/v1/scan", content=body)
@@ -122,6 +125,12 @@ async def test_e8_bad_input_is_refused_by_name_and_nothing_is_stored(client: htt
     assert await jobs() == 0
 
 
+@on_sqlite
+async def test_the_first_page_says_what_to_do_when_there_is_nothing_yet(client: httpx.AsyncClient) -> None:
+    assert "No audits yet" in (await client.get("/")).text
+
+
+@on_sqlite
 async def test_e8_what_is_not_there_is_a_404_and_what_cannot_be_done_a_409(
     box: Sandbox, client: httpx.AsyncClient, outside: Outside, quick: QuickInstruments
 ) -> None:
@@ -139,6 +148,7 @@ async def test_e8_what_is_not_there_is_a_404_and_what_cannot_be_done_a_409(
     assert (await client.get(f"/api/v1/audits/{audit_id}/screenshots/tablet.jpg")).status_code == 404
 
 
+@on_sqlite
 async def test_e9_the_api_retries_one_and_up_to_50_failed_webhooks_and_prunes(
     box: Sandbox, client: httpx.AsyncClient, outside: Outside, quick: QuickInstruments
 ) -> None:
@@ -162,6 +172,7 @@ async def test_e10_health_covers_database_queue_disk_and_browser(client: httpx.A
     assert (answer.json()["status"], answer.json()["warnings"]) == ("ok", [])
 
 
+@on_sqlite
 async def test_e10_it_warns_when_more_than_100_jobs_wait(box: Sandbox, quick: QuickInstruments) -> None:
     await app.enqueue_many(audit.call(f"http://127.0.0.1/{number}") for number in range(100))
     assert (await health()).status == "ok"
@@ -175,6 +186,7 @@ async def test_e10_it_warns_when_more_than_100_jobs_wait(box: Sandbox, quick: Qu
     ]
 
 
+@on_sqlite
 async def test_e10_it_warns_when_more_than_10_jobs_failed_in_an_hour(
     box: Sandbox, quick: QuickInstruments, settings: Setting
 ) -> None:
@@ -192,6 +204,7 @@ async def test_e10_it_warns_when_more_than_10_jobs_failed_in_an_hour(
     assert (await health()).status == "ok"
 
 
+@on_sqlite
 async def test_e10_a_full_disk_and_a_missing_browser_are_told(
     client: httpx.AsyncClient, settings: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+import httpx
 import pytest
-from playwright.async_api import Locator, Page
+import pytest_asyncio
+from playwright.async_api import Error, Locator, Page
 from pypdf import PdfReader
 
 from perdure.testing import Sandbox
-from perdure_systems.audits.instruments import RealInstruments
+from perdure_systems.audits import addresses
+from perdure_systems.audits.browsing import Chromium
+from perdure_systems.audits.instruments import RealInstruments, using_instruments
 from perdure_systems.audits.jobs import audit
 from perdure_systems.audits.settings import storage_folder
 from perdure_systems.audits.standins import Outside, QuickInstruments
@@ -23,27 +27,63 @@ from perdure_systems.audits.views import audit_view
 from perdure_systems.kit.browser import find_browser
 from perdure_systems.kit.service import run_system
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
+# One Chromium and one running system for all tests here: to start them takes longer than to use them.
+pytestmark = [
+    pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 Setting = Callable[[str, str], None]
+PATIENCE = 60  # seconds, on a machine that does much else
 
 
-@pytest.fixture
-async def address(tmp_path: Path, outside: Outside) -> AsyncIterator[str]:
+@pytest.fixture(scope="module")
+def chromium() -> Chromium:
+    """The browser of the system; `address` ends it."""
+    return Chromium()
+
+
+@pytest.fixture(scope="module")
+def real(chromium: Chromium) -> Iterator[RealInstruments]:
+    """What the system measures and prints with."""
+    instruments = RealInstruments(chromium)
+    with using_instruments(instruments):
+        yield instruments
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def address(tmp_path_factory: pytest.TempPathFactory, real: RealInstruments) -> AsyncIterator[str]:
     """The system as it is run, with real workers, on a database of its own."""
-    url = f"sqlite:///{tmp_path / 'audits.db'}"
+    url = f"sqlite:///{tmp_path_factory.mktemp('audits') / 'audits.db'}"
     opened, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
     async with AsyncExitStack() as stack:
         for one in SYSTEM.apps:
             await stack.enter_async_context(Sandbox(one, url=url))
         running = asyncio.create_task(run_system(SYSTEM, port=0, stop=stop, when_open=opened.set_result))
-        yield await asyncio.wait_for(opened, 20)
+        yield await asyncio.wait_for(opened, PATIENCE)
         stop.set()
         await running
 
 
-async def ended(audit_id: str, seconds: float = 60) -> str:
+@pytest_asyncio.fixture(loop_scope="module")
+async def outside(settings: Setting) -> AsyncIterator[Outside]:
+    """A PageSpeed API, a site and a receiver; the settings point to them."""
+    async with Outside() as services:
+        settings("AUDITS_PAGESPEED_URL", services.api)
+        settings("AUDITS_WEBHOOK_URL", services.hook)
+        yield services
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(chromium: Chromium, address: str) -> AsyncIterator[Page]:
+    """An empty page for a person who looks at the system."""
+    async with chromium.page() as page:
+        page.set_default_timeout(PATIENCE * 1_000)
+        yield page
+
+
+async def ended(audit_id: str) -> str:
     """The status of an audit once it is final."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(PATIENCE):
         while (status := (await audit_view(audit_id)).status) in {"pending", "processing"}:
             await asyncio.sleep(0.1)
     return status
@@ -86,87 +126,98 @@ async def test_e4_a_report_without_pictures_says_so_and_holds_none(outside: Outs
     assert "No screenshot" in text
     assert "could not be photographed" in text
     assert images(file) == set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not outside.received:
             await asyncio.sleep(0.05)
     assert outside.received[0].json()["screenshotsIncluded"] is False
 
 
-async def test_hostile_text_is_text(outside: Outside, browser_page: Page, address: str) -> None:
-    """An address with markup in it appears as it is, on the page and in the report."""
-    hostile = f"{outside.page}<script>document.title='taken'</script>"
-    handle = await audit.enqueue(hostile)
+async def test_hostile_text_is_text(outside: Outside, page: Page, address: str, quick: QuickInstruments) -> None:
+    """An address with markup in it appears as it is."""
+    handle = await audit.enqueue(f"{outside.page}<script>document.title='taken'</script>")
     await ended(handle.id)
-    for path in ("/", f"/audits/{handle.id}"):
-        await browser_page.goto(f"{address}{path}")
-        assert "taken" not in await browser_page.title() or "<script>" in await browser_page.title()
-        assert await browser_page.locator("main script").count() == 0
-        assert await browser_page.get_by_text("<script>document").first.is_visible()
+    for path in ("/", f"/audits/{handle.id}", "/webhooks"):
+        await page.goto(f"{address}{path}")
+        assert await page.locator("main script").count() == 0
+        assert await page.title() != "taken"
+        assert await page.get_by_text("<script>document").first.is_visible()
 
 
 async def test_an_audit_is_asked_for_failed_retried_and_read_on_the_page(
-    outside: Outside, browser_page: Page, address: str, quick: QuickInstruments, settings: Setting
+    outside: Outside, page: Page, address: str, quick: QuickInstruments, settings: Setting
 ) -> None:
     settings("AUDITS_JOB_MAX_ATTEMPTS", "1")
     quick.broken["pdf"] = OSError("no space left")
     outside.receiver.status = 400
-    page = browser_page
-    await page.goto(address)
-    await page.get_by_text("No audits yet").wait_for()
+    url = f"{outside.page}asked-for"
+    await page.goto(f"{address}/?status=failed")
+    await page.get_by_text("No audits are failed").wait_for()
     await page.get_by_role("textbox", name="Page").fill("ftp://nowhere/")
     await page.get_by_role("button", name="Audit").click()
     await page.get_by_text("url must be an http or https address").wait_for()
-    await page.get_by_role("textbox", name="Page").fill(outside.page)
+    await page.get_by_role("textbox", name="Page").fill(url)
     await page.get_by_role("button", name="Audit").click()
-    await page.get_by_text("OSError: no space left").wait_for()
+    await seen(page, page.get_by_text("OSError: no space left"))
     quick.broken.clear()
     await page.get_by_role("button", name="Retry").click()
-    await seen(page, page.get_by_role("link", name="PDF"))
-    await page.get_by_role("link", name=outside.page).click()
-    await page.get_by_role("heading", name=outside.page, exact=True).wait_for()
+    await page.goto(address)
+    row = page.locator("tr", has=page.get_by_role("link", name=url))
+    await seen(page, row.get_by_role("link", name="PDF"))
+    await row.get_by_role("link", name=url).click()
+    await page.get_by_role("heading", name=url, exact=True).wait_for()
     await seen(page, page.get_by_text(f"{outside.hook} answered 400"))
     outside.receiver.status = 200
-    await page.goto(f"{address}/webhooks")
+    await page.goto(f"{address}/webhooks?status=failed")
     await page.get_by_role("button", name="Retry failed").click()
-    await seen(page, page.locator(".chip", has_text="delivered").first)
+    await page.goto(f"{address}/webhooks?status=delivered")
+    await seen(page, page.get_by_role("link", name=url))
     await page.goto(f"{address}/status")
-    await page.get_by_text("Chromium").or_(page.get_by_text("chromium")).first.wait_for()
+    await page.get_by_text("chromium", exact=False).first.wait_for()
     await page.set_viewport_size({"width": 390, "height": 800})
     for path in ("/", "/webhooks", "/status"):
         await page.goto(f"{address}{path}")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-async def test_the_pages_ask_for_the_password_if_one_is_set(
-    address: str, browser_page: Page, settings: Setting
-) -> None:
+async def test_the_pages_ask_for_the_password_if_one_is_set(address: str, settings: Setting) -> None:
     settings("AUDITS_PAGE_PASSWORD", "open sesame")
-    for path in ("/", "/webhooks", "/status", "/audits/x", "/audits/x/report.pdf"):
-        answer = await browser_page.request.get(f"{address}{path}")
-        assert answer.status == 401
-    context = await browser_page.context.browser.new_context(  # type: ignore[union-attr]
-        http_credentials={"username": "anyone", "password": "open sesame"}
-    )
-    answer = await (await context.new_page()).request.get(f"{address}/")
-    assert answer.status == 200
-    await context.close()
+    async with httpx.AsyncClient(base_url=address) as client:
+        for path in ("/", "/webhooks", "/status", "/audits/x", "/audits/x/report.pdf", "/audits/x/mobile.jpg"):
+            for given in (None, ("anyone", "wrong"), ("open sesame", "")):
+                answer = await client.get(path, auth=given)
+                assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Basic realm="site audits"')
+        for path in ("/audits", "/audits/x/retry", "/webhooks/x/retry", "/webhooks/retry-failed"):
+            assert (await client.post(path)).status_code == 401
+        assert (await client.get("/", auth=("anyone", "open sesame"))).status_code == 200
 
 
-async def test_a_browser_that_is_gone_is_started_again(outside: Outside) -> None:
-    instruments = RealInstruments()
-    try:
-        assert await instruments.photograph(outside.page, "mobile")
-        browser = instruments._chromium._browser
-        assert browser is not None
-        await browser.close()
-        assert await instruments.photograph(outside.page, "mobile")
-    finally:
-        await instruments.close()
+async def test_a_browser_that_is_gone_is_started_again(
+    outside: Outside, real: RealInstruments, chromium: Chromium
+) -> None:
+    assert await real.photograph(outside.page, "mobile")
+    browser = chromium._browser
+    assert browser is not None
+    await browser.close()
+    assert await real.photograph(outside.page, "mobile")
+
+
+async def test_a_page_cannot_lead_the_browser_into_the_own_network(
+    outside: Outside, real: RealInstruments, settings: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """127.0.0.1 plays the public internet here, and 127.0.0.2 the own network. The page redirects to the latter."""
+    settings("AUDITS_ALLOW_PRIVATE_ADDRESSES", "false")
+    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
+    async with Outside(host="127.0.0.2") as inside:
+        picture = await real.photograph(outside.page, "mobile")
+        assert picture.startswith(b"\xff\xd8")
+        with suppress(Error):
+            await real.photograph(f"{outside.page}away?to={inside.page}secret", "mobile")
+        assert inside.calls == {}
 
 
 async def seen(page: Page, wanted: Locator) -> None:
     """Load the page again until this is there: that is quicker than to wait for the page to do so."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not await wanted.is_visible():
             await asyncio.sleep(0.1)
             await page.reload()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
 from perdure_systems.audits import storage
@@ -33,6 +34,7 @@ def step(view: Any, name: str) -> Any:
     ],
     ids=["none", "desktop", "mobile", "both"],
 )
+@on_sqlite
 async def test_e4_whichever_screenshot_fails_the_pdf_is_made_and_the_webhook_says_so(
     box: Sandbox,
     outside: Outside,
@@ -58,6 +60,7 @@ async def test_e4_whichever_screenshot_fails_the_pdf_is_made_and_the_webhook_say
     assert told.json()["status"] == ("completed_with_warnings" if broken else "completed")
 
 
+@on_sqlite
 async def test_e4_an_exception_in_the_step_itself_takes_only_the_screenshots(
     box: Sandbox, outside: Outside, quick: QuickInstruments, settings: Setting, tmp_path: Path
 ) -> None:
@@ -83,6 +86,7 @@ async def test_e4_an_exception_in_the_step_itself_takes_only_the_screenshots(
     assert "Error: " in told.json()["screenshotError"]
 
 
+@on_sqlite
 async def test_e4_the_webhook_speaks_of_the_report_not_of_what_was_taken(
     box: Sandbox, outside: Outside, quick: QuickInstruments
 ) -> None:
@@ -99,6 +103,7 @@ async def test_e4_the_webhook_speaks_of_the_report_not_of_what_was_taken(
 
 
 @pytest.mark.parametrize("broken", [("mobile",), ("desktop", "mobile")])
+@on_sqlite
 async def test_e4_with_screenshots_required_the_audit_fails(
     box: Sandbox, outside: Outside, quick: QuickInstruments, settings: Setting, broken: tuple[str, ...]
 ) -> None:

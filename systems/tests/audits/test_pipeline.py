@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from systems.tests.engines import on_sqlite
 
 from perdure import Handle, current_context
 from perdure.testing import Sandbox
@@ -144,6 +145,7 @@ def test_e8_the_limits_of_the_steps() -> None:
         ("pdf", "retrying", "step pdf exceeded its time limit of 200ms"),
     ],
 )
+@on_sqlite
 async def test_e8_a_step_that_takes_longer_than_its_limit_is_stopped(
     box: Sandbox,
     quick: QuickInstruments,
@@ -163,6 +165,7 @@ async def test_e8_a_step_that_takes_longer_than_its_limit_is_stopped(
     assert told in f"{view.last_error} {view.warnings}"
 
 
+@on_sqlite
 async def test_a_page_that_the_api_refuses_is_not_tried_again_and_its_own_quota_costs_nothing(
     box: Sandbox, outside: Outside, quick: QuickInstruments
 ) -> None:
@@ -181,6 +184,7 @@ async def test_a_page_that_the_api_refuses_is_not_tried_again_and_its_own_quota_
 
 
 @pytest.mark.parametrize("part", ["measure", "desktop", "pdf"])
+@on_sqlite
 async def test_what_breaks_because_the_worker_closes_costs_nothing_and_no_screenshot(
     box: Sandbox, outside: Outside, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from systems.tests.engines import on_sqlite
 
 from perdure import App, Budget, Context, JobView
 from perdure.events import GateNearlyFull
@@ -89,6 +90,7 @@ async def test_e8_over_25_000_a_day_audits_wait_an_hour_at_no_cost(
     assert {(view.state, view.failures) for view in await views(box, ids)} == {("succeeded", 0)}
 
 
+@on_sqlite
 async def test_e8_it_warns_at_four_fifths(
     engine_url: str, box: Sandbox, outside: Outside, quick: QuickInstruments, settings: Setting
 ) -> None:
@@ -119,6 +121,7 @@ async def test_e8_it_warns_at_four_fifths(
 
 
 @pytest.mark.parametrize("status", [200, 500])
+@on_sqlite
 async def test_e8_each_request_counts_whether_it_succeeds_or_not(
     box: Sandbox, outside: Outside, quick: QuickInstruments, status: int
 ) -> None:
@@ -128,6 +131,7 @@ async def test_e8_each_request_counts_whether_it_succeeds_or_not(
     assert (await stats())["quota"]["used_last_day"] == outside.calls["pagespeed"] == (1 if status == 200 else 3)
 
 
+@on_sqlite
 async def test_e8_the_browsers_own_timings_have_no_quota(box: Sandbox, quick: QuickInstruments) -> None:
     for number in range(10):
         await audit.enqueue(f"https://127.0.0.1/{number}")

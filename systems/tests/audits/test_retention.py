@@ -32,7 +32,9 @@ async def fail(box: Sandbox, quick: QuickInstruments, url: str) -> str:
     return handle.id
 
 
-@pytest.mark.parametrize("days", [30, 7])
+@pytest.mark.parametrize(
+    ("engine_url", "days"), [("sqlite", 30), ("postgres", 30), ("sqlite", 7)], indirect=["engine_url"]
+)
 async def test_e5_failed_audits_are_kept_30_days_or_as_set_and_cleaned_up_by_a_schedule(
     box: Sandbox, outside: Outside, quick: QuickInstruments, settings: Setting, days: int
 ) -> None:

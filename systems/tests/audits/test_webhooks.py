@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from systems.tests.engines import on_sqlite
 
 from perdure import ConflictError, JobFilter, JobState, Page
 from perdure.testing import Sandbox
@@ -28,6 +29,7 @@ async def send(outside: Outside, audit_id: str = AUDIT_ID, url: str | None = Non
     return (await deliver.using(tags=[f"audit:{audit_id}"]).enqueue(audit_id, url or outside.hook, BODY)).id
 
 
+@on_sqlite
 async def test_e9_an_audit_is_told_with_all_headers_and_a_signature_over_timestamp_and_body(
     box: Sandbox, outside: Outside, quick: QuickInstruments
 ) -> None:
@@ -46,6 +48,7 @@ async def test_e9_an_audit_is_told_with_all_headers_and_a_signature_over_timesta
     verify(request.headers, request.body, "the-secret", box.now)
 
 
+@on_sqlite
 async def test_e9_the_receiver_refuses_what_is_changed_too_old_or_not_signed(box: Sandbox, outside: Outside) -> None:
     await send(outside)
     await box.drain()
@@ -69,6 +72,7 @@ async def test_e9_the_receiver_refuses_what_is_changed_too_old_or_not_signed(box
 
 
 @pytest.mark.parametrize("status", [500, 599])
+@on_sqlite
 async def test_e9_5xx_is_tried_five_times_after_30_60_300_and_900_seconds_give_or_take_a_fifth(
     box: Sandbox, outside: Outside, status: int
 ) -> None:
@@ -96,6 +100,7 @@ async def test_e9_5xx_is_tried_five_times_after_30_60_300_and_900_seconds_give_o
     ], "every delivery is recorded once"
 
 
+@on_sqlite
 async def test_e9_4xx_and_redirects_stop_at_once(box: Sandbox, outside: Outside) -> None:
     for number, status in enumerate((301, 400, 404, 410, 429), 1):
         outside.receiver.status = status
@@ -121,6 +126,7 @@ async def test_e9_2xx_is_delivered_after_any_failures(box: Sandbox, outside: Out
         ]
 
 
+@on_sqlite
 async def test_e9_the_network_and_a_receiver_that_does_not_answer_are_retried(
     box: Sandbox, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +192,7 @@ async def test_e9_an_alert_is_sent_at_most_once_an_hour_for_each_audit(
     assert "answered 400" in job.arguments["body"]
 
 
+@on_sqlite
 async def test_e9_failed_webhooks_are_retried_50_at_most(box: Sandbox, outside: Outside) -> None:
     outside.receiver.status = 400
     await app.enqueue_many(deliver.call(AUDIT_ID, outside.hook, BODY) for _ in range(53))
@@ -200,6 +207,7 @@ async def test_e9_failed_webhooks_are_retried_50_at_most(box: Sandbox, outside: 
     assert (await desk.count(JobFilter(kind=DELIVER, states=(JobState.SUCCEEDED,)))).jobs == 53
 
 
+@on_sqlite
 async def test_e9_one_failed_webhook_is_retried_and_one_that_has_not_failed_is_not(
     box: Sandbox, outside: Outside
 ) -> None:

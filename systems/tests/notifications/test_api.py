@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import httpx
+from typer.testing import CliRunner
 
 from perdure import App
+from perdure.surfaces.cli.commands import perdure as command_line
 from perdure.testing import Sandbox
 from perdure_systems.notifications.jobs import app, notify
 from perdure_systems.notifications.standins import StandIns
@@ -203,15 +204,17 @@ async def test_a11_dead_ones_are_in_the_command_line(
     """`perdure` needs the database alone, knows our words, and what it requeues is requeued for the API."""
     dead = await dead_letter(box, refuse)
 
-    def perdure(*arguments: str) -> Any:
-        command = [sys.executable, "-m", "perdure", *arguments, "--url", engine_url, "--json"]
-        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    async def perdure(*arguments: str) -> Any:
+        command = [*arguments, "--url", engine_url, "--json"]
+        done = await asyncio.to_thread(CliRunner().invoke, command_line, command, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
 
-    [listed] = perdure("dead", "list", "--kind", "notifications.notify")["jobs"]
+    [listed] = (await perdure("dead", "list", "--kind", "notifications.notify"))["jobs"]
     assert (listed["id"], listed["word"], listed["failures"]) == (dead, "dead", 5)
     assert "slack answered 503" in listed["last_error"]
-    perdure("dead", "requeue", dead)
+    await perdure("dead", "requeue", dead)
     assert (await client.get(f"{LIST}/{dead}")).json()["status"] == "pending"
     await box.drain()
-    [sent] = perdure("jobs", "list", "--state", "sent")["jobs"]
+    [sent] = (await perdure("jobs", "list", "--state", "sent"))["jobs"]
     assert sent["id"] == dead

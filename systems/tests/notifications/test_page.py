@@ -6,11 +6,14 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 
 import pytest
-from playwright.async_api import Error, Page, Request, Route
+import pytest_asyncio
+from playwright.async_api import Browser, Error, Page, Request, Route
 
 from perdure.testing import Sandbox
+from perdure_systems.kit.browser import find_browser, open_browser
 from perdure_systems.kit.web import api
 from perdure_systems.notifications.jobs import app, notify
 from perdure_systems.notifications.standins import Knobs, StandIns, serve
@@ -21,14 +24,45 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 REFRESH = 30_000
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # one browser for all tests of this file
+fixture = partial(pytest_asyncio.fixture, loop_scope="module")
+
+
+@fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """A real browser; skipped with a message where there is none."""
+    if find_browser() is None:
+        pytest.skip("no Chromium is installed")
+    async with open_browser() as one:
+        yield one
+
+
+@fixture()
+async def browser_page(browser: Browser) -> AsyncIterator[Page]:
+    """An empty page that shares nothing with those of other tests."""
+    async with await browser.new_context() as context:
+        page = await context.new_page()
+        page.set_default_timeout(20_000)
+        yield page
+
+
+@fixture()
+async def receivers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandIns]:
+    """A receiver for each channel, on the event loop of this file."""
+    async with StandIns() as standins:
+        for variable, value in standins.environment().items():
+            monkeypatch.setenv(variable, value)
+        yield standins
+
+
+@fixture()
 async def box() -> AsyncIterator[Sandbox]:
     """One engine will do: pages read what the API reads."""
     async with Sandbox(app) as sandbox:
         yield sandbox
 
 
-@pytest.fixture
+@fixture()
 async def address(box: Sandbox, receivers: StandIns, refuse: Callable[..., None]) -> AsyncIterator[str]:
     """The system with one dead, one sent and one failed notification, served."""
     refuse(-1)

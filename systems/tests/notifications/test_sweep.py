@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from perdure import Event, JobFilter, Page, SettingsError, Worker
+from perdure import App, Event, JobFilter, Page, SettingsError, Worker
 from perdure.events import LoopSkipped
 from perdure.testing import Sandbox
 from perdure_systems.notifications.jobs import Swept, app, notify, sweep_retries
@@ -191,7 +191,7 @@ async def test_a8_two_servers_send_each_due_retry_once(
     engine_url: str, refuse: Callable[..., None], receivers: StandIns, tmp_path: Path
 ) -> None:
     """The original took no claim: both servers found the same rows and both sent them."""
-    number = 60
+    number = 120  # more than one server takes at once
     async with Sandbox(app, url=engine_url) as box:
         now = box.now
     async with Sandbox(app, url=engine_url, start=now - timedelta(hours=1)) as box:
@@ -199,7 +199,10 @@ async def test_a8_two_servers_send_each_due_retry_once(
         for at in range(number):
             await notify.enqueue(channel="webhook", subject=str(at), body="b")
         assert (await box.drain(concurrency=20)).retrying == number
-    receivers.knobs["webhook"].slow = 0.05
+    receivers.knobs["webhook"].slow = 0.1
+    outside = App(engine_url)
+    desk = await outside.desk("test")
+    await desk.holds.pause(queue="notifications", why="until both servers are open")
     command = [sys.executable, "-m", "perdure_systems", "notifications", "--url", engine_url, "--no-http"]
     environment = os.environ | {RETRY_INTERVAL: "1s"}
     servers = [
@@ -207,9 +210,16 @@ async def test_a8_two_servers_send_each_due_retry_once(
         for _ in range(2)
     ]
     try:
+        async with asyncio.timeout(60):
+            while sum(worker.phase == "open" for worker in await desk.workers()) < 2:
+                await asyncio.sleep(0.05)
+        await desk.holds.resume(queue="notifications")
         await until(lambda: len(receivers.taken["webhook"]) >= number, within=60)
-        await asyncio.sleep(1.5)  # a sweep of each server more: nothing comes twice
+        async with asyncio.timeout(20):  # then nothing is left that could be sent twice
+            while (await desk.count(JobFilter(states="succeeded"))).jobs < number:
+                await asyncio.sleep(0.05)
     finally:
+        await outside.close()
         for server in servers:
             server.send_signal(signal.SIGTERM)
         codes = [await asyncio.wait_for(server.wait(), 30) for server in servers]

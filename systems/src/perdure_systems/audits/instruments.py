@@ -42,8 +42,8 @@ class Instruments(Protocol):
 class RealInstruments:
     """The PageSpeed API, or Chromium where none is set; pictures and PDF always by Chromium."""
 
-    def __init__(self) -> None:
-        self._chromium = Chromium()
+    def __init__(self, chromium: Chromium | None = None) -> None:
+        self._chromium = chromium or Chromium()
         self._stack = AsyncExitStack()
         self._proxy: str | None = None
 

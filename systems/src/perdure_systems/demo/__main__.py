@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
+from rich.markup import escape
 
 from perdure import PerdureError
 from perdure_systems.demo.processes import Part, ProcessFailed, pages_part, read_addresses, worker_part
 from perdure_systems.demo.screen import Screen
-
-if TYPE_CHECKING:
-    from perdure_systems.demo.tour import Tour
 
 _FOLDER: Final = Path(".demo")
 _PORT: Final = 8100
@@ -36,8 +35,11 @@ def run(
     screen = Screen(auto=auto or not sys.stdin.isatty(), pause=pause)
     try:
         code = asyncio.run(_run(screen, _Stage(folder.absolute()), url, postgres, workers, port))
+    except OSError as error:
+        screen.console.print(f"[red]error:[/red] {escape(str(error))}: choose another folder with --folder")
+        raise typer.Exit(1) from None
     except (PerdureError, ProcessFailed) as error:
-        screen.console.print(f"[red]error:[/red] {error}", markup=True)
+        screen.console.print(f"[red]error:[/red] {escape(str(error))}")
         raise typer.Exit(1) from None
     raise typer.Exit(code)
 
@@ -58,39 +60,44 @@ async def _run(screen: Screen, stage: _Stage, url: str | None, postgres: bool, w
     from perdure_systems.demo.server import postgres_server  # noqa: PLC0415 - as above
     from perdure_systems.demo.tour import Tour  # noqa: PLC0415 - as above
 
-    async with AsyncExitStack() as stack:
-        if postgres:
-            url = stack.enter_context(postgres_server(stage.folder / "postgres"))
-        database = url or f"sqlite:///{stage.folder / 'demo.db'}"
-        screen.title("perdure demo", f"six systems on one database: {_shown(database)}")
-        world = await stack.enter_async_context(World(stage.folder, database))
-        crew = [worker_part(number, world.environment, stage.logs) for number in range(1, workers + 1)]
-        pages = pages_part(world.environment, stage.logs, port)
-        stack.push_async_callback(_close, screen, [*crew, pages])
-        screen.say("✿ opening …" if stage.is_first else "✿ opening where the last demo left off …")
-        addresses = read_addresses(await pages.start())
-        if not addresses["home"].endswith(f":{port}"):
-            screen.plain(f"port {port} is in use: the pages took free ports instead")
-        for part in crew:
-            await part.start()
-        screen.say(f"pages at {addresses['home']}, logs in {stage.logs}")
-        tour = Tour(screen=screen, world=world, addresses=addresses, crew=crew, is_first=stage.is_first)
-        return await _until_interrupted(tour)
+    with suppress(asyncio.CancelledError):
+        _cancel_when_interrupted()
+        async with AsyncExitStack() as stack:
+            if postgres:
+                url = stack.enter_context(postgres_server(stage.folder / "postgres"))
+            database = url or f"sqlite:///{stage.folder / 'demo.db'}"
+            screen.title("perdure demo", f"six systems on one database: {_shown(database)}")
+            world = await stack.enter_async_context(World(stage.folder, database))
+            crew = [worker_part(number, world.environment, stage.logs) for number in range(1, workers + 1)]
+            pages = pages_part(world.environment, stage.logs, port)
+            stack.push_async_callback(_close, screen, [*crew, pages])
+            screen.say("✿ opening …" if stage.is_first else "✿ opening where the last demo left off …")
+            addresses = read_addresses(await pages.start())
+            if not addresses["home"].endswith(f":{port}"):
+                screen.plain(f"port {port} is in use: the pages took free ports instead")
+            for part in crew:
+                await part.start()
+            screen.say(f"pages at {addresses['home']}, logs in {stage.logs}")
+            tour = Tour(screen=screen, world=world, addresses=addresses, crew=crew, is_first=stage.is_first)
+            return await tour.take()
+    return 0
 
 
-async def _until_interrupted(tour: Tour) -> int:
-    """Take the tour until it ends or Ctrl-C comes."""
-    task = asyncio.create_task(tour.take())
+def _cancel_when_interrupted() -> None:
+    """Let Ctrl-C or SIGTERM end this task, at whatever moment."""
+    task = asyncio.current_task()
+    if task is not None:
+        _on_interrupt(task.cancel)
+
+
+def _on_interrupt(act: Callable[[], object]) -> None:
     for one in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(one, task.cancel)
-    try:
-        return int(await task)
-    except asyncio.CancelledError:
-        return 0
+        asyncio.get_running_loop().add_signal_handler(one, act)
 
 
 async def _close(screen: Screen, parts: list[Part]) -> None:
-    """Stop workers first, so that they hand back what they run, then the pages."""
+    """Stop workers first, so that they hand back what they run, then the pages. A second Ctrl-C changes nothing."""
+    _on_interrupt(lambda: None)
     screen.console.print()
     screen.say("❀ closing: workers finish or hand back what they run …")
     codes = await asyncio.gather(*(part.stop() for part in parts[:-1]))

@@ -37,20 +37,26 @@ class World:
         self.environment: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _open(self) -> None:
         enter = self._stack.enter_async_context
         self.receivers = await enter(Receivers())
         self.cache = await enter(CacheStandIn())
         self.model = await enter(ModelStandin(price=0.01, delay=0.3))
         self.sites = await enter(AuditedWorld())
-        self.authorities = await asyncio.to_thread(
-            self._stack.enter_context, serving_authorities(self._folder / "authorities")
-        )
+        opening = asyncio.to_thread(self._stack.enter_context, serving_authorities(self._folder / "authorities"))
+        self.authorities = await _to_the_end(asyncio.create_task(opening))
         closed = socket.socket()  # taken, and nothing listens: every connection is refused
         closed.bind((LOOPBACK, 0))
         self._stack.callback(closed.close)
         self.refusing_page = f"http://{LOOPBACK}:{closed.getsockname()[1]}/shop"
         self.environment = self._variables()
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
@@ -72,6 +78,7 @@ class World:
             "PULSE_MODEL_TIMEOUT": "30m",  # a reader may take their time while the model is silent
             "PULSE_WORKERS": "4",
             "PULSE_START_PHASE": "10s",
+            "PULSE_STOP_TIMEOUT": "3s",  # the model may be silent when Ctrl-C comes
             "PULSE_DAILY_BUDGET": "0.05",
             "PULSE_WEEKLY_BUDGET": "1",
             "PULSE_MONTHLY_BUDGET": "2",
@@ -83,3 +90,12 @@ class World:
             "AUDITS_WEBHOOK_URL": self.sites.hook,
             "AUDITS_WEBHOOK_SECRET": "demo-secret",
         }
+
+
+async def _to_the_end(task: asyncio.Task[Authorities]) -> Authorities:
+    """Wait for a thread even if the caller is cancelled: what it opens has to be closed."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

@@ -7,7 +7,6 @@ that is in use.
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import sys
 from contextlib import AsyncExitStack
@@ -19,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from perdure import SettingsError
+from perdure_systems.demo.processes import stop_with_the_tour
 from perdure_systems.demo.systems import all_systems
 from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.kit.serving import LOOPBACK, bind, serving
@@ -36,10 +36,9 @@ ABOUT = {
 
 
 async def main(first_port: int) -> None:
-    """Serve until SIGTERM."""
+    """Serve until SIGTERM, or until the tour is gone."""
     stopping = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is the tour's
+    stop_with_the_tour(stopping)
     async with AsyncExitStack() as stack:
         addresses: dict[str, str] = {}
         for number, system in enumerate(all_systems(), 1):

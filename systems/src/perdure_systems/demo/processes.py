@@ -43,7 +43,7 @@ class Part:
                 *(sys.executable, "-m", *self._arguments),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,  # its end tells the process that the tour is gone, however it went
                 env=self._environment,
             )
         if self._process.stdout is None:
@@ -73,6 +73,20 @@ class Part:
 
     def _end_of_log(self) -> str:
         return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+
+
+def stop_with_the_tour(stopping: asyncio.Event) -> None:
+    """In a process of the demo: set the event when SIGTERM comes, or when the tour has died."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(sys.stdin.fileno(), 1_000):
+            loop.remove_reader(sys.stdin)
+            stopping.set()
+
+    loop.add_reader(sys.stdin, look)
+    loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is the tour's: it stops us in its own order
 
 
 def pages_part(environment: Mapping[str, str], logs: Path, port: int) -> Part:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 
 from perdure import Worker
+from perdure_systems.demo.processes import stop_with_the_tour
 from perdure_systems.demo.systems import all_systems
 
 READY = "ready"
 
 
 async def main() -> None:
-    """Work until SIGTERM; then every job is finished or handed back."""
-    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is the tour's: it stops us in its own order
+    """Work until SIGTERM, or until the tour is gone; then every job is finished or handed back."""
+    stopping = asyncio.Event()
+    stop_with_the_tour(stopping)
     workers: list[Worker] = []
     for system in all_systems():
         app = system.apps[0]
