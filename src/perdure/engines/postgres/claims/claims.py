@@ -19,7 +19,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -38,9 +37,9 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row, claims_of
 from perdure.engines.postgres.database.wire import Params, Wire
+from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.records import Front, Wanted
 
-KEY_HELD_FOR: Final = timedelta(seconds=30)
 _FAIR: Final = 1  # what the last column of a claimed row may hold
 _CAME_BACK: Final = 2
 _HAS_RETURNS: Final = 4
@@ -254,7 +253,7 @@ class ClaimPart:
         }
         if losers:
             await self._acknowledgements.acknowledge(
-                [transition.paused(claim, Reason.KEY_HELD, KEY_HELD_FOR) for claim in claims if claim.job_id in losers]
+                [transition.paused(claim, Reason.KEY_HELD, HELD_KEY_WAIT) for claim in claims if claim.job_id in losers]
             )
         return [claim for claim in claims if claim.job_id not in losers]
 

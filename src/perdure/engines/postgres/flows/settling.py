@@ -20,14 +20,8 @@ from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
 from perdure.engines.postgres.flows.linking import Linking
+from perdure.policy.consequences import JOB_DELETED, PARENT_DELETED, PARENT_ENDED
 
-_WHY: Final = {
-    JobState.SUCCEEDED: "parent job completed",
-    JobState.DEAD: "parent job died",
-    JobState.CANCELLED: "parent job cancelled",
-}
-_PARENT_DELETED: Final = "parent job deleted"
-_DELETED: Final = "job deleted"
 _JOINED_AT_ONCE: Final = 1_000
 
 
@@ -64,7 +58,7 @@ class Settling:
         cancelled: list[JobId] = []
         parents: dict[str, list[JobId]] = {}
         for parent, state in await wire.fetch(self._statements["ended_parents"], {"ids": text_array(job_ids)}):
-            parents.setdefault(_WHY[JobState(state)], []).append(parent)
+            parents.setdefault(PARENT_ENDED[JobState(state)], []).append(parent)
         for why, ended in parents.items():
             cancelled += await self._call_off(wire, ended, why, audits=audits)
         await self._count(wire, [*job_ids, *cancelled])
@@ -81,7 +75,7 @@ class Settling:
         if ended:
             children, jobs = [child for child, _ in ended], [job for _, job in ended]
             await self.lock(wire, [(child, True) for child in children])
-            await self._count(wire, children, jobs, gone=_DELETED)
+            await self._count(wire, children, jobs, gone=JOB_DELETED)
             await wire.fetch(self._statements["close_joined"], {"ids": text_array(children)})
         return len(ended)
 
@@ -98,20 +92,20 @@ class Settling:
 
     async def bereave(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
         """Do what follows from the deletion of these jobs, which stand nowhere any more."""
-        cancelled = await self._call_off(wire, job_ids, _PARENT_DELETED, regardless=True)
-        await self._count(wire, job_ids, gone=_DELETED)
+        cancelled = await self._call_off(wire, job_ids, PARENT_DELETED, regardless=True)
+        await self._count(wire, job_ids, gone=JOB_DELETED)
         await self._count(wire, cancelled)
 
     async def set_aside(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
         """Cancel jobs that are to be forgotten once their children are cancelled: only their own parents are told."""
         await self.lock(wire, [(job_id, True) for job_id in job_ids])
-        await self._call_off(wire, (), _DELETED, own=job_ids)
+        await self._call_off(wire, (), JOB_DELETED, own=job_ids)
         await self._count(wire, job_ids)
 
     async def cancel_some(self, job_ids: Sequence[JobId], limit: int, wire: Asks) -> int:
         """Cancel so many active children of jobs that are to be forgotten, with all below them; how many it were."""
         await self.lock(wire, [(job_id, True) for job_id in job_ids])
-        cancelled = await self._call_off(wire, job_ids, _PARENT_DELETED, regardless=True, limit=limit)
+        cancelled = await self._call_off(wire, job_ids, PARENT_DELETED, regardless=True, limit=limit)
         await self._count(wire, cancelled)
         return len(cancelled)
 
@@ -164,7 +158,7 @@ class Settling:
                 below += with_children or ()
             if own:
                 break
-            parents, why, regardless, limit = below, _WHY[JobState.CANCELLED], False, None
+            parents, why, regardless, limit = below, PARENT_ENDED[JobState.CANCELLED], False, None
         return cancelled
 
     async def _count(

@@ -28,8 +28,8 @@ from perdure.engines.postgres.database.rows import schedule_of
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.intake.intake import IntakePart
 from perdure.engines.postgres.operate.commands import CommandPart
+from perdure.policy.consequences import NEXT_RUN_CAME
 
-_WHY: Final = "the schedule's next run has come"
 _MINDS: Final = frozenset({Overlap.SKIP, Overlap.CANCEL})
 
 
@@ -154,7 +154,7 @@ class FiringPart:
             )
         for shot, _ in jobs:
             if shot.minds_overlap and (earlier := unfinished.get(shot.name)):
-                await self._commands.call_off(wire, earlier, f"schedule {shot.name}", _WHY)
+                await self._commands.call_off(wire, earlier, f"schedule {shot.name}", NEXT_RUN_CAME)
         await self._insert(jobs, tally, wire)
 
     async def _unfinished(self, shots: Iterable[_Shot], tally: _Tally, wire: Wire) -> dict[str, JobId]:

@@ -22,9 +22,10 @@ from perdure.engines.sqlite.flows.events import EventPart
 from perdure.engines.sqlite.flows.families import FamilyPart
 from perdure.engines.sqlite.flows.settling import Settling
 from perdure.engines.sqlite.intake.fairness import FairTurns
-from perdure.engines.sqlite.intake.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.operate.audit import Audit
 from perdure.engines.sqlite.operate.kinds import KindPart
+from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.records import Acknowledged
 
 _Rows = list[tuple[Any, ...]]
@@ -166,7 +167,7 @@ class AcknowledgementPart:
             if transition.to is JobState.SUCCEEDED:
                 moves.add_success(transition)
             elif transition.claim.job_id in denied and transition.to not in FINAL:
-                moves.add(transition, paused(transition.claim, Reason.KEY_HELD, KEY_RETRY, transition.note))
+                moves.add(transition, paused(transition.claim, Reason.KEY_HELD, HELD_KEY_WAIT, transition.note))
             else:
                 moves.add(transition, transition)
         for statement, rows, moment in (

@@ -30,8 +30,9 @@ from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import claim_of, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
-from perdure.engines.sqlite.intake.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.lanes.express import NotNow
+from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.records import Front, Wanted
 
 _KEY: Final = 7  # the place of the unique key in a row
@@ -154,7 +155,7 @@ class ClaimPart:
             and (JobState.READY in claim.unique.states) is not (JobState.RUNNING in claim.unique.states)
         ]
         if moves and (denied := self._keys.settle(transaction, moves)):
-            held_back = [paused(claim, Reason.KEY_HELD, KEY_RETRY) for claim in claims if claim.job_id in denied]
+            held_back = [paused(claim, Reason.KEY_HELD, HELD_KEY_WAIT) for claim in claims if claim.job_id in denied]
             self._acknowledgement.apply(transaction, held_back)
             taken.denied = frozenset(denied)
 

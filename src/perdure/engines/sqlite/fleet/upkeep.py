@@ -16,9 +16,10 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.fairness import FairTurns
-from perdure.engines.sqlite.intake.keys import KEY_RETRY, Keys
+from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.operate.kinds import KindPart
 from perdure.errors import StoreError
+from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.diagnosis import CLOCK_SLACK
 from perdure.storage.records import Keep, Overdue, Promoted
 
@@ -143,7 +144,7 @@ class UpkeepPart:
         denied = self._keys.settle(transaction, moves) if moves else set()
         if denied:
             now = transaction.now
-            held_back = {"ids": to_document(sorted(denied)), "due_at": after(now, KEY_RETRY), "now": now}
+            held_back = {"ids": to_document(sorted(denied)), "due_at": after(now, HELD_KEY_WAIT), "now": now}
             transaction.change(self._sql["hold_back"], held_back)
         free = [row for row in rows if row[0] not in denied]
         if free:

@@ -24,13 +24,8 @@ from perdure.engines.sqlite.flows.families import FamilyPart, family_of
 from perdure.engines.sqlite.flows.linking import Linking
 from perdure.engines.sqlite.operate.audit import Audit
 from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
+from perdure.policy.consequences import PARENT_DELETED, PARENT_ENDED
 
-PARENT_DELETED: Final = "parent job deleted"
-_PARENT_ENDED: Final = {
-    JobState.SUCCEEDED: "parent job completed",
-    JobState.DEAD: "parent job died",
-    JobState.CANCELLED: "parent job cancelled",
-}
 _LONGEST_ERROR: Final = 500
 _JOINED_AT_ONCE: Final = 1_000
 _NO_LIMIT: Final = -1
@@ -56,15 +51,13 @@ class Settling:
             for move in ended
             if move.claim.parent is not None
         ]
-        parents = {
-            move.claim.job_id: _PARENT_ENDED[move.to] for move in ended if move.is_parent or move.claim.is_parent
-        }
+        parents = {move.claim.job_id: PARENT_ENDED[move.to] for move in ended if move.is_parent or move.claim.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, parents, audits=audits))
 
     def settle_cancelled(self, transaction: Transaction, jobs: Sequence[Chosen], why: str | None) -> None:
         """Settle jobs that were cancelled."""
         ends = _cancelled([job for job in jobs if job.parent is not None], why)
-        parents = {job.job_id: _PARENT_ENDED[JobState.CANCELLED] for job in jobs if job.is_parent}
+        parents = {job.job_id: PARENT_ENDED[JobState.CANCELLED] for job in jobs if job.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, parents))
 
     def settle_deleted(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
@@ -86,7 +79,7 @@ class Settling:
         reasons = dict.fromkeys(parents, PARENT_DELETED)
         children = self._active_children(transaction, parents, limit, all_families=True)
         ends = self._cancel(transaction, children, reasons)
-        below = {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+        below = {child.job_id: PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, below))
         return len(children)
 
@@ -125,7 +118,7 @@ class Settling:
             children = [child for child in active if child.job_id not in seen]
             seen.update(child.job_id for child in children)
             ends += self._cancel(transaction, children, parents, audits=audits)
-            parents = {child.job_id: _PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
+            parents = {child.job_id: PARENT_ENDED[JobState.CANCELLED] for child in children if child.is_parent}
             all_families = False
         return ends
 

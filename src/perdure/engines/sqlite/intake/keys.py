@@ -7,8 +7,6 @@ renew it, and those whose new state does not let it go. A job that is denied its
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
-from typing import Final
 
 from perdure.domain.ids import JobId
 from perdure.domain.job import UniqueKey
@@ -18,7 +16,6 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 
-KEY_RETRY: Final = timedelta(seconds=30)
 Move = tuple[JobId, UniqueKey, JobState]
 
 

@@ -19,12 +19,11 @@ from perdure.engines.sqlite.operate.audit import Audit
 from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
 from perdure.engines.sqlite.operate.filters import EVERY_STATE, Selection, Selector
 from perdure.errors import ArgumentError
+from perdure.policy.consequences import JOB_DELETED
 from perdure.storage.records import JobFilter
 
 CHILDREN_AT_ONCE: Final = 1_000
 """How many children are cancelled in one transaction when their parent is deleted."""
-
-_DELETED: Final = "job deleted"
 
 
 class CommandPart:
@@ -147,8 +146,8 @@ class CommandPart:
             chosen = self._choose(transaction, selections, limit)
             parents = [job.job_id for job in chosen if job.is_parent]
             if parents and self._settling.has_many_active(transaction, parents, CHILDREN_AT_ONCE):
-                self._cancels.cancel(transaction, chosen, ACTIVE_PLACES, why=_DELETED, by=actor)
-                self._settling.settle_set_aside(transaction, chosen, _DELETED)
+                self._cancels.cancel(transaction, chosen, ACTIVE_PLACES, why=JOB_DELETED, by=actor)
+                self._settling.settle_set_aside(transaction, chosen, JOB_DELETED)
                 return [job.job_id for job in chosen], False
             return self._forget(transaction, chosen, actor), True
 
@@ -168,8 +167,8 @@ class CommandPart:
         ids = [job.job_id for job in chosen]
         if ids:
             self._audit.about_command(transaction, ids, actor, "delete", with_kind=True)
-            self._cancels.take_out(transaction, ids, _DELETED)
-            self._settling.settle_deleted(transaction, chosen, _DELETED)
+            self._cancels.take_out(transaction, ids, JOB_DELETED)
+            self._settling.settle_deleted(transaction, chosen, JOB_DELETED)
             self._upkeep.forget(transaction, ids)
         return ids
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from msgspec import Struct
 
@@ -23,9 +22,8 @@ from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.intake import IntakePart
 from perdure.engines.sqlite.operate.audit import Audit
 from perdure.engines.sqlite.operate.commands import CommandPart
+from perdure.policy.consequences import NEXT_RUN_CAME
 from perdure.storage.records import JobFilter
-
-_WHY: Final = "the schedule's next run has come"
 
 
 class Owed(Struct, frozen=True):
@@ -120,7 +118,7 @@ class FiringPart:
                 continue
             if last_job_id is not None:
                 self._commands.call_off(
-                    transaction, JobFilter(ids=(last_job_id,)), f"schedule {one.step.name}", _WHY, limit=1
+                    transaction, JobFilter(ids=(last_job_id,)), f"schedule {one.step.name}", NEXT_RUN_CAME, limit=1
                 )
             if one.firing.job is not None:
                 jobs[index] = one.firing.job
