@@ -18,11 +18,12 @@ test: $(READY)  ## the tests, on SQLite and PostgreSQL, in three processes: many
 test-pythons: $(READY)  ## the tests on each other Python that is installed here: 3.12, 3.13, 3.14
 	$(BIN)/python tools/pythons.py
 
-check: $(READY)  ## format, lint, types, import contracts
+check: $(READY)  ## format, lint, types, import contracts, numbered behaviours
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/behaviours.py
 
 format: $(READY)
 	$(BIN)/ruff format .

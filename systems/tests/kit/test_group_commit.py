@@ -77,3 +77,30 @@ async def test_a_task_that_is_cancelled_before_its_turn_writes_nothing(database:
         await asyncio.wait([second])
     await first
     assert 3 not in await values(database)
+
+
+async def test_a_task_that_is_cancelled_while_it_is_written_takes_no_other_with_it(database: Counting) -> None:
+    writes = GroupCommit(database)
+    first = asyncio.create_task(writes.execute((INSERT, {"value": 1})))
+    while not database.transactions:
+        await asyncio.sleep(0)
+    tasks = [asyncio.create_task(writes.execute((INSERT, {"value": number}))) for number in (2, 3, 4)]
+    while database.transactions == 1:
+        await asyncio.sleep(0)
+    tasks[0].cancel()  # it waits in one commit with the others
+    await asyncio.wait([first, *tasks])
+    await asyncio.gather(first, *tasks[1:])
+    assert {1, 3, 4} <= set(await values(database))
+
+
+async def test_it_is_used_again_on_another_event_loop(database: Counting) -> None:
+    writes = GroupCommit(database)
+    await writes.execute((INSERT, {"value": 1}))
+    await database.close()
+
+    async def elsewhere() -> None:
+        await writes.execute((INSERT, {"value": 2}))
+        await database.close()
+
+    await asyncio.to_thread(asyncio.run, elsewhere())
+    assert await values(database) == [1, 2]
