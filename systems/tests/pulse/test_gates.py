@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from systems.tests.pulse.support import PRICE_OF_A_PIECE, SQLITE, children_of, ingest_only, put, seen
 
@@ -131,6 +133,13 @@ async def test_c11_a_raised_limit_lets_paused_jobs_go_on_at_once(
     assert (await box.job(submitted.job_id)).state is JobState.SUCCEEDED
     [entry] = (await (await app.desk("ops")).audit(action="pulse_limits")).entries
     assert entry.actor == "ops"
+
+
+async def test_c11_many_operators_may_set_the_same_limit_at_once(box: Sandbox) -> None:
+    desk = await app.desk("ops")
+    await asyncio.gather(*(change_limits(desk, NewLimits(daily=float(number))) for number in range(1, 13)))
+    assert (await money(desk)).windows[0].limit in range(1, 13)
+    del box
 
 
 @SQLITE
