@@ -59,7 +59,8 @@ def test_what_is_no_http_address_is_refused(url: str) -> None:
     "host",
     [
         "127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",  # noqa: S104
-        "[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[2002:7f00:1::]", "localhost", "2130706433", "0x7f.1",
+        "[::1]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[2002:7f00:1::]",
+        "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[fec0::1]", "[ff02::1]", "localhost", "2130706433", "0x7f.1",
     ],
 )  # fmt: skip
 async def test_private_addresses_are_refused_unless_they_are_allowed(host: str, settings: Setting) -> None:
@@ -94,6 +95,21 @@ async def test_a_name_that_leads_elsewhere_by_then_is_not_followed(
     assert outside.calls == {}
     assert "not a public address" in ((await box.job(webhook)).last_error or "")
     assert "not a public address" in ((await box.job(page)).last_error or "")
+
+
+@on_sqlite
+async def test_a_receiver_of_the_own_network_is_called_if_the_settings_name_it(
+    box: Sandbox, outside: Outside, settings: Setting
+) -> None:
+    settings("AUDITS_ALLOW_PRIVATE_ADDRESSES", "false")
+    ours, theirs = outside.hook, f"{outside.hook}?by=a-stranger"
+    told = [
+        await deliver.enqueue(f"0193a1b2-0000-7000-8000-00000000000{n}", url, "{}")
+        for n, url in enumerate((ours, theirs))
+    ]
+    await box.drain(travel=True)
+    assert [(await box.job(one)).word for one in told] == ["delivered", "failed"]
+    assert outside.calls == {"hook": 1}
 
 
 async def test_the_name_stays_in_the_request_when_the_checked_address_is_called(

@@ -109,6 +109,7 @@ BAD_INPUT: list[tuple[bytes, str | None, str]] = [
     (b'{"url": "javascript:alert(1)"}', "url", "url must be an http or https address"),
     (b'{"url": "file:///etc/passwd"}', "url", "url must be an http or https address"),
     (b'{"url": "http://user:secret@127.0.0.1/"}', "url", "url must hold no user name or password"),
+    (b'{"url": "http://127.0.0.1:0/"}', "url", "url must name a port from 1 to 65535, got 0"),
     (b'{"url": "http://127.0.0.1:99999/"}', "url", "url must be an http or https address"),
     (b'{"url": "http://no.such.host.invalid/"}', "url", "'no.such.host.invalid' cannot be resolved"),
     (b'{"url": "http://127.0.0.1/", "webhook_url": "gopher://x/"}', "webhook_url", "webhook_url must be an http"),
@@ -126,6 +127,20 @@ async def test_e8_bad_input_is_refused_by_name_and_nothing_is_stored(client: htt
 
 
 @on_sqlite
+async def test_every_audit_is_on_one_page_and_on_one_alone(client: httpx.AsyncClient) -> None:
+    made = {(await audit.enqueue(f"http://127.0.0.1/{number}")).id for number in range(11)}
+    for path in ("/api/v1/audits", "/"):
+        shown = [(await client.get(f"{path}?page={number}&per_page=5")).text for number in (1, 2, 3, 4)]
+        assert [sum(one in text for one in made) for text in shown] == [5, 5, 1, 0]
+        assert all(sum(one in text for text in shown) == 1 for one in made)
+    assert [">Older" in (await client.get(f"/?page={number}&per_page=5")).text for number in (1, 2, 3)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+@on_sqlite
 async def test_the_first_page_says_what_to_do_when_there_is_nothing_yet(client: httpx.AsyncClient) -> None:
     assert "No audits yet" in (await client.get("/")).text
 
@@ -134,7 +149,14 @@ async def test_the_first_page_says_what_to_do_when_there_is_nothing_yet(client: 
 async def test_e8_what_is_not_there_is_a_404_and_what_cannot_be_done_a_409(
     box: Sandbox, client: httpx.AsyncClient, outside: Outside, quick: QuickInstruments
 ) -> None:
-    for path in ("audits/x", f"audits/{'0' * 8}-0000-7000-8000-{'0' * 12}", "webhooks/x"):
+    for path in (
+        "audits/x",
+        "audits/%00",
+        f"audits/{'x' * 1_000}",
+        "webhooks/%00",
+        f"audits/{'0' * 8}-0000-7000-8000-{'0' * 12}",
+        "webhooks/x",
+    ):
         answer = await client.get(f"/api/v1/{path}")
         assert (answer.status_code, "there is no" in answer.json()["detail"]) == (404, True)
     audit_id = (await client.post("/api/v1/scan", json={"url": outside.page})).json()["id"]
@@ -142,8 +164,13 @@ async def test_e8_what_is_not_there_is_a_404_and_what_cannot_be_done_a_409(
     assert (await client.get(f"/api/v1/webhooks/{audit_id}")).status_code == 404
     answer = await client.post(f"/api/v1/audits/{audit_id}/retry")
     assert (answer.status_code, "is pending" in answer.json()["detail"]) == (409, True)
-    assert (await client.get("/api/v1/audits?status=nonsense")).status_code == 400
-    assert (await client.get("/api/v1/audits?page=0")).json()["field"] == "page"
+    for path in ("/api/v1/audits", "/api/v1/webhooks", "/", "/webhooks"):
+        answer = await client.get(f"{path}?status=nonsense")
+        assert (answer.status_code, answer.json()["field"]) == (400, "status")
+        assert "status must be one of pending, " in answer.json()["detail"]
+        for page in ("0", "-1", "1e9", "10001", "9" * 50):
+            answer = await client.get(f"{path}?page={page}")
+            assert (answer.status_code, answer.json()["field"]) == (400, "page")
     await box.drain()
     assert (await client.get(f"/api/v1/audits/{audit_id}/screenshots/tablet.jpg")).status_code == 404
 

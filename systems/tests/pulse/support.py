@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import pytest
 from tests.support.waiting import PATIENCE
 
 from perdure import Event, JobState, JobView, Worker
@@ -20,6 +21,8 @@ from perdure_systems.pulse.model import model
 from perdure_systems.pulse.settings import FOR_TESTS, worker_settings
 from perdure_systems.pulse.submitting import Submitted, submit
 
+SQLITE = pytest.mark.parametrize("engine_url", ["sqlite"], indirect=True)
+"""For what is the same on every engine: a policy, a setting, a word."""
 Found = TypeVar("Found")
 PRICE_OF_A_PIECE = 0.0009
 FINAL = frozenset({JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from starlette.responses import Response
-from systems.tests.pulse.support import PRICE_OF_A_PIECE, children_of, ingest_only, put
+from systems.tests.pulse.support import PRICE_OF_A_PIECE, SQLITE, children_of, ingest_only, put
 
 from perdure import ArgumentError, Event, JobStarted, JobState
 from perdure.testing import Sandbox
@@ -30,6 +30,7 @@ def test_c12_there_are_six_states_and_each_state_of_the_engine_is_one_of_them() 
         states_of("done")
 
 
+@SQLITE
 async def test_c12_a_job_goes_through_its_states(box: Sandbox, standin: ModelStandin) -> None:
     """Queued, paused, running (seen from inside the call), completed; others are cancelled and failed."""
     desk = await app.desk("ops")
@@ -109,6 +110,7 @@ async def test_c12_an_active_job_of_the_same_source_and_handler_is_found_and_not
     assert len(standin.asked) == 6
 
 
+@SQLITE
 async def test_c12_the_oldest_job_runs_first(box: Sandbox) -> None:
     put_in = []
     for source in ("first.txt", "second.txt", "third.txt"):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from structlog.typing import EventDict
-from systems.tests.pulse.support import at_work, found
+from systems.tests.pulse.support import SQLITE, at_work, found
 from tests.support.jobs import employ
 from tests.support.timer import ManualTimer
 from tests.support.waiting import until
@@ -55,7 +55,10 @@ async def returning(jobs: int) -> list[JobView]:
 
 
 @pytest.mark.parametrize(
-    ("environment", "nine_within", "rest_within"), [({}, 60, 900), (FOR_TESTS, 2, 30)], ids=["5 min", "10 s"]
+    ("engine_url", "environment", "nine_within", "rest_within"),
+    [("sqlite", {}, 60, 900), ("postgres", {}, 60, 900), ("sqlite", FOR_TESTS, 2, 30)],
+    indirect=["engine_url"],
+    ids=["sqlite-5 min", "postgres-5 min", "sqlite-10 s"],
 )
 async def test_c2_1005_orphans_return_at_their_exact_times_and_at_most_1000_in_one_opening(
     box: Sandbox, logged: list[EventDict], environment: dict[str, str], nine_within: int, rest_within: int
@@ -131,6 +134,7 @@ class Away:
         return await self._store.claim(*args, **options)
 
 
+@SQLITE
 @pytest.mark.parametrize(
     ("environment", "waits"),
     [({}, [0.2] * 4 + [1, 2, 4, 8, 16, 30, 30]), (FOR_TESTS, [0.2] * 2 + [1, 2, 4, 5, 5])],

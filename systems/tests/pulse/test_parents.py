@@ -83,7 +83,11 @@ async def test_c7_a_parent_deleted_while_it_runs_cannot_enqueue_children(
     del box
 
 
-@pytest.mark.parametrize("on_end", ["cancel", "keep"])
+@pytest.mark.parametrize(
+    ("engine_url", "on_end"),
+    [("sqlite", "cancel"), ("postgres", "cancel"), ("sqlite", "keep")],
+    indirect=["engine_url"],
+)
 async def test_c8_children_are_cancelled_or_kept_when_their_parent_ends(
     box: Sandbox, standin: ModelStandin, monkeypatch: pytest.MonkeyPatch, on_end: str
 ) -> None:
@@ -136,7 +140,24 @@ async def _let_the_time_pass(box: Sandbox, job_id: str) -> None:
     await found(look)
 
 
-async def test_a_cancelled_parent_takes_its_children_with_it(box: Sandbox, standin: ModelStandin) -> None:
+@pytest.mark.parametrize(("on_end", "words"), [("cancel", "cancelled: parent job died"), ("keep", "")])
+async def test_c8_the_children_of_a_parent_that_fails_are_told_so(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch, on_end: str, words: str
+) -> None:
+    """The words tell how the parent has ended: completed, died or cancelled."""
+    monkeypatch.setenv("PULSE_AGGREGATE_WITHIN", "1h")
+    monkeypatch.setenv("PULSE_CHILDREN_ON_END", on_end)
+    submitted = await put(2)
+    await ingest_only(box)
+    await (await desk()).holds.pause(kind="pulse.analyse")
+    box.travel("1h")
+    await box.drain()
+    assert (await view_of(submitted.job_id)).state is JobState.DEAD
+    children = await children_of(submitted.job_id)
+    assert [child.reason if child.state is JobState.CANCELLED else "" for child in children] == [words] * 2
+
+
+async def test_c8_the_children_of_a_parent_that_is_cancelled_are_told_so(box: Sandbox, standin: ModelStandin) -> None:
     submitted = await put(3)
     await ingest_only(box)
     await operations.cancel(await desk(), public_id(submitted.job_id))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 from structlog.typing import EventDict
-from systems.tests.pulse.support import PRICE_OF_A_PIECE, at_work, children_of, ingest_only, put, seen, text_of, view_of
+from systems.tests.pulse.support import (
+    PRICE_OF_A_PIECE,
+    SQLITE,
+    at_work,
+    children_of,
+    ingest_only,
+    put,
+    seen,
+    text_of,
+    view_of,
+)
 from tests.support.behind import query
 from tests.support.jobs import employ
 from tests.support.waiting import until
@@ -58,6 +68,7 @@ async def test_c5_aggregate_waits_until_all_children_are_final_and_holds_no_work
     del box
 
 
+@SQLITE
 async def test_c5_a_piece_that_fails_for_good_leaves_a_warning_and_the_rest_is_joined(
     box: Sandbox, standin: ModelStandin
 ) -> None:
@@ -69,6 +80,7 @@ async def test_c5_a_piece_that_fails_for_good_leaves_a_warning_and_the_rest_is_j
     assert (view.value["chunks"], view.value["failed"]) == (3, 1)
 
 
+@SQLITE
 async def test_c5_a_document_of_which_no_piece_could_be_analysed_has_failed(
     box: Sandbox, standin: ModelStandin
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from systems.tests.pulse.processes import pulse
-from systems.tests.pulse.support import found, put, seen, text_of, view_of
+from systems.tests.pulse.support import SQLITE, at_work_in_real_time, found, put, seen, text_of, view_of
 from tests.support.waiting import until
 
 from perdure import JobFilter, JobView, Opening, Page
@@ -45,13 +45,13 @@ async def test_c1_a_stop_lets_the_current_task_finish_and_keeps_a_checkpoint_at_
     view = await view_of(submitted.job_id)
     assert (view.state, view.failures, view.crashes) == ("ready", 0, 0)
     assert view.cursor == str(standin.answered), "the current paragraph was finished, and is in the checkpoint"
-    async with pulse(url, tmp_path, 2) as second:
+    async with at_work_in_real_time(url):
         done = await seen(submitted.job_id)
-        assert await second.end(signal.SIGTERM) == 0
     assert (done.state, done.value, done.failures, done.crashes) == ("succeeded", 30, 0, 0)
     assert standin.asked == text_of(30).split("\n\n"), "no paragraph was sent twice, and none was left out"
 
 
+@SQLITE
 async def test_c1_what_does_not_finish_in_time_is_cancelled_and_released_too(
     url: str, tmp_path: Path, standin: ModelStandin
 ) -> None:
@@ -70,6 +70,7 @@ async def test_c1_what_does_not_finish_in_time_is_cancelled_and_released_too(
     assert "handed 1 back" in process.log
 
 
+@pytest.mark.parametrize("engine_url", ["sqlite", pytest.param("postgres", marks=pytest.mark.proof)], indirect=True)
 async def test_c2_the_jobs_of_a_killed_process_come_back_step_by_step_those_with_a_checkpoint_first(
     url: str, tmp_path: Path, standin: ModelStandin
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from structlog.typing import EventDict
-from systems.tests.pulse.support import children_of, put
+from systems.tests.pulse.support import SQLITE, children_of, put
 
 from perdure import JobState
 from perdure.testing import Sandbox
@@ -25,6 +25,7 @@ def lines(logged: list[EventDict]) -> list[tuple[str, str]]:
     return [(entry["log_level"], entry["event"]) for entry in logged if entry["event"].startswith("꩜")]
 
 
+@SQLITE
 @pytest.mark.parametrize("cause", CAUSES)
 async def test_c9_two_retries_follow_at_once_and_the_third_failure_is_final(
     box: Sandbox, standin: ModelStandin, logged: list[EventDict], cause: str
@@ -61,6 +62,7 @@ async def test_c9_the_lines_word_by_word(box: Sandbox, standin: ModelStandin, lo
     ]
 
 
+@SQLITE
 async def test_c9_silence_of_the_model_is_a_timeout_and_is_retried(
     box: Sandbox, standin: ModelStandin, logged: list[EventDict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +89,7 @@ async def test_c9_each_retry_updates_the_count_and_the_error(box: Sandbox, stand
     assert (shown.state, shown.max_retries) == ("completed", 2), "delivered on attempt 3, and the count is kept"
 
 
+@SQLITE
 async def test_c9_what_will_not_pass_is_not_tried_again(
     box: Sandbox, standin: ModelStandin, logged: list[EventDict]
 ) -> None:
@@ -98,6 +101,7 @@ async def test_c9_what_will_not_pass_is_not_tried_again(
     assert lines(logged)[0][1].startswith("꩜ Failed: ")
 
 
+@SQLITE
 async def test_c9_a_bug_is_not_tried_again(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(_: str) -> int:
         raise KeyError("title")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from systems.tests.pulse.support import at_work
+from systems.tests.pulse.support import SQLITE, at_work
 
 from perdure import Event, Polling, SettingsError
 from perdure.events import WorkerClosed
@@ -89,6 +89,7 @@ def test_c10_every_variable_is_in_the_example_with_its_default() -> None:
     assert used == set(example)
 
 
+@SQLITE
 async def test_c10_what_the_application_opened_is_closed_after_the_workers(box: Sandbox) -> None:
     was_open: list[bool] = []
 

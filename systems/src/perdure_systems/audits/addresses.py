@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -20,7 +20,7 @@ from perdure_systems.audits import settings
 
 _PORTS: Final = {"http": 80, "https": 443}
 _LONGEST: Final = 2_000
-_HIGHEST_PORT: Final = 65_535
+_UNICAST: Final = IPv6Network("2000::/3")  # all else is local, of a special use, or leads to IPv4 by a gateway
 
 
 class AddressRefused(ValueError):  # noqa: N818 - says what happened
@@ -48,6 +48,8 @@ def normal_url(url: str) -> str:
         raise AddressRefused(f"must be an http or https address, got {url[:100]!r}: {error}") from None
     if parts.scheme.lower() not in _PORTS or not host:
         raise AddressRefused(f"must be an http or https address, got {url[:100]!r}")
+    if port == 0:
+        raise AddressRefused("must name a port from 1 to 65535, got 0")
     if parts.username is not None or parts.password is not None:
         raise AddressRefused("must hold no user name or password")
     netloc = f"[{host}]" if ":" in host else host
@@ -84,9 +86,8 @@ async def allowed_ip(host: str, port: int) -> str:
 def is_public(address: str) -> bool:
     """Whether an IP address belongs to the public internet."""
     ip = ip_address(address.partition("%")[0])
-    mapped = getattr(ip, "ipv4_mapped", None) or getattr(ip, "sixtofour", None)
-    ip = mapped or ip
-    return ip.is_global and not ip.is_multicast
+    ip = getattr(ip, "ipv4_mapped", None) or getattr(ip, "sixtofour", None) or ip
+    return ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _UNICAST)  # noqa: PLR2004 - of the protocol
 
 
 @lru_cache(maxsize=1)

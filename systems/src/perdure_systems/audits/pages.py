@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from perdure import Desk, JobFilter, JobView, Page
 from perdure_systems.audits import actions, settings
 from perdure_systems.audits.gauges import gauges
 from perdure_systems.audits.health import health
@@ -25,7 +24,7 @@ from perdure_systems.audits.jobs import AUDIT, DELIVER, app
 from perdure_systems.audits.report import in_bytes
 from perdure_systems.audits.routes import Endpoint, read_report, read_screenshot, take_scan
 from perdure_systems.audits.stats import stats
-from perdure_systems.audits.views import AuditView, audit_view, webhooks_of
+from perdure_systems.audits.views import AuditView, audit_view, listed, webhook_views
 from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.kit.web import JsonResponse, read_page
 
@@ -93,8 +92,8 @@ async def show_audits(request: Request) -> Response:
     page = read_page(request, size=_ROWS, largest=50)
     desk = await app.desk("app:audits")
     status = request.query_params.get("status", "")
-    jobs = await _jobs(desk, AUDIT, status, page.number, page.size + 1)
-    rows = [_row(await audit_view(job.id)) for job in jobs[: page.size]]
+    found = await listed(desk, AUDIT, status, page)
+    rows = [_row(await audit_view(job.id)) for job in found.jobs]
     figures = await stats()
     return _PAGES.render(
         "audits.html",
@@ -105,7 +104,7 @@ async def show_audits(request: Request) -> Response:
         tabs=_TABS,
         status=status,
         number=page.number,
-        more=len(jobs) > page.size,
+        more=found.has_more,
         chips=_CHIPS,
     )
 
@@ -129,19 +128,18 @@ async def show_webhooks(request: Request) -> Response:
     page = read_page(request, size=_ROWS, largest=50)
     desk = await app.desk("app:audits")
     status = request.query_params.get("status", "")
-    which = await desk.meaning(status, kind=DELIVER) if status else JobFilter(kind=DELIVER)
-    found = await webhooks_of(desk, which, Page(limit=page.size + 1, number=page.number))
+    found = await listed(desk, DELIVER, status, page)
     figures = await stats()
     return _PAGES.render(
         "webhooks.html",
         here="/webhooks",
         links=_links(figures),
-        webhooks=found[: page.size],
+        webhooks=await webhook_views(found.jobs),
         figures=figures,
         tabs=_WEBHOOK_TABS,
         status=status,
         number=page.number,
-        more=len(found) > page.size,
+        more=found.has_more,
         chips=_CHIPS,
     )
 
@@ -175,11 +173,6 @@ async def retry_failed(_: Request) -> Response:
 async def style(_: Request) -> Response:
     """The style sheet of these pages."""
     return FileResponse(_HERE / "templates" / "audits.css", media_type="text/css")
-
-
-async def _jobs(desk: Desk, kind: str, status: str, number: int, size: int) -> tuple[JobView, ...]:
-    which = await desk.meaning(status, kind=kind) if status else JobFilter(kind=kind)
-    return tuple((await desk.jobs(which, Page(limit=size, number=number))).jobs)
 
 
 def _row(audit: AuditView) -> Row:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from perdure import JobFilter, Page, SettingsError
+from perdure import SettingsError
 from perdure_systems.audits import actions, settings, storage
 from perdure_systems.audits.addresses import AddressRefused, AddressUnknown, check_address
 from perdure_systems.audits.health import health
@@ -21,7 +21,7 @@ from perdure_systems.audits.jobs import AUDIT, DELIVER, app
 from perdure_systems.audits.report import REPORT_FILE
 from perdure_systems.audits.results import Strategy
 from perdure_systems.audits.stats import stats
-from perdure_systems.audits.views import audit_view, webhook_view, webhooks_of
+from perdure_systems.audits.views import audit_view, listed, webhook_view, webhook_views
 from perdure_systems.kit.guards import bearer_of
 from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_number, read_page
 
@@ -85,11 +85,7 @@ async def allowed(field: str, url: str) -> str:
 async def list_audits(request: Request) -> Response:
     """The audits, newest first; `status` is one of this system's words."""
     page = read_page(request, size=20, largest=_LONGEST_LIST)
-    desk = await app.desk("app:audits")
-    which = JobFilter(kind=AUDIT)
-    if status := request.query_params.get("status"):
-        which = await desk.meaning(status, kind=AUDIT)
-    found = await desk.jobs(which, Page(limit=page.size, number=page.number))
+    found = await listed(await app.desk("app:audits"), AUDIT, request.query_params.get("status", ""), page)
     rows = [
         {
             "id": job.id,
@@ -143,12 +139,8 @@ async def show_stats(_: Request) -> Response:
 async def list_webhooks(request: Request) -> Response:
     """The webhooks, newest first, with each delivery."""
     page = read_page(request, size=20, largest=_LONGEST_LIST)
-    desk = await app.desk("app:audits")
-    which = JobFilter(kind=DELIVER)
-    if status := request.query_params.get("status"):
-        which = await desk.meaning(status, kind=DELIVER)
-    found = await webhooks_of(desk, which, Page(limit=page.size, number=page.number))
-    return JsonResponse({"webhooks": found, "page": page.number, "per_page": page.size})
+    found = await listed(await app.desk("app:audits"), DELIVER, request.query_params.get("status", ""), page)
+    return JsonResponse({"webhooks": await webhook_views(found.jobs), "page": page.number, "per_page": page.size})
 
 
 async def show_webhook(request: Request) -> Response:

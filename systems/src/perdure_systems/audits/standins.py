@@ -16,7 +16,6 @@ from collections import Counter
 from typing import Any, Final, Self
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -26,7 +25,7 @@ from perdure_systems.audits import settings
 from perdure_systems.audits.pagespeed import run_pagespeed
 from perdure_systems.audits.results import Metric, Opportunity, PageSpeed, Size, Strategy
 from perdure_systems.audits.standin_site import PAGE, STYLE, lighthouse
-from perdure_systems.kit.service import bind
+from perdure_systems.kit.serving import bind, serving
 
 _PIXEL: Final = b64decode(
     "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAAMCAgICAgMCAgIDAwMDBAYEBAQEBAgGBgUGCQgKCgkICQkKDA8MCgsOCwkJDRENDg8QEBEQCgwSExIQEw8Q"
@@ -74,10 +73,9 @@ class Outside:
         self.received: list[Received] = []
         self._host, self._port = host, port
         self._address = ""
+        self._stack = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        listening = bind(self._host, self._port)
-        self._address = f"http://{self._host}:{listening.getsockname()[1]}"
         routes = [
             Route("/runPagespeed", self._run_pagespeed),
             Route("/hook", self._receive, methods=["POST"]),
@@ -85,17 +83,13 @@ class Outside:
             Route("/site.css", self._style),
             Route("/{path:path}", self._show),
         ]
-        config = uvicorn.Config(Starlette(routes=routes), log_level="warning", lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._serving = asyncio.create_task(self._server.serve([listening]))
-        while not self._server.started:  # noqa: ASYNC110 - the server has no event for it
-            await asyncio.sleep(0.01)
+        ending = {"timeout_graceful_shutdown": 0, "log_level": "critical"}  # nobody waits for slow answers then
+        served = serving(Starlette(routes=routes), bind(self._host, self._port), **ending)
+        self._address = await self._stack.enter_async_context(served)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._server.force_exit = True
-        await self._serving
+        await self._stack.aclose()
 
     @property
     def page(self) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from perdure import Desk, JobFilter, JobView, NotFoundError, Page
-from perdure_systems.audits.jobs import AUDIT, DELIVER, app, records
+from perdure import ArgumentError, Desk, JobFilter, JobView, NotFoundError, Page
+from perdure_systems.audits.jobs import AUDIT, DELIVER, DELIVERY_WORDS, WORDS, app, records
 from perdure_systems.audits.results import HandedOver, PageSpeed, Report, Screenshots
+from perdure_systems.kit.web import PageRequest, Problem
 
 STEPS: Final = ("pagespeed", "screenshots", "pdf", "webhook")
 _MOST_WEBHOOKS: Final = 50
@@ -79,6 +82,13 @@ class AuditView(msgspec.Struct, frozen=True):
     webhooks: list[WebhookView]
 
 
+class Listed(NamedTuple):
+    """One page of jobs, and whether there are older ones."""
+
+    jobs: tuple[JobView, ...]
+    has_more: bool
+
+
 async def audit_view(audit_id: str) -> AuditView:
     """All about one audit; `NotFoundError` if there is none."""
     desk = await app.desk("app:audits")
@@ -122,10 +132,28 @@ async def audit_view(audit_id: str) -> AuditView:
     )
 
 
-async def webhooks_of(desk: Desk, which: JobFilter, page: Page | None = None) -> list[WebhookView]:
+async def webhooks_of(desk: Desk, which: JobFilter) -> list[WebhookView]:
     """The webhooks that match, newest first, each with its deliveries."""
-    jobs = (await desk.jobs(which, page or Page(limit=_MOST_WEBHOOKS))).jobs
+    return await webhook_views((await desk.jobs(which, Page(limit=_MOST_WEBHOOKS))).jobs)
+
+
+async def webhook_views(jobs: Sequence[JobView]) -> list[WebhookView]:
+    """The webhooks that these jobs are, each with its deliveries."""
     return [await _webhook(job) for job in jobs]
+
+
+async def listed(desk: Desk, kind: str, status: str, page: PageRequest) -> Listed:
+    """One page of the audits or webhooks, newest first; `status` is one of this system's words, or empty for all."""
+    which = JobFilter(kind=kind)
+    if status:
+        try:
+            which = await desk.meaning(status, kind=kind)
+        except ArgumentError:
+            words = ", ".join(dict.fromkeys({AUDIT: WORDS, DELIVER: DELIVERY_WORDS}[kind].values()))
+            detail = f"status must be one of {words}, cancelled, got {status[:50]!r}"
+            raise Problem(HTTPStatus.BAD_REQUEST, detail, field="status") from None
+    found = await desk.jobs(which, Page(limit=page.size, number=page.number))
+    return Listed(found.jobs, found.next is not None)
 
 
 async def webhook_view(webhook_id: str) -> WebhookView:
@@ -136,7 +164,7 @@ async def webhook_view(webhook_id: str) -> WebhookView:
 async def _detail(desk: Desk, kind: str, job_id: str, noun: str) -> Any:
     try:
         detail = await desk.job(job_id, lines=0)
-    except NotFoundError:
+    except (NotFoundError, ArgumentError):  # what cannot be an id is the id of nothing
         raise NotFoundError(f"there is no {noun} {job_id[:100]!r}") from None
     if detail.job.kind != kind:
         raise NotFoundError(f"there is no {noun} {job_id[:100]!r}")

@@ -34,6 +34,7 @@ T = TypeVar("T")
 MOST_BYTES: Final = 1_000_000
 _DEFAULT_PAGE_SIZE: Final = 50
 _LARGEST_PAGE_SIZE: Final = 500
+_FARTHEST_ROW: Final = 10_000
 _LONGEST_ECHO: Final = 80
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _STEPS: Final = re.compile(r"[^.\[\]]+")
@@ -115,11 +116,9 @@ async def _read_bytes(request: Request) -> bytes:
 
 
 def read_page(request: Request, *, size: int = _DEFAULT_PAGE_SIZE, largest: int = _LARGEST_PAGE_SIZE) -> PageRequest:
-    """`page` (from 1) and `per_page` of the query."""
-    return PageRequest(
-        read_number(request, "page", 1, at_least=1, at_most=1_000_000),
-        read_number(request, "per_page", size, at_least=1, at_most=largest),
-    )
+    """`page` (from 1) and `per_page` of the query. Pages by number go as far as perdure's do: 10,000 rows."""
+    rows = read_number(request, "per_page", size, at_least=1, at_most=largest)
+    return PageRequest(read_number(request, "page", 1, at_least=1, at_most=_FARTHEST_ROW // rows), rows)
 
 
 def read_number(request: Request, name: str, default: int, *, at_least: int, at_most: int) -> int:

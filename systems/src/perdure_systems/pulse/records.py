@@ -90,7 +90,7 @@ class Records:
             for chunk in chunks:
                 await session.execute(
                     "INSERT INTO pulse_chunk (document, number, body, estimated)"
-                    " VALUES (:document, :number, :body, :estimated)",
+                    " VALUES (:document, :number, :body, :estimated) ON CONFLICT (document, number) DO NOTHING",
                     {name: getattr(chunk, name) for name in ("document", "number", "body", "estimated")},
                 )
             return len(chunks)
@@ -161,12 +161,12 @@ class Records:
 
     async def set_limit(self, name: str, value: float, by: str, at: datetime) -> None:
         """Set a limit over what the environment says; amounts of 0 mean no limit."""
-        async with self.database.transaction() as session:
-            await session.execute("DELETE FROM pulse_limit WHERE name = :name", {"name": name})
-            await session.execute(
-                "INSERT INTO pulse_limit (name, value, set_by, set_at) VALUES (:name, :value, :by, :at)",
-                {"name": name, "value": value, "by": by, "at": at},
-            )
+        await self.database.execute(
+            "INSERT INTO pulse_limit (name, value, set_by, set_at) VALUES (:name, :value, :by, :at)"
+            " ON CONFLICT (name) DO UPDATE"
+            " SET value = excluded.value, set_by = excluded.set_by, set_at = excluded.set_at",
+            {"name": name, "value": value, "by": by, "at": at},
+        )
 
 
 def with_limit(limits: Limits, name: str, value: float) -> Limits:
