@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from cryptography import x509
+from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
 from perdure_systems.authorities.settings import Authority
@@ -82,6 +83,7 @@ async def test_the_same_reference_is_the_same_order(client: httpx.AsyncClient, s
         ({"colour": "red"}, "colour", "unknown field"),
     ],
 )
+@on_sqlite
 async def test_a_bad_order_is_refused_by_name_and_changes_nothing(
     change: dict[str, object], field: str, piece: str, client: httpx.AsyncClient, standins: StandIns
 ) -> None:
@@ -92,6 +94,7 @@ async def test_a_bad_order_is_refused_by_name_and_changes_nothing(
     assert (await client.get(ORDERS)).json() == {"orders": [], "has_more": False}
 
 
+@on_sqlite
 async def test_an_authority_without_its_variables_takes_no_orders(
     client: httpx.AsyncClient, standins: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +172,7 @@ async def test_a_certificate_is_revoked_once(client: httpx.AsyncClient, box: San
     assert [seen.method for seen in standins.digicert.seen].count("PUT") == 1
 
 
+@on_sqlite
 async def test_a_revocation_that_fails_is_told_and_can_be_tried_again(
     client: httpx.AsyncClient, box: Sandbox, standins: StandIns
 ) -> None:
@@ -188,6 +192,7 @@ async def test_a_revocation_that_fails_is_told_and_can_be_tried_again(
     assert (await client.get(f"{ORDERS}/{order_id}")).json()["status"] == "revoked"
 
 
+@on_sqlite
 async def test_health_says_whether_anything_works(client: httpx.AsyncClient) -> None:
     answer = await client.get("/health")
     assert (answer.status_code, answer.json()["database"], answer.json()["workers"]) == (200, "ok", 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from systems.tests.authorities.support import after_a_drain, order, view_of
+from systems.tests.engines import on_sqlite
 
 from perdure import Pending
 from perdure.testing import Sandbox
@@ -51,6 +52,7 @@ def assert_words(words: Words, *, issued: list[str], pending: list[str], failed:
         assert {word: words.meaning(word) for word in listed} == dict.fromkeys(listed, meaning)
 
 
+@on_sqlite
 async def test_d6_digicert_its_paths_key_header_and_words(box: Sandbox, standins: StandIns) -> None:
     await whole_life(box, Authority.DIGICERT)
     [booked] = standins.digicert.orders.values()
@@ -65,6 +67,7 @@ async def test_d6_digicert_its_paths_key_header_and_words(box: Sandbox, standins
     assert_words(DIGICERT_WORDS, **SAME, failed=["rejected", "denied"])
 
 
+@on_sqlite
 async def test_d7_sectigo_its_paths_three_headers_and_words(box: Sandbox, standins: StandIns) -> None:
     await whole_life(box, Authority.SECTIGO)
     [booked] = standins.sectigo.orders.values()
@@ -112,6 +115,7 @@ async def test_d7_another_400_of_the_collect_path_is_an_error(sqlite_box: Sandbo
     assert "400 Bad Request" in (failed.error or "")
 
 
+@on_sqlite
 async def test_d8_entrust_its_paths_and_words(box: Sandbox, standins: StandIns) -> None:
     await whole_life(box, Authority.ENTRUST)
     [booked] = standins.entrust.orders.values()
@@ -130,6 +134,7 @@ async def test_d8_entrust_its_paths_and_words(box: Sandbox, standins: StandIns) 
     )
 
 
+@on_sqlite
 async def test_d9_globalsign_its_paths_headers_serial_and_words(box: Sandbox, standins: StandIns) -> None:
     await whole_life(box, Authority.GLOBALSIGN)
     [booked] = standins.globalsign.orders.values()

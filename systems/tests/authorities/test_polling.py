@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from systems.tests.authorities.support import D4, order, view_of
+from systems.tests.engines import on_sqlite
 
 from perdure import Jitter
 from perdure.testing import Sandbox
@@ -27,6 +28,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("authority", ALL)
+@on_sqlite
 async def test_d1_issuing_returns_an_order_id_at_once(authority: Authority, box: Sandbox, standins: StandIns) -> None:
     """Ours, before the authority was asked at all; the authority's own with the first answer, long before it issues."""
     standins.of(authority).behaviour.approve_after = None
@@ -121,6 +123,7 @@ async def test_d4_seven_polls_the_last_at_the_deadline_then_still_pending_and_a_
 
 
 @pytest.mark.usefixtures("steady")
+@on_sqlite
 async def test_d4_the_last_error_is_kept_in_the_message(box: Sandbox, standins: StandIns) -> None:
     """Each poll fails in another way; after the round the message tells of the last one, and none before it."""
     statuses = [500, 502, 503, 504, 429, 500, 503]
@@ -136,6 +139,7 @@ async def test_d4_the_last_error_is_kept_in_the_message(box: Sandbox, standins: 
 
 
 @pytest.mark.usefixtures("steady")
+@on_sqlite
 async def test_d4_cancellation_is_honoured_inside_every_wait(box: Sandbox, standins: StandIns) -> None:
     """One order for each wait of a round, and one for the rest after it; each is cancelled within its wait."""
     standins.globalsign.behaviour.approve_after = None
@@ -197,6 +201,7 @@ async def test_d11_an_authority_that_answers_429_to_the_order_itself_is_asked_no
 
 
 @pytest.mark.usefixtures("steady")
+@on_sqlite
 async def test_poll_now_asks_at_once_and_the_round_goes_on(box: Sandbox, standins: StandIns) -> None:
     standins.entrust.behaviour.approve_after = None
     order_id = await order(Authority.ENTRUST)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from systems.tests.authorities.support import order, until
+from systems.tests.engines import on_sqlite
 
 from perdure import App, Worker, WorkerSettings
 from perdure.testing import Sandbox
@@ -52,6 +53,7 @@ async def parked_after(order_id: str, polls: int) -> OrderView:
     return await until(look)
 
 
+@on_sqlite
 async def test_d5_a_wait_never_holds_a_worker(box: Sandbox, standins: StandIns) -> None:
     """A worker with one slot polls five orders side by side; the original's would still wait for the first."""
     standins.entrust.behaviour.approve_after = None
@@ -89,6 +91,7 @@ async def test_d5_an_order_survives_a_killed_worker_with_its_poll_count(
     assert [seen.method for seen in standins.globalsign.seen].count("POST") == 1
 
 
+@on_sqlite
 async def test_d4_cancellation_is_honoured_while_an_answer_is_awaited(
     box: Sandbox, standins: StandIns, engine_url: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
 from perdure_systems.flags.jobs import apply
@@ -54,6 +55,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+@on_sqlite
 async def test_b13_bad_input_is_refused_by_name_and_changes_nothing(client: httpx.AsyncClient, box: Sandbox) -> None:
     await make_flag("dark-mode")
     for change, field, says in BAD:
@@ -63,6 +65,7 @@ async def test_b13_bad_input_is_refused_by_name_and_changes_nothing(client: http
     assert box.enqueued(apply) == []
 
 
+@on_sqlite
 async def test_b13_a_body_that_is_no_schedule_is_a_400(client: httpx.AsyncClient) -> None:
     await make_flag("dark-mode")
     for body in (b"", b"{", b"[]", b"\xff", b"null"):
@@ -70,6 +73,7 @@ async def test_b13_a_body_that_is_no_schedule_is_a_400(client: httpx.AsyncClient
         assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), body
 
 
+@on_sqlite
 async def test_b13_without_a_token_401_and_without_the_role_403(client: httpx.AsyncClient, box: Sandbox) -> None:
     """For every route below /api/admin; nothing is changed."""
     schedule_id = await make_schedule(client, "dark-mode", NOON + MINUTE)
@@ -105,6 +109,7 @@ async def test_b13_what_is_not_there_is_a_404(client: httpx.AsyncClient) -> None
     assert (await shown(client, "other", other))["status"] == "pending"
 
 
+@on_sqlite
 async def test_b13_cancelling_what_is_applied_or_failed_is_a_400(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -151,6 +156,7 @@ def test_b13_buckets_are_even() -> None:
     assert max(counts) < 260
 
 
+@on_sqlite
 async def test_b13_a_flag_is_on_for_buckets_below_its_rollout(client: httpx.AsyncClient) -> None:
     reader = {"Authorization": f"Bearer {READER}"}
     for enabled, rollout, is_on in ((True, 52, False), (True, 53, True), (True, 0, False), (False, 100, False)):
@@ -161,6 +167,7 @@ async def test_b13_a_flag_is_on_for_buckets_below_its_rollout(client: httpx.Asyn
         assert (answer.status_code, answer.json()) == (200, wanted)
 
 
+@on_sqlite
 async def test_b13_evaluation_needs_a_token_a_user_and_a_flag(client: httpx.AsyncClient) -> None:
     await make_flag("dark-mode")
     assert (await client.get("/api/flags/dark-mode/evaluate")).status_code == 400

@@ -11,6 +11,7 @@ import httpx
 import psycopg.errors
 import pytest
 from structlog.typing import EventDict
+from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
 from perdure_systems.flags.jobs import alert_operators, app, database
@@ -59,6 +60,7 @@ async def test_b14_an_alert_is_sent_once_when_the_limit_is_passed(
     outbox.assert_enqueued_times(2, notify)
 
 
+@on_sqlite
 async def test_b14_an_alert_that_was_sent_before_a_crash_is_not_sent_again(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, outbox: Sandbox
 ) -> None:
@@ -70,6 +72,7 @@ async def test_b14_an_alert_that_was_sent_before_a_crash_is_not_sent_again(
     outbox.assert_enqueued_once(notify)
 
 
+@on_sqlite
 async def test_b14_an_alert_tells_of_a_cache_after_a_change_by_hand(
     client: httpx.AsyncClient, box: Sandbox, cache: CacheStandIn, outbox: Sandbox
 ) -> None:
@@ -83,6 +86,7 @@ async def test_b14_an_alert_tells_of_a_cache_after_a_change_by_hand(
     assert "perdure dead requeue " in alert.arguments["body"]
 
 
+@on_sqlite
 async def test_b14_the_metrics_tell_rates_and_the_backlog(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -131,6 +135,7 @@ async def test_b14_an_operator_retries_by_hand(
     assert "is applied: only a failed one can be retried" in refused.json()["detail"]
 
 
+@on_sqlite
 async def test_b14_a_waiting_retry_can_be_made_now(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run]
 ) -> None:
@@ -145,6 +150,7 @@ async def test_b14_a_waiting_retry_can_be_made_now(
     assert (await shown(client, "dark-mode", schedule_id))["status"] == "applied"
 
 
+@on_sqlite
 async def test_b14_the_history_of_retries_outlives_a_manual_retry(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -161,6 +167,7 @@ async def test_b14_the_history_of_retries_outlives_a_manual_retry(
     assert history["schedule"]["status"] == "applied"
 
 
+@on_sqlite
 async def test_b14_a_schedule_has_a_policy_of_its_own(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run]
 ) -> None:
@@ -172,6 +179,7 @@ async def test_b14_a_schedule_has_a_policy_of_its_own(
     assert (await shown(client, "dark-mode", schedule_id))["retryPolicy"] == policy
 
 
+@on_sqlite
 async def test_b14_a_preview_tells_the_timeline_and_stores_nothing(client: httpx.AsyncClient, box: Sandbox) -> None:
     body = {"updates": {"enabled": True}, "scheduledAt": (NOON + MINUTE).isoformat()}
     answer = await client.post("/api/admin/flag-schedules/preview", json=body)
@@ -184,6 +192,7 @@ async def test_b14_a_preview_tells_the_timeline_and_stores_nothing(client: httpx
     assert box.enqueued() == []
 
 
+@on_sqlite
 async def test_b14_the_timeline_of_a_schedule_goes_on_from_where_it_is(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -218,6 +227,7 @@ async def test_b14_backoff_goes_by_the_type_of_error(
         assert all(low <= wait <= low + 30 for wait, low in zip(drawn, waits, strict=True)), drawn
 
 
+@on_sqlite
 async def test_b14_urgent_schedules_go_first(client: httpx.AsyncClient, box: Sandbox, runs: list[Run]) -> None:
     at = NOON + MINUTE
     ids = {name: await make_schedule(client, name, at, priority=name) for name in ("low", "normal", "high")}
@@ -291,6 +301,7 @@ async def test_b14_a_cache_that_cannot_be_invalidated_counts_as_a_failure_and_ch
     assert lines == [(retrying, 1), (retrying, 2), ("Schedule applied on retry", 2)]
 
 
+@on_sqlite
 async def test_b14_failures_of_the_flag_and_of_the_cache_share_one_limit(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, cache: CacheStandIn, runs: list[Run], outbox: Sandbox
 ) -> None:
@@ -317,6 +328,7 @@ async def test_b14_failures_of_the_flag_and_of_the_cache_share_one_limit(
     assert (await get(client, "/api/admin/flags/dark-mode"))["flag"]["version"] == 2
 
 
+@on_sqlite
 async def test_b14_a_reader_cannot_put_an_old_copy_back(client: httpx.AsyncClient, cache: CacheStandIn) -> None:
     """It has read the flag before the change and writes its copy after the invalidation."""
     await make_flag("dark-mode")
@@ -329,6 +341,7 @@ async def test_b14_a_reader_cannot_put_an_old_copy_back(client: httpx.AsyncClien
     assert cache.copies == {}
 
 
+@on_sqlite
 async def test_b14_without_a_cache_there_is_nothing_to_invalidate(
     client: httpx.AsyncClient, box: Sandbox, runs: list[Run]
 ) -> None:

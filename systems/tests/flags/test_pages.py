@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 from playwright.async_api import Page, expect
+from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
 from perdure_systems.flags.system import SYSTEM
@@ -44,6 +45,7 @@ async def page(browser_page: Page, site: str) -> Page:
     return browser_page
 
 
+@on_sqlite
 async def test_pages_need_an_admin(client: httpx.AsyncClient) -> None:
     nobody = {"Authorization": ""}
     for path in ("/", "/flags", "/flags/x", "/schedules", "/schedules/x"):
@@ -60,6 +62,7 @@ async def test_pages_need_an_admin(client: httpx.AsyncClient) -> None:
     assert "SameSite=strict" in answer.headers["set-cookie"]
 
 
+@on_sqlite
 async def test_nobody_is_an_admin_without_a_token(client: httpx.AsyncClient) -> None:
     bare = httpx.AsyncClient(transport=client._transport, base_url="http://flags")
     assert (await bare.get("/api/admin/flags")).status_code == 401
@@ -67,6 +70,7 @@ async def test_nobody_is_an_admin_without_a_token(client: httpx.AsyncClient) -> 
 
 
 @pytest.mark.slow
+@on_sqlite
 async def test_b14_the_dashboard_shows_retry_metrics_and_retries_by_hand(
     page: Page, site: str, client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -95,6 +99,7 @@ async def test_b14_the_dashboard_shows_retry_metrics_and_retries_by_hand(
 
 
 @pytest.mark.slow
+@on_sqlite
 async def test_a_flag_is_made_switched_and_scheduled_with_forms(
     page: Page, site: str, client: httpx.AsyncClient, box: Sandbox
 ) -> None:
@@ -123,6 +128,7 @@ async def test_a_flag_is_made_switched_and_scheduled_with_forms(
 
 
 @pytest.mark.slow
+@on_sqlite
 async def test_nothing_scrolls_sideways_on_a_phone(
     page: Page, site: str, client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -151,6 +157,7 @@ BAD_FORMS: list[tuple[dict[str, Any], str | None]] = [
 ]
 
 
+@on_sqlite
 async def test_a_form_that_cannot_be_meant_is_a_400(client: httpx.AsyncClient) -> None:
     await make_flag("dark-mode")
     for form, field in BAD_FORMS:

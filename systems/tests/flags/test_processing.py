@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from structlog.typing import EventDict
+from systems.tests.engines import on_sqlite
 from tests.support.behind import query
 from tests.support.waiting import until
 
@@ -99,6 +100,7 @@ async def test_b2_a_hundred_a_run(client: httpx.AsyncClient, box: Sandbox, setti
     assert [(str(one.state), one.jobs) for one in await desk.count_by("state")] == [("succeeded", 240)]
 
 
+@on_sqlite
 async def test_b5_the_log_of_a_retry_and_of_its_success(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run], logged: list[EventDict]
 ) -> None:
@@ -117,6 +119,7 @@ async def test_b5_the_log_of_a_retry_and_of_its_success(
     assert len(runs) == 2
 
 
+@on_sqlite
 async def test_b5_the_log_of_a_limit_that_is_exceeded(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, logged: list[EventDict]
 ) -> None:
@@ -139,6 +142,7 @@ async def test_b5_the_log_of_a_limit_that_is_exceeded(
     assert len(lines) == 4
 
 
+@on_sqlite
 async def test_b5_a_first_success_is_no_retry(client: httpx.AsyncClient, box: Sandbox, logged: list[EventDict]) -> None:
     await make_schedule(client, "dark-mode", NOON + MINUTE)
     await box.drain(travel="1h")
@@ -180,6 +184,7 @@ async def changes_by_schedule() -> dict[str | None, int]:
     return dict(Counter(change.schedule_id for change in changes))
 
 
+@on_sqlite
 async def test_b10_a_cancelled_schedule_is_never_retried(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run]
 ) -> None:
@@ -195,6 +200,7 @@ async def test_b10_a_cancelled_schedule_is_never_retried(
     assert (seen["status"], seen["cancelledBy"], seen["nextRetryAt"]) == ("cancelled", "bob", None)
 
 
+@on_sqlite
 async def test_b10_cancelled_while_it_runs_and_fails_it_is_not_retried(
     client: httpx.AsyncClient, box: Sandbox, settings: pytest.MonkeyPatch, runs: list[Run]
 ) -> None:
@@ -217,6 +223,7 @@ async def test_b10_cancelled_while_it_runs_and_fails_it_is_not_retried(
     assert (await shown(client, "dark-mode", schedule_id))["status"] == "cancelled"
 
 
+@on_sqlite
 async def test_b10_one_failure_never_blocks_the_others(client: httpx.AsyncClient, box: Sandbox, faults: Faults) -> None:
     await faults.break_flag("flag-0")
     ids = [await make_schedule(client, f"flag-{n}", NOON + MINUTE + n * SECOND) for n in range(10)]
@@ -273,6 +280,7 @@ def allow_retries(url: str) -> None:
         query(url, "ALTER TABLE {parked} DROP CONSTRAINT no_retry")
 
 
+@on_sqlite
 async def test_b12_the_clean_up_runs_at_two_and_spares_what_is_still_needed(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, cache: CacheStandIn
 ) -> None:

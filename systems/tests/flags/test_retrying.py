@@ -8,6 +8,7 @@ from random import Random
 
 import httpx
 import pytest
+from systems.tests.engines import on_sqlite
 
 from perdure import LifespanError, SettingsError
 from perdure.testing import Sandbox
@@ -34,6 +35,7 @@ def test_b4_the_wait_is_capped_at_60_minutes_before_the_jitter(failures: int) ->
     assert 60 * MINUTE + JITTER / 2 < max(waits) <= 60 * MINUTE + JITTER, "the jitter comes on top of the cap"
 
 
+@on_sqlite
 async def test_b3_b4_a_schedule_waits_as_calculated(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run]
 ) -> None:
@@ -61,6 +63,7 @@ async def test_b9_all_retries_run_the_last_one_included(
     assert (await shown(client, "dark-mode", schedule_id))["retryCount"] == most
 
 
+@on_sqlite
 async def test_b9_the_last_retry_can_still_succeed(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run]
 ) -> None:
@@ -74,6 +77,7 @@ async def test_b9_the_last_retry_can_still_succeed(
     assert (seen["status"], seen["retryCount"], len(runs)) == ("applied", 3, 4)
 
 
+@on_sqlite
 async def test_b8_the_default_comes_from_the_environment(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run], settings: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +94,7 @@ async def test_b8_the_default_comes_from_the_environment(
 
 
 @pytest.mark.parametrize("value", [15, 11, -1])
+@on_sqlite
 async def test_b8_a_number_out_of_bounds_is_refused_by_name(
     client: httpx.AsyncClient, box: Sandbox, settings: pytest.MonkeyPatch, value: int
 ) -> None:

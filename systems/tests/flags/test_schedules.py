@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from systems.tests.engines import on_sqlite
 from tests.support.behind import query
 
 from perdure import App
@@ -35,6 +36,7 @@ async def changes_by(schedule_id: str) -> list[Change]:
     return await database.all(Change, sql, {"id": schedule_id})
 
 
+@on_sqlite
 async def test_b1_a_new_schedule_has_all_fields_and_their_defaults(client: httpx.AsyncClient) -> None:
     schedule_id = await make_schedule(client, "dark-mode", NOON + MINUTE)
     seen = await shown(client, "dark-mode", schedule_id)
@@ -96,6 +98,7 @@ async def test_b1_the_migration_can_run_before_the_code(engine_url: str) -> None
             await database.close()
 
 
+@on_sqlite
 async def test_b6_at_the_limit_it_stays_failed_and_waits_for_an_operator(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run]
 ) -> None:
@@ -112,6 +115,7 @@ async def test_b6_at_the_limit_it_stays_failed_and_waits_for_an_operator(
     assert len(runs) == 4, "nobody but an operator tries it again"
 
 
+@on_sqlite
 async def test_b7_success_changes_the_flag_and_the_schedule(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
@@ -170,6 +174,7 @@ def allow_successes(url: str) -> None:
         query(url, "ALTER TABLE {finished} DROP CONSTRAINT no_success")
 
 
+@on_sqlite
 async def test_b7_a_double_application_would_be_seen(client: httpx.AsyncClient, box: Sandbox) -> None:
     """The record of changes has a row for each, so that the tests above can trust it."""
     schedule_id = await make_schedule(client, "dark-mode", NOON + MINUTE, updates={"rollout": 25})
