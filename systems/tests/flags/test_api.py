@@ -13,7 +13,7 @@ from perdure.testing import Sandbox
 from perdure_systems.flags.jobs import apply
 from perdure_systems.flags.records import bucket_of
 
-from .conftest import MINUTE, NOON, READER, Faults, Run, make_flag, make_schedule, shown
+from .conftest import ADMIN, MINUTE, NOON, READER, Faults, Run, make_flag, make_schedule, shown
 
 SOON = (NOON + MINUTE).isoformat()
 GOOD: dict[str, Any] = {"updates": {"enabled": True, "rollout": 50}, "scheduledAt": SOON}
@@ -36,6 +36,7 @@ async def test_b13_a_schedule_is_made_listed_shown_and_cancelled(client: httpx.A
 
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"scheduledAt": "9999-12-31T23:59:59-23:59"}, "scheduledAt", "scheduledAt must lie before the year 9999"),
     ({"scheduledAt": NOON.isoformat()}, "scheduledAt", "must lie in the future"),
     ({"scheduledAt": (NOON - MINUTE).isoformat()}, "scheduledAt", "must lie in the future"),
     ({"scheduledAt": "2026-03-01T12:30:00"}, "scheduledAt", "2026-03-01T12:30:00"),
@@ -93,6 +94,32 @@ async def test_b13_without_a_token_401_and_without_the_role_403(client: httpx.As
             assert ("www-authenticate" in answer.headers) == (code == 401)
     assert len(box.enqueued(apply)) == 1
     assert (await shown(client, "dark-mode", schedule_id))["status"] == "pending"
+
+
+@on_sqlite
+async def test_b13_the_role_goes_with_the_token_and_not_with_the_name(
+    client: httpx.AsyncClient, settings: pytest.MonkeyPatch
+) -> None:
+    """Ada has a token for her programs too."""
+    settings.setenv("FLAG_READER_TOKENS", f"ada:{READER}")
+    headers = {"Authorization": f"Bearer {READER}"}
+    assert (await client.get("/api/admin/flags", headers=headers)).status_code == 403
+    assert (await client.post("/sign-in", content=f"token={READER}", headers={"Authorization": ""})).status_code == 401
+    by_cookie = client.build_request("GET", "/", headers={"Cookie": f"flags_token={READER}"})
+    del by_cookie.headers["Authorization"]
+    answer = await client.send(by_cookie)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    settings.setenv("FLAG_READER_TOKENS", f"bob:{ADMIN}")
+    answer = await client.get("/api/admin/flags")
+    assert (answer.status_code, answer.json()["detail"]) == (400, "FLAG_READER_TOKENS gives bob the token of an admin")
+
+
+@on_sqlite
+async def test_a_key_that_no_address_leads_to_is_refused(client: httpx.AsyncClient) -> None:
+    for key in ("dark-mode\n", "", "dark mode", "a" * 81, "-x", "é", "a/b"):
+        answer = await client.post("/api/admin/flags", json={"key": key})
+        assert (answer.status_code, answer.json()["field"]) == (400, "key"), key
+    assert (await client.get("/api/admin/flags")).json() == {"flags": []}
 
 
 async def test_b13_what_is_not_there_is_a_404(client: httpx.AsyncClient) -> None:

@@ -14,6 +14,8 @@ from playwright.async_api import Page, expect
 from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
+from perdure_systems.flags.office import failing_schedules
+from perdure_systems.flags.standins import CacheStandIn
 from perdure_systems.flags.system import SYSTEM
 from perdure_systems.kit.service import run_system
 
@@ -96,6 +98,25 @@ async def test_b14_the_dashboard_shows_retry_metrics_and_retries_by_hand(
     await page.goto(f"{site}/schedules/{lost}")
     await expect(page.get_by_text("The flag is changed.")).to_be_visible()
     assert await page.locator("td.mono").count() == 2
+
+
+@on_sqlite
+async def test_what_needs_a_person_is_shown_however_many_schedules_are_newer(
+    client: httpx.AsyncClient, box: Sandbox, cache: CacheStandIn
+) -> None:
+    stale = await make_schedule(client, "stale", NOON + MINUTE, maxRetries=0)
+    lost = await make_schedule(client, "lost", NOON + MINUTE)
+    await client.delete("/api/admin/flags/lost")
+    cache.failing = -1
+    box.travel("1m")
+    await box.drain()
+    cache.failing = 0
+    for _ in range(3):
+        await make_schedule(client, "newer", NOON + 60 * MINUTE)
+    assert {one.id for one in await failing_schedules(2)} == {stale, lost}
+    text = (await client.get("/")).text
+    assert "2 need a person" in text
+    assert all(f'data-id="{one}"' in text for one in (stale, lost))
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from perdure_systems.flags.settings import Settings, read_settings
+from perdure_systems.flags.settings import read_settings
 from perdure_systems.kit.guards import bearer_of
 from perdure_systems.kit.web import Problem
 
@@ -31,20 +31,23 @@ class Caller(msgspec.Struct, frozen=True):
 
 def caller_of(request: Request) -> Caller | None:
     """Who sends a request, by its bearer token or its cookie; None: nobody we know."""
+    if "authorization" not in request.headers and (token := request.cookies.get(COOKIE)):
+        return caller_with(token)
+    return _caller(request)
+
+
+def caller_with(token: str) -> Caller | None:
+    """Who has this token; compared as a bearer token is."""
+    return _caller(Request({"type": "http", "headers": [(b"authorization", b"Bearer " + token.encode())]}))
+
+
+def _caller(request: Request) -> Caller | None:
+    """The role goes with the token, not with the name: one person may have a token for each."""
     settings = read_settings()
-    if "authorization" in request.headers:
-        name = bearer_of(request, {**settings.readers, **settings.admins})
-    elif token := request.cookies.get(COOKIE):
-        name = name_of(token, settings)
-    else:
-        return None
-    return None if name is None else Caller(name, is_admin=name in settings.admins.values())
-
-
-def name_of(token: str, settings: Settings) -> str | None:
-    """The name behind a token; compared as a bearer token is."""
-    scope = {"type": "http", "headers": [(b"authorization", b"Bearer " + token.encode())]}
-    return bearer_of(Request(scope), {**settings.readers, **settings.admins})
+    admin, reader = bearer_of(request, settings.admins), bearer_of(request, settings.readers)
+    if admin is not None:
+        return Caller(admin, is_admin=True)
+    return None if reader is None else Caller(reader, is_admin=False)
 
 
 def by_admin(handler: Handler) -> Handler:

@@ -30,7 +30,7 @@ _LONGEST_USER: Final = 500
 class NewFlag(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request for a flag."""
 
-    key: Annotated[str, msgspec.Meta(pattern=f"^{KEY.pattern}$")]
+    key: Annotated[str, msgspec.Meta(pattern=rf"^{KEY.pattern}\Z")]
     enabled: bool = False
     rollout: Rollout = 100
     description: Annotated[str, msgspec.Meta(max_length=500)] = ""

@@ -110,6 +110,17 @@ async def list_schedules(flag_key: str | None = None, page: Page | None = None) 
     return [one.schedule for one in await _with_caches(desk, found.jobs)]
 
 
+async def failing_schedules(limit: int) -> list[Schedule]:
+    """Schedules that have failed and are not mended, newest first, however many others were made since."""
+    desk = await app.desk(ACTOR)
+    states = ("dead", "retrying")
+    jobs = (await desk.jobs(JobFilter(kind=APPLY, states=states), Page(limit))).jobs
+    caches = (await desk.jobs(JobFilter(kind=INVALIDATE, states=states), Page(limit))).jobs
+    metas = [cache.to_dict()["meta"] or {} for cache in caches]
+    applied = [await desk.job_by_ref(meta["scheduleId"]) for meta in metas if "scheduleId" in meta]  # or by hand
+    return [one.schedule for one in await _with_caches(desk, [*jobs, *applied])]
+
+
 async def cancel_schedule(found: Found, by: str) -> Schedule:
     """Call a pending schedule off. One that is running is asked to stop first; what cannot be cancelled is a 400."""
     job, schedule = found.job, found.schedule

@@ -15,13 +15,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from perdure import Page
-from perdure_systems.flags.access import COOKIE, Caller, Handler, caller_of, name_of
+from perdure_systems.flags.access import COOKIE, Caller, Handler, caller_of, caller_with
 from perdure_systems.flags.forms import FORMS
 from perdure_systems.flags.jobs import database
 from perdure_systems.flags.metrics import Hour, RetryMetrics, measure_retries
-from perdure_systems.flags.office import find_schedule, history_of, list_schedules, timeline_of
+from perdure_systems.flags.office import failing_schedules, find_schedule, history_of, list_schedules, timeline_of
 from perdure_systems.flags.schedules import APPLIED, CANCELLED, FAILED, PENDING, Priority, Schedule
-from perdure_systems.flags.settings import MOST_RETRIES, max_retries, read_settings
+from perdure_systems.flags.settings import MOST_RETRIES, max_retries
 from perdure_systems.flags.store import list_changes, list_flags
 from perdure_systems.kit.pages import Link, Pages
 
@@ -62,16 +62,17 @@ def signed_in(handler: Handler) -> Handler:
 @signed_in
 async def show_overview(request: Request) -> Response:
     """What needs a person, the figures, and what comes next."""
-    metrics, schedules = await measure_retries(), await list_schedules(None, Page(_SHOWN))
+    metrics, failing = await measure_retries(), await failing_schedules(_SHOWN)
+    latest = await list_schedules(None, Page(_SHOWN))
     return await _render(
         request,
         "overview.html",
         here="/",
         metrics=metrics,
         bars=bars_of(metrics.hours),
-        given_up=[one for one in schedules if one.needs_operator],
-        retrying=[one for one in schedules if one.status == FAILED and not one.needs_operator],
-        next_up=sorted((one for one in schedules if one.status == PENDING), key=lambda one: one.scheduled_at)[:8],
+        given_up=[one for one in failing if one.needs_operator],
+        retrying=[one for one in failing if not one.needs_operator],
+        next_up=sorted((one for one in latest if one.status == PENDING), key=lambda one: one.scheduled_at)[:8],
         percent=percent,
         age=age,
     )
@@ -148,8 +149,9 @@ async def show_sign_in(_: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Keep a valid token in a cookie that no script can read."""
     given = parse_qs((await request.body())[:_LONGEST_TOKEN].decode(errors="replace"))
-    token, settings = given.get("token", [""])[0].strip(), read_settings()
-    if name_of(token, settings) not in settings.admins.values():
+    token = given.get("token", [""])[0].strip()
+    caller = caller_with(token)
+    if caller is None or not caller.is_admin:
         answer = _PAGES.render("sign_in.html", here="/sign-in", links=(), wrong=True)
         answer.status_code = HTTPStatus.UNAUTHORIZED
         return answer

@@ -20,6 +20,7 @@ from perdure_systems.flags.records import Updates
 from perdure_systems.flags.settings import FEWEST_RETRIES, MOST_RETRIES, max_retries
 
 PENDING, APPLIED, FAILED, CANCELLED = "pending", "applied", "failed", "cancelled"
+_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)  # retries and other zones must not lead past the last year
 _LEVELS: Final = {"high": 3, "normal": 5, "low": 7}
 
 
@@ -44,6 +45,8 @@ class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         """The field that cannot be meant, and why; None: all is well."""
         if self.updates.is_empty:
             return "updates", "updates must name at least one change: enabled, rollout"
+        if self.scheduled_at >= _LATEST:
+            return "scheduledAt", f"scheduledAt must lie before the year 9999, got {self.scheduled_at.isoformat()}"
         if self.scheduled_at <= now:
             return "scheduledAt", f"scheduledAt must lie in the future, got {self.scheduled_at.isoformat()}"
         if self.max_retries is not None and self.retry_policy is not None:

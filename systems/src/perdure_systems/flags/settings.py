@@ -28,12 +28,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_settings(environment: Environment | None = None) -> Settings:
     """All settings; a `SettingsError` names the variable, its value and what is allowed."""
+    admins, readers = _tokens("FLAG_ADMIN_TOKENS", environment), _tokens("FLAG_READER_TOKENS", environment)
+    if shared := admins.keys() & readers.keys():
+        raise SettingsError("FLAG_READER_TOKENS", f"gives {readers[shared.pop()]} the token of an admin")
     return Settings(
         max_retries=max_retries(environment),
         cache_url=text_from_env("FLAG_CACHE_URL", environment=environment).rstrip("/"),
         alert_channel=text_from_env("FLAG_ALERT_CHANNEL", "slack", environment=environment),
-        admins=_tokens("FLAG_ADMIN_TOKENS", environment),
-        readers=_tokens("FLAG_READER_TOKENS", environment),
+        admins=admins,
+        readers=readers,
     )
 
 

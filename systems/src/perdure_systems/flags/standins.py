@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from argparse import ArgumentParser
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Any, Self
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from perdure_systems.kit.service import bind
+from perdure_systems.kit.serving import LOOPBACK, bind, serving
 
 
 class CacheStandIn:
@@ -40,24 +38,13 @@ class CacheStandIn:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._served())
+        routes = [Route("/flags/{key}", self._answer, methods=["GET", "PUT", "DELETE"])]
+        served = serving(Starlette(routes=routes), bind(LOOPBACK, self._port))
+        self.url = await self._stack.enter_async_context(served)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    @asynccontextmanager
-    async def _served(self) -> AsyncIterator[None]:
-        listening = bind("127.0.0.1", self._port)
-        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        routes = [Route("/flags/{key}", self._answer, methods=["GET", "PUT", "DELETE"])]
-        server = _Server(uvicorn.Config(Starlette(routes=routes), log_level="warning", lifespan="off"))
-        serving = asyncio.create_task(server.serve([listening]))
-        try:
-            yield
-        finally:
-            server.should_exit = True
-            await serving
 
     async def _answer(self, request: Request) -> Response:
         await asyncio.sleep(self.slow)
@@ -85,15 +72,6 @@ class CacheStandIn:
         self.floors[key] = max(version, self.floors.get(key, 0))
         self.copies.pop(key, None)
         return Response(status_code=HTTPStatus.NO_CONTENT)
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to its owner."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
 
 
 async def _run(failing: int, slow: float, port: int) -> None:
