@@ -118,8 +118,8 @@ class PostgresDatabase:
         with suppress(psycopg.Error), psycopg.connect(self._url, autocommit=True) as connection:
             while connection.execute(_END_SESSIONS).fetchall():  # none may write after we have deleted
                 time.sleep(0.002)
-            for table in _column(connection, _TABLES) - self._tables:
-                connection.execute(f"DROP TABLE {table}".encode())
+            if made := _column(connection, _TABLES) - self._tables:  # all at once: they may refer to each other
+                connection.execute(f"DROP TABLE {', '.join(made)}".encode())
             if connection.execute(_STATE).fetchall() != [self._state]:
                 return False
             filled = connection.execute(_FILLED).fetchall()
