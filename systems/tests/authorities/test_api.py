@@ -67,6 +67,13 @@ async def test_the_same_reference_is_the_same_order(client: httpx.AsyncClient, s
     body = {"authority": "digicert", "csr": new_request("shop.example"), "reference": "one"}
     first, again = [await client.post(ORDERS, json=body) for _ in range(2)]
     assert (first.status_code, again.status_code, again.json()["id"]) == (202, 200, first.json()["id"])
+    around = await client.post(ORDERS, json=body | {"csr": f"Shop\x00\n{body['csr']}\n\x00"})
+    assert (around.status_code, around.json()["id"]) == (200, first.json()["id"]), "the request is what is within"
+    rekeyed = await client.post(ORDERS, json=body | {"csr": new_request("shop.example")})
+    assert (rekeyed.status_code, rekeyed.json()["field"]) == (409, "reference"), (
+        "its certificate would not fit this key"
+    )
+    assert "with another key" in rekeyed.json()["detail"]
     other = await client.post(ORDERS, json=body | {"authority": "sectigo"})
     assert (other.status_code, other.json()["field"]) == (409, "reference")
     assert "taken by an order for shop.example at DigiCert" in other.json()["detail"]
@@ -79,6 +86,7 @@ async def test_the_same_reference_is_the_same_order(client: httpx.AsyncClient, s
         ({"csr": "hello"}, "csr", "must be a certificate signing request"),
         ({"csr": 7}, "csr", "Expected `str`"),
         ({"reference": "a b"}, "reference", "matching regex"),
+        ({"reference": "a\n"}, "reference", "matching regex"),
         ({"reference": ""}, "reference", "length >= 1"),
         ({"colour": "red"}, "colour", "unknown field"),
     ],
@@ -148,10 +156,12 @@ async def test_cancel_requeue_and_poll_now(client: httpx.AsyncClient, box: Sandb
     assert (done["status"], done["polls"], len(standins.digicert.orders)) == ("issued", 2, 1)
     refused = await client.post(f"{ORDERS}/{order_id}/requeue")
     assert (refused.status_code, "place a new one" in refused.json()["detail"]) == (409, True)
-    for action in ("", "/chain"):
-        assert (await client.get(f"{ORDERS}/ord-none{action}")).status_code == 404
-    for action in ("poll", "cancel", "requeue", "revoke"):
-        assert (await client.post(f"{ORDERS}/ord-none/{action}")).status_code == 404
+    for name in ("ord-none", "%00", "x" * 500):
+        for action in ("", "/chain"):
+            answer = await client.get(f"{ORDERS}/{name}{action}")
+            assert (answer.status_code, "there is no order" in answer.json()["detail"]) == (404, True)
+        for action in ("poll", "cancel", "requeue", "revoke"):
+            assert (await client.post(f"{ORDERS}/{name}/{action}")).status_code == 404
 
 
 async def test_a_certificate_is_revoked_once(client: httpx.AsyncClient, box: Sandbox, standins: StandIns) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from perdure import ArgumentError
@@ -22,10 +23,14 @@ _DNS_NAME: Final = re.compile(
 
 
 class SigningRequest(msgspec.Struct, frozen=True):
-    """What a CSR asks for. The first of `names` is the common name, or else the first alternative name."""
+    """What a CSR asks for. The first of `names` is the common name, or else the first alternative name.
+
+    `pem` is written anew, without what stood around it. `key` is the public key, as DER.
+    """
 
     pem: str
     names: tuple[str, ...]
+    key: bytes
 
     @property
     def common_name(self) -> str:
@@ -54,7 +59,8 @@ def read_request(pem: str) -> SigningRequest:
         raise ArgumentError("csr", "must name at least one DNS name: as common name or as subject alternative name")
     if len(names) > _MOST_NAMES:
         raise ArgumentError("csr", f"must name at most {_MOST_NAMES} DNS names, got {len(names)}")
-    return SigningRequest(pem, names)
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return SigningRequest(request.public_bytes(Encoding.PEM).decode(), names, der)
 
 
 def _names_of(request: x509.CertificateSigningRequest) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from perdure import JobFilter, JobState, JobView, NotFoundError, Page, SettingsError
+from perdure import ArgumentError, JobFilter, JobState, JobView, NotFoundError, Page, SettingsError
 from perdure_systems.authorities import failures, records
 from perdure_systems.authorities.jobs import ORDER_KIND, REVOKE_KIND, app, database
 from perdure_systems.authorities.records import Certificate
@@ -69,9 +69,12 @@ class OrderView(msgspec.Struct, frozen=True, kw_only=True):
 
 async def find_order(order_id: str) -> OrderView:
     """An order; raises NotFoundError."""
-    job = await (await app.desk("api")).job_by_ref(order_id)
+    try:
+        job = await (await app.desk("api")).job_by_ref(order_id)
+    except (NotFoundError, ArgumentError):  # what cannot be an id is the id of nothing
+        raise NotFoundError(f"there is no order {order_id[:100]!r}") from None
     if job.kind != ORDER_KIND:
-        raise NotFoundError(f"there is no order {order_id!r}")
+        raise NotFoundError(f"there is no order {order_id[:100]!r}")
     [order] = await _viewed([job])
     if order.status != "issued":
         return order

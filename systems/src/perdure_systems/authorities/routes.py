@@ -19,7 +19,7 @@ from perdure_systems.authorities.orders import STATUSES, OrderView, count_orders
 from perdure_systems.authorities.settings import Authority, max_wait_of, read_settings
 from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_page
 
-Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
 _CHAIN_TYPE = "application/pem-certificate-chain"
 
 
@@ -80,8 +80,12 @@ async def place(request: Request) -> Response:
     handle = await issue(wanted.authority, signing, wanted.reference)
     view = await handle.view()
     order = await find_order(view.ref or str(view.id))
-    if not handle.is_new and (order.authority is not wanted.authority or order.names != signing.names):
-        detail = f"reference {wanted.reference!r} is taken by an order for {order.names[0]} at {order.authority.title}"
+    asked = read_request((view.arguments or {})["csr"])
+    if order.authority is not wanted.authority or (asked.names, asked.key) != (signing.names, signing.key):
+        detail = (
+            f"reference {wanted.reference!r} is taken by an order for {order.names[0]} at {order.authority.title}"
+            f"{', with another key' if asked.key != signing.key else ''}"
+        )
         raise Problem(HTTPStatus.CONFLICT, detail, field="reference")
     code = HTTPStatus.ACCEPTED if handle.is_new else HTTPStatus.OK
     return JsonResponse(order_fields(order), code, headers={"Location": f"/api/v1/orders/{order.id}"})

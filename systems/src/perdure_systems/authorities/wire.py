@@ -42,7 +42,7 @@ class Answer(msgspec.Struct, frozen=True):
         """The JSON body as this type; anything else is `Unreadable` (D3)."""
         try:
             return msgspec.json.decode(self.body, type=as_type)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(f"{self.who} answered {self.what} with a body that cannot be read: {error}") from None
 
     def text(self) -> str:

@@ -76,5 +76,5 @@ def _is_not_ready(refused: Refused) -> bool:
         return False
     try:
         return msgspec.json.decode(refused.body, type=_Problem).code == NOT_READY
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False

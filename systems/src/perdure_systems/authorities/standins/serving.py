@@ -1,6 +1,6 @@
 """The stand-ins behind real sockets and real TLS.
 
-`async with serving(folder) as standins:` runs all four on free ports and writes the PEM files that a client needs;
+`with serving(folder) as standins:` runs all four on free ports and writes the PEM files that a client needs;
 `standins.environment` has the variables that lead the system to them. In a second event loop of a thread, so that a
 handler that blocks is noticed.
 """
@@ -8,15 +8,14 @@ handler that blocks is noticed.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
-import uvicorn
 
 from perdure_systems.authorities.settings import Authority
 from perdure_systems.authorities.standins.authority import StandIn
@@ -26,7 +25,11 @@ from perdure_systems.authorities.standins.entrust import EntrustStandIn
 from perdure_systems.authorities.standins.globalsign import GlobalSignStandIn
 from perdure_systems.authorities.standins.pki import Issuer, new_client, new_root, new_server, write_private
 from perdure_systems.authorities.standins.sectigo import SectigoStandIn
-from perdure_systems.kit.service import bind
+from perdure_systems.kit.serving import LOOPBACK, bind
+from perdure_systems.kit.serving import serving as kit_serving
+
+_LOOK_EVERY: Final = 0.05  # seconds
+_PATIENCE: Final = 60.0
 
 
 class StandIns(msgspec.Struct):
@@ -49,22 +52,28 @@ def serving(folder: Path) -> Iterator[StandIns]:
     """Run the four stand-ins until the block ends. `folder` gets the PEM files."""
     standins = StandIns(DigiCertStandIn(), SectigoStandIn(), EntrustStandIn(), GlobalSignStandIn(), {})
     files = _write_files(folder)
-    servers: list[_Server] = []
-    sockets: list[socket.socket] = []
-    for authority in Authority:
-        standin, listening = standins.of(authority), bind("127.0.0.1", 0)
-        sockets.append(listening)
-        servers.append(_server(standin, files))
-        standins.environment |= _environment(standin, listening.getsockname()[1], files, folder)
-    thread = threading.Thread(target=_run, args=(servers, sockets), name="stand-ins", daemon=True)
+    sockets = {authority: bind(LOOPBACK, 0) for authority in Authority}
+    for authority, listening in sockets.items():
+        standins.environment |= _environment(standins.of(authority), listening.getsockname()[1], files, folder)
+    up, stopped = threading.Event(), threading.Event()
+
+    async def run() -> None:
+        async with AsyncExitStack() as stack:
+            for authority, listening in sockets.items():
+                standin = standins.of(authority)
+                await stack.enter_async_context(kit_serving(standin.app, listening, **_options(standin, files)))
+            up.set()
+            while not stopped.is_set():  # noqa: ASYNC110 - it is set by another thread
+                await asyncio.sleep(_LOOK_EVERY)
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),), name="stand-ins", daemon=True)
     thread.start()
     try:
-        for server in servers:
-            server.wait_started()
+        if not up.wait(_PATIENCE):
+            raise RuntimeError(f"the stand-ins did not start within {_PATIENCE:g} s")
         yield standins
     finally:
-        for server in servers:
-            server.should_exit = True
+        stopped.set()
         thread.join()
 
 
@@ -110,46 +119,13 @@ def _environment(standin: StandIn, port: int, files: _Files, folder: Path) -> di
     return variables
 
 
-class _Server(uvicorn.Server):
-    """A server whose start can be waited for from another thread, and which leaves signals alone."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._up = threading.Event()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell those who wait."""
-        await super().startup(sockets)
-        self._up.set()
-
-    def wait_started(self) -> None:
-        """Wait until it listens."""
-        if not self._up.wait(30):
-            raise RuntimeError("a stand-in did not start within 30 s")
-
-
-def _server(standin: StandIn, files: _Files) -> _Server:
+def _options(standin: StandIn, files: _Files) -> dict[str, Any]:
+    """Those of uvicorn."""
     mutual = {"ssl_ca_certs": str(files.client_roots), "ssl_cert_reqs": ssl.CERT_REQUIRED} if standin.is_mutual else {}
-    return _Server(
-        uvicorn.Config(
-            standin.app,
-            log_level="critical",  # a refused handshake is what some tests are about
-            lifespan="off",
-            ssl_certfile=str(files.server),
-            ssl_keyfile=str(files.server_key),
-            timeout_graceful_shutdown=1,
-            **mutual,  # type: ignore[arg-type]
-        )
-    )
-
-
-def _run(servers: list[_Server], sockets: list[socket.socket]) -> None:
-    async def run() -> None:
-        await asyncio.gather(*(server.serve([listening]) for server, listening in zip(servers, sockets, strict=True)))
-
-    asyncio.run(run())
+    return {
+        "log_level": "critical",  # a refused handshake is what some tests are about
+        "ssl_certfile": str(files.server),
+        "ssl_keyfile": str(files.server_key),
+        "timeout_graceful_shutdown": 1,
+        **mutual,
+    }
