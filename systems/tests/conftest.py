@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
 
 from perdure_systems.kit.browser import ARGUMENTS, find_browser
 
 LISTENING = re.compile(r"DevTools listening on (ws://\S+)")
+PATIENCE = 60  # seconds, on a machine that does much else
+expect.set_options(timeout=PATIENCE * 1_000)
 
 
 @pytest.fixture(scope="session")
@@ -23,15 +27,24 @@ def browser_endpoint() -> Iterator[str]:
         pytest.skip("no Chromium is installed")
     with tempfile.TemporaryDirectory(prefix="perdure-browser-", ignore_cleanup_errors=True) as profile:
         options = ["--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", *ARGUMENTS]
-        with subprocess.Popen([path, *options], stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-            assert process.stderr is not None
-            found = next((found for line in process.stderr if (found := LISTENING.search(line))), None)
-            assert found is not None, "Chromium did not start"
+        said = Path(profile) / "stderr"  # a file, for a pipe that nobody reads would stop it when it is full
+        with (
+            said.open("wb") as errors,
+            subprocess.Popen([path, *options], stderr=errors, start_new_session=True) as process,
+        ):
             try:
-                yield found[1]
+                yield _endpoint(process, said)
             finally:
-                process.stderr.close()
                 process.terminate()
+
+
+def _endpoint(process: subprocess.Popen[bytes], said: Path) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while (found := LISTENING.search(said.read_text(errors="replace"))) is None:
+        assert process.poll() is None, f"Chromium did not start: {said.read_text(errors='replace')}"
+        assert time.monotonic() < deadline, "Chromium takes too long to start"
+        time.sleep(0.02)
+    return found[1]
 
 
 @pytest.fixture
@@ -41,7 +54,7 @@ async def browser_page(browser_endpoint: str) -> AsyncIterator[Page]:
         browser = await playwright.chromium.connect_over_cdp(browser_endpoint)
         context = await browser.new_context()
         page = await context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE * 1_000)
         yield page
         await context.close()
         await browser.close()
