@@ -287,6 +287,8 @@ async def test_b14_a_cache_that_cannot_be_invalidated_counts_as_a_failure_and_ch
     assert "503" in seen["lastError"]
     assert 2 * MINUTE <= instant(seen["nextRetryAt"]) - box.now <= 2.5 * MINUTE
     assert (await get(client, "/api/flags/dark-mode/evaluate?userId=ada"))["enabled"] is False, "the old copy"
+    figures = await get(client, "/api/admin/flag-schedules/metrics")
+    assert (figures["applied"], figures["failed"], figures["backlog"]["retrying"]) == (0, 0, 1), "as the schedule says"
     assert (await get(client, "/api/admin/flags/dark-mode"))["flag"]["enabled"] is True, "the change is made"
     await box.drain(travel=True)
     seen = await shown(client, "dark-mode", schedule_id)
@@ -296,6 +298,8 @@ async def test_b14_a_cache_that_cannot_be_invalidated_counts_as_a_failure_and_ch
     changes = await database.all(Change, "SELECT * FROM flag_change WHERE flag_key = 'dark-mode' ORDER BY version")
     assert [(one.action, one.schedule_id) for one in changes] == [("created", None), ("changed", schedule_id)]
     assert (cache.invalidations, cache.refused) == ([("dark-mode", 2)], 2)
+    figures = await get(client, "/api/admin/flag-schedules/metrics")
+    assert (figures["applied"], figures["failed"], figures["backlog"]["retrying"]) == (1, 0, 0)
     lines = [(line["event"], line["retryCount"]) for line in logged if "chedule" in line["event"]]
     retrying = "Retrying failed schedule"
     assert lines == [(retrying, 1), (retrying, 2), ("Schedule applied on retry", 2)]
@@ -316,6 +320,8 @@ async def test_b14_failures_of_the_flag_and_of_the_cache_share_one_limit(
     assert 8 * MINUTE <= runs[4].at - runs[3].at <= 8.5 * MINUTE
     seen = await shown(client, "dark-mode", schedule_id)
     assert (seen["status"], seen["retryCount"], seen["needsOperator"]) == ("failed", 3, True)
+    figures = await get(client, "/api/admin/flag-schedules/metrics")
+    assert (figures["applied"], figures["failed"], figures["failureRate"]) == (0, 1, 1.0)
     await alert_operators()
     alert = outbox.assert_enqueued_once(notify)
     assert schedule_id in alert.arguments["subject"]

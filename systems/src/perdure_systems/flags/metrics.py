@@ -74,8 +74,11 @@ async def measure_retries() -> RetryMetrics:
     desk = await app.desk(ACTOR)
     now = await desk.now()
     since = now - WINDOW
-    applied, more = await _ended(desk, "succeeded", since)
+    stale = await _failing_caches(desk)
+    changed, more = await _ended(desk, "succeeded", since)
+    applied = [job for job in changed if job.ref not in stale]
     failed, more_failed = await _ended(desk, "dead", since)
+    failed += [cache for cache in stale.values() if cache.finished_at is not None and cache.finished_at > since]
     cancelled = (await desk.count(JobFilter(kind=APPLY, states="cancelled", finished_after=since))).jobs
     retried = [job for job in applied if job.failures]
     given_up = [job for job in failed if job.failures > 1]
@@ -92,7 +95,7 @@ async def measure_retries() -> RetryMetrics:
         failed_tries=sum(job.failures for job in (*applied, *failed)),
         backlog=Backlog(
             due=counts.get("ready", 0) + counts.get("running", 0),
-            retrying=counts.get("retrying", 0),
+            retrying=counts.get("retrying", 0) + sum(cache.state == "retrying" for cache in stale.values()),
             scheduled=counts.get("scheduled", 0),
             held=counts.get("paused", 0) + counts.get("waiting", 0),
             oldest_due_seconds=await _oldest_due(desk, now),
@@ -140,6 +143,14 @@ async def _ended(desk: Desk, state: str, since: datetime) -> tuple[list[JobView]
             return found, False
         page = Page(500, before=answer.next)
     return found, True
+
+
+async def _failing_caches(desk: Desk) -> dict[str, JobView]:
+    """By schedule: the invalidations that fail. Such a schedule is not applied, although its flag is changed."""
+    which = JobFilter(kind=INVALIDATE, states=("retrying", "dead"))
+    jobs = (await desk.jobs(which, Page(500))).jobs
+    metas = ((job.to_dict()["meta"] or {}, job) for job in jobs)
+    return {meta["scheduleId"]: job for meta, job in metas if "scheduleId" in meta}  # others were changed by hand
 
 
 async def _oldest_due(desk: Desk, now: datetime) -> float:
