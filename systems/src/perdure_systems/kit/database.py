@@ -38,6 +38,7 @@ Parameters = Mapping[str, Any]
 _PERDURE_OPTIONS: Final = {"schema", "prefix", "driver", "prepare", "pooler"}
 _BUSY_MS: Final = 30_000
 _POOL_SIZE: Final = 8
+_POOL_SECONDS: Final = 10.0  # a person waits for the answer that the database is away
 _MOST_OPEN: Final = 64  # writers of a file at once, and readers: others wait, so that open files do not run out
 _PARAMETER: Final = re.compile(r"('(?:[^']|'')*')|(?<![:\w]):([a-z_]\w*)")
 _NO_PARAMETERS: Final[Parameters] = {}
@@ -208,6 +209,7 @@ class Database:
                 _without_perdure_options(url),
                 min_size=0,
                 max_size=_POOL_SIZE,
+                timeout=_POOL_SECONDS,
                 open=False,
                 check=AsyncConnectionPool.check_connection,
             )
