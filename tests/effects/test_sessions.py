@@ -14,6 +14,7 @@ from perdure import App, Context, WorkerSettings
 from perdure.app.connect import store_for
 from perdure.engines.postgres.claims.effects import SESSIONS
 
+OWN_SESSIONS = 5  # of the worker itself, which may be in a transaction at that moment
 SESSIONS_NOW = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in tr%'"
 
 
@@ -71,4 +72,4 @@ async def test_a_hundred_attempts_at_once_share_them(server_url: str) -> None:
                 await handle.result("60s")
             assert [(await handle.view()).failures for handle in handles] == [0] * 100
     assert len(written(server_url)) == 100
-    assert 1 <= most <= SESSIONS
+    assert 1 <= most <= SESSIONS + OWN_SESSIONS
