@@ -71,6 +71,7 @@ async def test_b2_retries_go_first_then_new_ones_each_the_earliest_first(
     assert later not in {run.schedule_id for run in runs}
 
 
+@on_sqlite
 async def test_b2_a_hundred_a_run(client: httpx.AsyncClient, box: Sandbox, settings: pytest.MonkeyPatch) -> None:
     """A processor holds at most 100 schedules, takes the others when it has done these, and leaves none."""
     for n in range(3):

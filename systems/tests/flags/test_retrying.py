@@ -49,7 +49,11 @@ async def test_b3_b4_a_schedule_waits_as_calculated(
         assert wait <= following.at - run.at <= wait + JITTER
 
 
-@pytest.mark.parametrize(("most", "waits"), [(3, [2, 4, 8]), (5, [2, 4, 8, 16, 32])])
+@pytest.mark.parametrize(
+    ("engine_url", "most", "waits"),
+    [("sqlite", 3, [2, 4, 8]), ("postgres", 3, [2, 4, 8]), ("sqlite", 5, [2, 4, 8, 16, 32])],
+    indirect=["engine_url"],
+)
 async def test_b9_all_retries_run_the_last_one_included(
     client: httpx.AsyncClient, box: Sandbox, faults: Faults, runs: list[Run], most: int, waits: list[int]
 ) -> None:
