@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.behind import with_option
-from tests.support.databases import SCHEMA, PostgresDatabase, SqliteFiles
-from tests.support.postgres import PostgresServer, drop_schema
+from tests.support.databases.behind import with_option
+from tests.support.databases.databases import SCHEMA, PostgresDatabase, SqliteFiles
+from tests.support.databases.postgres import PostgresServer, drop_schema
 
 
 def pytest_configure() -> None:

@@ -21,18 +21,19 @@ from rich.table import Table
 from benchmarks.harness.contestant import Engine
 from benchmarks.harness.measure import Metric, Outcome
 from benchmarks.harness.postgres import postgres_server
-from benchmarks.ours import flow, promises
-from benchmarks.ours.budgets import budget_cost
-from benchmarks.ours.chains import chain_seconds
-from benchmarks.ours.closing import closing
-from benchmarks.ours.families import families
-from benchmarks.ours.gates import gate_cost
-from benchmarks.ours.opening import deviation
-from benchmarks.ours.parked import claims_beside_parked, waking
+from benchmarks.ours import promises
+from benchmarks.ours.flows.chains import chain_seconds
+from benchmarks.ours.flows.families import families
+from benchmarks.ours.flows.parked import claims_beside_parked, waking
+from benchmarks.ours.flows.steps import steps_per_second
+from benchmarks.ours.load import flow
+from benchmarks.ours.load.budgets import budget_cost
+from benchmarks.ours.load.closing import closing
+from benchmarks.ours.load.gates import gate_cost
+from benchmarks.ours.load.opening import deviation
+from benchmarks.ours.load.schedules import tick_cost
+from benchmarks.ours.load.singles import share_of_raw
 from benchmarks.ours.promised import PROMISED, Verdict
-from benchmarks.ours.schedules import tick_cost
-from benchmarks.ours.singles import share_of_raw
-from benchmarks.ours.steps import steps_per_second
 
 MODULES = {Engine.SQLITE: "benchmarks.ours.on_sqlite", Engine.POSTGRES: "benchmarks.ours.on_postgres"}
 

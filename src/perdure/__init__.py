@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perdure.app.app import App
-from perdure.domain.approval import Approval
-from perdure.domain.job import Intake, JobView, OnConflict
-from perdure.domain.states import JobState
-from perdure.domain.verdicts import (
+from perdure.domain.flows.approval import Approval
+from perdure.domain.jobs.job import Intake, JobView, OnConflict
+from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.verdicts import (
     CancelJob,
     Finish,
     Pause,
@@ -51,27 +51,27 @@ from perdure.errors import (
 )
 from perdure.events import Event, JobDied, JobFailed, JobRetrying, JobStarted, JobSucceeded
 from perdure.events.log import AttemptLog
-from perdure.flows.batches import BatchOutcome
-from perdure.flows.family import ChildResult, Family
+from perdure.flows.families.batches import BatchOutcome
+from perdure.flows.families.family import ChildResult, Family
 from perdure.lifecycle.loops.intervals import interval_from_env
-from perdure.policy.backoff import Backoff
-from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.bounds import Bounds
 from perdure.policy.decide import MissingHandler
-from perdure.policy.gates import Breaker, Budget, Concurrency, Rate
-from perdure.policy.jitter import Jitter
+from perdure.policy.keys.uniqueness import Unique
+from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Rate
 from perdure.policy.opening import Opening, Polling
-from perdure.policy.retry import Retry
-from perdure.policy.uniqueness import Unique
+from perdure.policy.retries.backoff import Backoff
+from perdure.policy.retries.jitter import Jitter
+from perdure.policy.retries.retry import Retry
+from perdure.policy.schedules.backup_plan import BackupPlan
 from perdure.storage.records import JobFilter, Keep, Page, Tally
 from perdure.version import __version__
-from perdure.worker.attempt.context import Context, current_context
-from perdure.worker.attempt.sync_context import SyncContext
+from perdure.worker.attempt.context.context import Context, current_context
+from perdure.worker.attempt.context.sync_context import SyncContext
 from perdure.worker.settings import Queue, WorkerSettings
 
 if TYPE_CHECKING:
     from perdure.operate.desk import Desk
-    from perdure.policy.http import HttpTriage
+    from perdure.policy.retries.http import HttpTriage
     from perdure.worker.worker import Worker
 
 __all__ = [
@@ -162,7 +162,7 @@ __all__ = [
 
 _ON_DEMAND = {
     "Desk": "perdure.operate.desk",
-    "HttpTriage": "perdure.policy.http",
+    "HttpTriage": "perdure.policy.retries.http",
     "Worker": "perdure.worker.worker",
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from perdure import App, JobFilter, Keep
 from perdure.errors import ArgumentError, SettingsError
-from perdure.storage.kinds import KindRecord
+from perdure.storage.operate.kinds import KindRecord
 
 DAY = timedelta(days=1)
 MONTH = Keep(succeeded="30d", cancelled="30d", dead="30d")

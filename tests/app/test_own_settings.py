@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.behind import query
-from tests.support.jobs import claim_some, employ
+from tests.support.builders.jobs import claim_some, employ
+from tests.support.databases.behind import query
 from tests.support.working import at_work, found, seen
 
 from perdure import App, Backoff, Context, Jitter, JobFilter, JobState, Page, Retry, Unique

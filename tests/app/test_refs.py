@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.jobs import numbered_id
+from tests.support.builders.jobs import numbered_id
 from tests.support.working import at_work, seen
 
 from perdure import App, Context

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.behind import query, with_option
-from tests.support.postgres import PostgresServer
+from tests.support.databases.behind import query, with_option
+from tests.support.databases.postgres import PostgresServer
 
 Tell = Callable[[str], None]
 _FIGURES = pytest.StashKey[list[str]]()

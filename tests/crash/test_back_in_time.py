@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.crash.checker import Breach, Report, check
 from tests.crash.conftest import House
-from tests.crash.contents import read_contents, unfinished
-from tests.crash.fleet import Fleet
-from tests.crash.leases import LeaseSampler
-from tests.support.behind import query
-from tests.support.snapshot import Snapshot
+from tests.crash.harness.checker import Breach, Report, check
+from tests.crash.harness.contents import read_contents, unfinished
+from tests.crash.harness.fleet import Fleet
+from tests.crash.harness.leases import LeaseSampler
+from tests.support.databases.behind import query
+from tests.support.databases.snapshot import Snapshot
 
 
 def forget_and_give_again(house: House, folder: Path, *manners: str) -> tuple[Report, list[int]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.crash.checker import Breach, Report, check
-from tests.crash.contents import Contents, Record, Standing
-from tests.crash.leases import LeaseWatch, Seen
-from tests.crash.ledger import Book
+from tests.crash.harness.checker import Breach, Report, check
+from tests.crash.harness.contents import Contents, Record, Standing
+from tests.crash.harness.leases import LeaseWatch, Seen
+from tests.crash.harness.ledger import Book
 
 WANTED = ["want a p1"]
 ENQUEUED = [*WANTED, "enqueued a new"]

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tests.crash.bad_line import BadLine, Cut
 from tests.crash.conftest import House, Tell
-from tests.crash.contents import read_contents, unfinished
-from tests.support.behind import query
-from tests.support.jobs import numbered_id
+from tests.crash.harness.bad_line import BadLine, Cut
+from tests.crash.harness.contents import read_contents, unfinished
+from tests.support.builders.jobs import numbered_id
+from tests.support.databases.behind import query
 from tests.support.waiting import until
 
 from perdure import App, Context, Handle, Intake, Job, Queue, Unique, WorkerSettings

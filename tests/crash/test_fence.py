@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.crash.checker import Breach, Report, check
 from tests.crash.conftest import House
-from tests.crash.contents import read_contents, unfinished
-from tests.crash.fleet import Fleet, stop_between_writes
-from tests.crash.leases import LeaseSampler
+from tests.crash.harness.checker import Breach, Report, check
+from tests.crash.harness.contents import read_contents, unfinished
+from tests.crash.harness.fleet import Fleet, stop_between_writes
+from tests.crash.harness.leases import LeaseSampler
 from tests.crash.programs.sabotage import POSTGRES_FENCES, SQLITE_FENCES, Fences, unfenced
 
 

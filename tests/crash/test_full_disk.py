@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.crash.checker import check
-from tests.crash.contents import read_contents, unfinished
-from tests.crash.fleet import Fleet
-from tests.crash.leases import LeaseWatch
+from tests.crash.harness.checker import check
+from tests.crash.harness.contents import read_contents, unfinished
+from tests.crash.harness.fleet import Fleet
+from tests.crash.harness.leases import LeaseWatch
 
 from perdure import StoreRefused
 

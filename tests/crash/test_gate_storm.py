@@ -11,10 +11,10 @@ from typing import Final
 
 import pytest
 from tests.crash.conftest import House, Tell
-from tests.crash.fleet import Fleet, Member
+from tests.crash.harness.fleet import Fleet, Member
 from tests.crash.programs.gated import PLACES, ROOMS, build_app
-from tests.support.behind import query
 from tests.support.chance import seeded
+from tests.support.databases.behind import query
 
 from perdure import App, JobState
 from perdure.storage.records import JobFilter, Page

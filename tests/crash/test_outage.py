@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import apsw
 import pytest
-from tests.crash.checker import check
 from tests.crash.conftest import House
-from tests.crash.contents import read_contents, unfinished
-from tests.crash.fleet import Fleet
-from tests.crash.leases import LeaseWatch
-from tests.support.postgres import PostgresServer
+from tests.crash.harness.checker import check
+from tests.crash.harness.contents import read_contents, unfinished
+from tests.crash.harness.fleet import Fleet
+from tests.crash.harness.leases import LeaseWatch
+from tests.support.databases.postgres import PostgresServer
 
 JOBS = range(20)
 LOCKED_FOR = 1.0

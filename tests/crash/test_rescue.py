@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.crash.checker import check
 from tests.crash.conftest import House, Tell
-from tests.crash.contents import read_contents, unfinished
-from tests.crash.fleet import Fleet, Member
-from tests.crash.leases import LeaseWatch
-from tests.support.behind import query
-from tests.support.jobs import a_worker, claim_one, enqueue, state_of
+from tests.crash.harness.checker import check
+from tests.crash.harness.contents import read_contents, unfinished
+from tests.crash.harness.fleet import Fleet, Member
+from tests.crash.harness.leases import LeaseWatch
+from tests.support.builders.jobs import a_worker, claim_one, enqueue, state_of
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
-from perdure.domain.ids import JobId
-from perdure.domain.states import JobState
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store

@@ -14,14 +14,14 @@ from typing import Final
 
 import msgspec
 import pytest
-from tests.crash.fleet import ROOT
-from tests.support.jobs import enqueue
+from tests.crash.harness.fleet import ROOT
+from tests.support.builders.jobs import enqueue
 from tests.support.waiting import PATIENCE, text_of
 from tests.support.working import found
 
 from perdure import JobState, JobView
-from perdure.domain.ids import JobId
-from perdure.domain.states import FINAL
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import FINAL
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 

@@ -15,14 +15,14 @@ from typing import Final
 import pytest
 from msgspec import Struct
 from tests.crash.conftest import House, Tell
-from tests.crash.fleet import Fleet, Member, stop_between_writes
+from tests.crash.harness.fleet import Fleet, Member, stop_between_writes
 from tests.crash.programs.scheduled import INTERVALS, SCHEDULES, MovedClock, move_clock
 from tests.support.chance import seeded
 
 from perdure import App, JobState
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import ACTIVE, FINAL
 from perdure.domain.schedule import Cause, Fate, Fire
-from perdure.domain.states import ACTIVE, FINAL
 from perdure.storage.records import JobFilter, Page
 
 SHORT: Final = 14.0

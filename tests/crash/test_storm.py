@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.conftest import House, Tell
-from tests.crash.storm import weather
+from tests.crash.harness.storm import weather
 from tests.support.chance import seeded
 
 SHORT = 6.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import perdure
 from perdure import events
-from perdure.operate.calendar import Calendar
+from perdure.operate.commands.calendar import Calendar
+from perdure.operate.commands.holds import Holds
 from perdure.operate.desk import Desk
-from perdure.operate.holds import Holds
 
 NUMBER = re.compile(r"\([A-H]\d{1,2}\)")
 

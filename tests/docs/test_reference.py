@@ -16,10 +16,10 @@ from tools.event_tables import PAGE, render
 import perdure
 from perdure import errors, events
 from perdure.domain.duration import format_duration
-from perdure.operate.calendar import Calendar
+from perdure.operate.commands.calendar import Calendar
 from perdure.operate.desk import Desk
 from perdure.storage.records import Keep
-from perdure.surfaces.cli import worker as worker_command
+from perdure.surfaces.cli.workers import worker as worker_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \|", re.MULTILINE)

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.behind import with_option
-from tests.support.databases import SCHEMA
-from tests.support.effects import make_table
+from tests.support.databases.behind import with_option
+from tests.support.databases.databases import SCHEMA
+from tests.support.programs.effects import make_table
 
 from perdure import App
 

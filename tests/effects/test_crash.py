@@ -7,8 +7,8 @@ import signal
 import sys
 
 import pytest
-from tests.support.doomed_worker import doomed
-from tests.support.effects import at_work, written
+from tests.support.programs.doomed_worker import doomed
+from tests.support.programs.effects import at_work, written
 
 from perdure import App
 
@@ -19,7 +19,9 @@ async def test_g5_a_crash_before_the_acknowledgement_leaves_nothing_and_the_next
 ) -> None:
     job = doomed(app, url, mode, dies=False)
     handle = await job.enqueue()
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.doomed_worker", url, mode)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.programs.doomed_worker", url, mode
+    )
     async with asyncio.timeout(60):
         assert await process.wait() == -signal.SIGKILL
     assert written(url) == []

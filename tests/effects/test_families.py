@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.effects import insertion, make_table, write, written
-from tests.support.families import KEY, as_parent, awaiting, claim_children, standing, start_parent, tally
-from tests.support.jobs import apply, claim_one, employ
+from tests.support.builders.families import KEY, as_parent, awaiting, claim_children, standing, start_parent, tally
+from tests.support.builders.jobs import apply, claim_one, employ
+from tests.support.programs.effects import insertion, make_table, write, written
 
 from perdure.app.connect import store_for
-from perdure.domain import transition
-from perdure.domain.states import JobState, Reason
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.states import JobState, Reason
 from perdure.storage.port import Store
 
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from tests.support.behind import query, with_option
-from tests.support.databases import SCHEMA, PostgresDatabase
-from tests.support.effects import at_work, insertion, make_table, write, written
+from tests.support.databases.behind import query, with_option
+from tests.support.databases.databases import SCHEMA, PostgresDatabase
+from tests.support.programs.effects import at_work, insertion, make_table, write, written
 
 from perdure import App, Context, WorkerSettings
 from perdure.app.connect import store_for

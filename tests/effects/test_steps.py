@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.effects import TWICE, at_work, insertion, write, written
+from tests.support.programs.effects import TWICE, at_work, insertion, write, written
 
 from perdure import App, Backoff, ConflictError, Context, Job, Retry
-from perdure.domain.flow import StepState
+from perdure.domain.flows.flow import StepState
 
 ONCE = Retry(attempts=1, backoff=Backoff.none())
 MODES = ["task", "thread"]

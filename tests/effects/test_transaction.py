@@ -8,18 +8,18 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.support.effects import QUICK, TWICE, at_work, insertion, write, written
-from tests.support.jobs import start
+from tests.support.builders.jobs import start
+from tests.support.programs.effects import QUICK, TWICE, at_work, insertion, write, written
 from tests.support.waiting import until
 
 from perdure import App, ConflictError, Context, Finish, Handle, Job, JobNotSuccessful, JobState, Snooze
-from perdure.domain.ids import JobId
-from perdure.domain.outcome import Failure
-from perdure.domain.transition import crashed
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.outcome import Failure
+from perdure.domain.jobs.transition import crashed
 from perdure.events import Event, HandlerStuck, StaleWrites
 from perdure.storage.records import CancelRequest
+from perdure.worker.attempt.context.stop_flag import StopFlag
 from perdure.worker.attempt.outcomes import AttemptInterrupted
-from perdure.worker.attempt.stop_flag import StopFlag
 
 
 class OopsError(Exception):

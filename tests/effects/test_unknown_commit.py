@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.behind import query, with_option
-from tests.support.effects import TABLE, TWICE, at_work, insertion, make_table, write, written
-from tests.support.proxy import Cut, in_between
+from tests.support.databases.behind import query, with_option
+from tests.support.databases.proxy import Cut, in_between
+from tests.support.programs.effects import TABLE, TWICE, at_work, insertion, make_table, write, written
 from tests.support.waiting import until
 
 from perdure import App, Context, Job, JobState, SyncContext

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 from tests.support.waiting import until
 
-from perdure.domain.ids import JobId, new_job_id
-from perdure.domain.job import JobView
-from perdure.domain.states import JobState
+from perdure.domain.jobs.ids import JobId, new_job_id
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.states import JobState
 from perdure.enqueue import endings as module
 from perdure.enqueue.endings import JobEndings
 from perdure.errors import NotFoundError, StoreRefused, StoreUnavailable

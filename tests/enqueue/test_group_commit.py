@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.jobs import a_job, a_key
+from tests.support.builders.jobs import a_job, a_key
 
-from perdure.domain.job import Intake, NewJob, OnConflict, Receipt
+from perdure.domain.jobs.job import Intake, NewJob, OnConflict, Receipt
 from perdure.enqueue.group_commit import GroupCommit
 from perdure.errors import ArgumentError, DuplicateJobError, StoreLocked, StoreRefused, StoreUnavailable
 from perdure.storage.port import Store

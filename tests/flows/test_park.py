@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from perdure.domain.flow import Awaits
-from perdure.domain.outcome import Parked
+from perdure.domain.flows.flow import Awaits
+from perdure.domain.jobs.outcome import Parked
 from perdure.flows.park import LOOK_ROUND, MOST_AWAITED, Park, merged, parked_in
 
 HOUR = timedelta(hours=1)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.support.jobs import enqueue
+from tests.support.builders.jobs import enqueue
 from tests.support.working import at_work, seen
 
 from perdure import (

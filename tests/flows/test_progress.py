@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.support.jobs import enqueue
+from tests.support.builders.jobs import enqueue
 from tests.support.waiting import until, until_sync
 from tests.support.working import at_work, found, seen
 

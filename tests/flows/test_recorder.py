@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from tests.support.builders.jobs import numbered_id
 from tests.support.flow_store import FlowStoreInMemory
-from tests.support.jobs import numbered_id
 
 from perdure import ConflictError, StoreUnavailable
 from perdure.clock import ManualClock
-from perdure.domain.flow import Progress, StepKind, StepRecord, StepState
-from perdure.domain.job import Claim
+from perdure.domain.flows.flow import Progress, StepKind, StepRecord, StepState
+from perdure.domain.jobs.job import Claim
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble
 from perdure.flows import recorder as module
 from perdure.flows.recorder import Recorder
@@ -67,7 +67,7 @@ async def test_steps_are_read_together_too(desk: Desk) -> None:
 async def test_while_the_database_is_away_the_step_is_tried_again_until_it_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.policy.patience._SHORT", timedelta(0))
+    monkeypatch.setattr("perdure.policy.outage_backoff._SHORT", timedelta(0))
     desk.store.troubles = [StoreUnavailable("gone"), StoreUnavailable("still gone")]
     await desk.recorder.save(a_claim(1), a_step())
     assert desk.store.kept[a_claim(1).job_id]["fetch"] == a_step()

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from tests.support.jobs import apply, enqueue, show, start
+from tests.support.builders.jobs import apply, enqueue, show, start
 from tests.support.waiting import until
 from tests.support.working import at_work, seen
 
@@ -27,13 +27,13 @@ from perdure import (
     Snooze,
     SyncContext,
 )
-from perdure.domain.states import Reason
-from perdure.domain.transition import paused
+from perdure.domain.jobs.states import Reason
+from perdure.domain.jobs.transition import paused
 from perdure.events import StaleWrites
 from perdure.flows.results import RESULT_LIMIT
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
-from perdure.worker.attempt.stop_flag import StopFlag
+from perdure.worker.attempt.context.stop_flag import StopFlag
 
 EVERY_MINUTE = Retry(attempts=3, backoff=Backoff.fixed("1m"), jitter=Jitter.none())
 

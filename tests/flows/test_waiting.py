@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.jobs import enqueue, show
+from tests.support.builders.jobs import enqueue, show
 from tests.support.working import at_work, seen
 
 from perdure import (
@@ -24,8 +24,8 @@ from perdure import (
     SyncContext,
 )
 from perdure.clock import ManualClock
-from perdure.domain.ids import JobId
-from perdure.domain.states import Reason
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
 from perdure.testing import Sandbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support import isolated_flows
+from tests.support.programs import isolated_flows
 
 from perdure import App, Backoff, Context, Jitter, JobState, Retry, SyncContext
 from perdure.testing import Sandbox

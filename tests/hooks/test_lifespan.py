@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from tests.hooks.conftest import AtWork
-from tests.support.hooked_jobs import TRAIL
-from tests.support.hooked_jobs import app as hooked
+from tests.support.programs.hooked_jobs import TRAIL
+from tests.support.programs.hooked_jobs import app as hooked
 from tests.support.waiting import until
 
 from perdure import App, Event, JobState, LifespanError, SettingsError, WorkerSettings

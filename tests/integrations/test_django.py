@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 from django.db import connections
 from django.http import JsonResponse
-from tests.support.behind import with_option
+from tests.support.databases.behind import with_option
 
 from perdure import App, JobNotSuccessful, Retry, WorkerSettings
 from perdure.integrations.django import fresh_connections

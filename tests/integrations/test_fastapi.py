@@ -11,10 +11,10 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
-from tests.support.behind import with_option
 from tests.support.callers import sqlalchemy_url
-from tests.support.databases import SCHEMA
-from tests.support.fastapi_site import Site
+from tests.support.databases.behind import with_option
+from tests.support.databases.databases import SCHEMA
+from tests.support.web.fastapi_site import Site
 
 from perdure import App, WorkerSettings
 

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim, Intake, JobView, NewJob, OnConflict, Receipt, UniqueKey
-from perdure.domain.states import FINAL, PARKED, JobState, Reason, is_legal
-from perdure.domain.transition import Transition, called_off
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim, Intake, JobView, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.domain.jobs.states import FINAL, PARKED, JobState, Reason, is_legal
+from perdure.domain.jobs.transition import Transition, called_off
 
 RECHECK: Final = timedelta(seconds=30)
 

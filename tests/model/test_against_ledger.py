@@ -10,13 +10,13 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.model.ledger import Ledger
-from tests.support.jobs import A_FAILURE, INSTANT, MINUTE, SECOND, a_job, a_key, apply, claim_some, employ
+from tests.support.builders.jobs import A_FAILURE, INSTANT, MINUTE, SECOND, a_job, a_key, apply, claim_some, employ
 
 from perdure.clock import ManualClock
-from perdure.domain import transition
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim, JobView, OnConflict
-from perdure.domain.states import ACTIVE, JobState, Reason
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim, JobView, OnConflict
+from perdure.domain.jobs.states import ACTIVE, JobState, Reason
 from perdure.errors import DuplicateJobError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page

@@ -9,13 +9,13 @@ from typing import Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.support.gate_requests import ask, budget, claims_of
-from tests.support.jobs import DAY, HOUR, INSTANT, MINUTE, SECOND
-from tests.support.spends import Neighbour, sums_differ, totals_at_gate
+from tests.support.builders.gate_requests import ask, budget, claims_of
+from tests.support.builders.jobs import DAY, HOUR, INSTANT, MINUTE, SECOND
+from tests.support.builders.spends import Neighbour, sums_differ, totals_at_gate
 
 from perdure.clock import ManualClock
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
 from perdure.storage.port import Store
 
 WINDOWS: Final = (HOUR, DAY, 7 * DAY, 30 * DAY)

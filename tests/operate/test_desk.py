@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.support.behind import query
-from tests.support.jobs import (
+from tests.support.builders.jobs import (
     A_FAILURE,
     HOUR,
     a_job,
@@ -22,14 +21,15 @@ from tests.support.jobs import (
     start,
     state_of,
 )
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
-from perdure.domain import transition
-from perdure.domain.ids import new_job_id
-from perdure.domain.states import ACTIVE, FINAL, PARKED, JobState, Reason
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.ids import new_job_id
+from perdure.domain.jobs.states import ACTIVE, FINAL, PARKED, JobState, Reason
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.operate import desk as desk_module
-from perdure.operate.actions import CANCEL, PURGE, PURGE_DEAD, REQUEUE, RUN_NOW
+from perdure.operate.commands.actions import CANCEL, PURGE, PURGE_DEAD, REQUEUE, RUN_NOW
 from perdure.operate.desk import Desk
 from perdure.operate.records import Changed
 from perdure.storage.port import Store

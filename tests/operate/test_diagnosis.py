@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.behind import query
+from tests.support.databases.behind import query
 
 from perdure.engines.postgres.operate import diagnosis as postgres
 from perdure.engines.sqlite.operate import diagnosis as sqlite
-from perdure.storage.diagnosis import Severity
+from perdure.storage.operate.diagnosis import Severity
 from perdure.storage.port import Store
 
 OK, WARNING, PROBLEM = Severity.OK, Severity.WARNING, Severity.PROBLEM

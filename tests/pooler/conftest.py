@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.support.behind import with_option
-from tests.support.databases import SCHEMA
-from tests.support.pgbouncer import MISSING, PROGRAM, PgBouncer
+from tests.support.databases.behind import with_option
+from tests.support.databases.databases import SCHEMA
+from tests.support.databases.pgbouncer import MISSING, PROGRAM, PgBouncer
 
 StartPooler = Callable[..., PgBouncer]
 

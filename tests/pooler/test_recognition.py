@@ -12,9 +12,9 @@ from typing import Any, cast
 import psycopg
 import pytest
 from tests.pooler.conftest import StartPooler
-from tests.support.behind import with_option
-from tests.support.jobs import a_job
-from tests.support.pgbouncer import PgBouncer
+from tests.support.builders.jobs import a_job
+from tests.support.databases.behind import with_option
+from tests.support.databases.pgbouncer import PgBouncer
 
 from perdure import App
 from perdure.app.connect import store_for
@@ -22,7 +22,7 @@ from perdure.engines.postgres.database.connections import Server
 from perdure.engines.postgres.database.sessions import Connection, Sessions, _meet, are_shared
 from perdure.engines.postgres.store import PostgresStore
 from perdure.errors import SettingsError, StoreRefused
-from perdure.storage.diagnosis import Finding, Severity
+from perdure.storage.operate.diagnosis import Finding, Severity
 
 
 async def finding_of(url: str, listen_url: str | None = None) -> Finding:

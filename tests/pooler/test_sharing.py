@@ -14,17 +14,17 @@ import psycopg
 import pytest
 from tests.conftest import OpenStore
 from tests.pooler.conftest import StartPooler
-from tests.support.behind import query, with_option
-from tests.support.effects import TWICE, at_work
-from tests.support.jobs import a_job, claim_one, employ, enqueue
+from tests.support.builders.jobs import a_job, claim_one, employ, enqueue
+from tests.support.databases.behind import query, with_option
+from tests.support.programs.effects import TWICE, at_work
 from tests.support.waiting import PATIENCE
 from tests.support.working import found
 
 from perdure import App, Context, Rate
 from perdure.app.connect import store_for
-from perdure.domain import transition
-from perdure.domain.ids import WorkerId
-from perdure.domain.job import Intake
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.jobs.job import Intake
 from perdure.engines.postgres.database.connections import Server
 from perdure.engines.postgres.database.sessions import Terms
 from perdure.engines.postgres.store import PostgresStore

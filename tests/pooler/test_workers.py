@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.effects import test_transaction
 from tests.support.again import again
-from tests.support.effects import make_table
-from tests.worker import test_gates, test_worker
+from tests.support.programs.effects import make_table
+from tests.worker import test_worker
+from tests.worker.gates import test_gatekeeper as test_gates
 
 from perdure import App
 

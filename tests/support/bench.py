@@ -8,16 +8,16 @@ from typing import Any, cast
 
 from perdure import App, WorkerSettings
 from perdure.clock import SystemClock
-from perdure.domain.audit import Audited
-from perdure.domain.ids import JobId, new_job_id
-from perdure.domain.job import Claim
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId, new_job_id
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import Audited
 from perdure.events import Emitter, Event
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue
-from perdure.worker.wiring import Owner, Surroundings, wire_attempts
+from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
 
 
 def a_claim(kind: str, **changes: Any) -> Claim:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from perdure.domain.flow import Progress, StepRecord, StepWrite
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
+from perdure.domain.flows.flow import Progress, StepRecord, StepWrite
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
 
 
 class FlowStoreInMemory:

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from tests.support.jobs import show
+from tests.support.builders.jobs import show
 from tests.support.waiting import PATIENCE
 
 from perdure import App, JobState, JobView, WorkerSettings
 from perdure.clock import SystemClock
-from perdure.domain.ids import JobId
-from perdure.domain.states import FINAL
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import FINAL
 from perdure.events import Emitter, Event
 from perdure.storage.port import Store
 from perdure.worker.worker import Worker

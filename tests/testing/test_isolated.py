@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from tests.support import isolated_jobs
+from tests.support.programs import isolated_jobs
 
 from perdure import JobNotSuccessful
 from perdure.testing import Sandbox

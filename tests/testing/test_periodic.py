@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from tests.support.blocker import Blocker
+from tests.support.programs.blocker import Blocker
 
 from perdure import App
 from perdure.clock import SystemClock

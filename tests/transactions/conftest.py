@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.support.behind import with_option
 from tests.support.callers import ON_POSTGRES, ON_SQLITE, Caller, Opening
-from tests.support.databases import SCHEMA
+from tests.support.databases.behind import with_option
+from tests.support.databases.databases import SCHEMA
 
 from perdure import App, Call, Handle, Job, JobView, Unique
 

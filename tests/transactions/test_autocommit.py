@@ -13,8 +13,8 @@ import asyncpg
 import psycopg
 import pytest
 from sqlalchemy import create_engine
-from tests.support.behind import query, with_option
 from tests.support.callers import sqlalchemy_url
+from tests.support.databases.behind import query, with_option
 
 from perdure import App, DuplicateJobError, Job, OnConflict, Unique
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connections, transaction
 from django.utils.connection import ConnectionProxy
 from msgspec import Struct
-from tests.support.behind import query, with_option
+from tests.support.databases.behind import query, with_option
 
 from perdure import App, DuplicateJobError, Handle, Job, OnConflict, Unique
 

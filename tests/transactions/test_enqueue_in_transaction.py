@@ -10,7 +10,7 @@ import pytest
 from tests.support.callers import Caller
 
 from perdure import ArgumentError, DuplicateJobError, Intake, JobState, OnConflict, Unique, WorkerSettings
-from perdure.domain.ids import new_job_id
+from perdure.domain.jobs.ids import new_job_id
 
 if TYPE_CHECKING:
     from tests.transactions.conftest import Setting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.jobs import a_worker
+from tests.support.builders.jobs import a_worker
 from tests.transactions.conftest import Setting, greet
 
 from perdure.storage.records import Wanted

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from tests.support.behind import with_option
 from tests.support.callers import sqlalchemy_url
+from tests.support.databases.behind import with_option
 
 from perdure import App, ArgumentError, Job, SchemaError
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from tests.conftest import OpenStore
-from tests.support.behind import query
-from tests.support.jobs import DAY, HOUR, MINUTE, SECOND, enqueue
+from tests.support.builders.jobs import DAY, HOUR, MINUTE, SECOND, enqueue
+from tests.support.databases.behind import query
 
 from perdure import BackupPlan, SettingsError, WorkerSettings
 from perdure.clock import ManualClock
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import BackupMade, Emitter, Event, LoopFailed
-from perdure.policy.backup_plan import abandoned, backup_name, backup_time
+from perdure.policy.schedules.backup_plan import abandoned, backup_name, backup_time
 from perdure.storage.port import Store
 from perdure.upkeep.backups import LEAD, Backups
 

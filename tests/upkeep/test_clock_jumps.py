@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from tests.support.jobs import claim_one, employ, enqueue, state_of
+from tests.support.builders.jobs import claim_one, employ, enqueue, state_of
 
 from perdure.clock import ManualClock
-from perdure.domain.states import JobState
+from perdure.domain.jobs.states import JobState
 from perdure.events import ClockJumped, Emitter, Event
 from perdure.storage.port import Store
 from perdure.upkeep.rescuer import Rescuer

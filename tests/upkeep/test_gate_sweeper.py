@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.support.behind import query
-from tests.support.jobs import DAY, SECOND
-from tests.support.spends import Neighbour
+from tests.support.builders.jobs import DAY, SECOND
+from tests.support.builders.spends import Neighbour
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
 from perdure.events import Emitter

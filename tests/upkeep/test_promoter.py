@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.conformance.test_promote import damaged
-from tests.support.behind import query
-from tests.support.jobs import HOUR, MINUTE, SECOND, a_key, enqueue, state_of
+from tests.conformance.fleet.test_promote import damaged
+from tests.support.builders.jobs import HOUR, MINUTE, SECOND, a_key, enqueue, state_of
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
-from perdure.domain.states import JobState
+from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, Event, PromotionFailed
 from perdure.storage.port import Store

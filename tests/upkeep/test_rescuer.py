@@ -6,13 +6,13 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from tests.support.behind import query
-from tests.support.jobs import SECOND, claim_one, claim_some, employ, enqueue, state_of
+from tests.support.builders.jobs import SECOND, claim_one, claim_some, employ, enqueue, state_of
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
-from perdure.domain.ids import JobId
-from perdure.domain.job import Orphan
-from perdure.domain.states import JobState
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Orphan
+from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.behind import query
-from tests.support.jobs import apply, claim_one, employ
+from tests.support.builders.jobs import apply, claim_one, employ
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
-from perdure.domain import transition
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.states import JobState
 from perdure.domain.schedule import Fate, Missed, Overlap, Schedule, ScheduleView
-from perdure.domain.states import JobState
 from perdure.events import Emitter, Event, ScheduleBroken, ScheduleFired, ScheduleMissed, ScheduleOverlapped
-from perdure.policy.timetable import timetable
+from perdure.policy.schedules.timetable import timetable
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 from perdure.storage.schedules import Timed

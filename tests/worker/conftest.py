@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.conftest import OpenStore
-from tests.support.jobs import HOUR
-from tests.support.loans import Desk
+from tests.support.builders.jobs import HOUR
+from tests.support.builders.loans import Desk
 
 from perdure.clock import ManualClock
 from perdure.worker.gates.loan_keeper import LoanKeeper

@@ -8,20 +8,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.behind import query
-from tests.support.jobs import HOUR, MINUTE, enqueue, show, start
-from tests.support.trail import cancellations_by_system
+from tests.support.builders.jobs import HOUR, MINUTE, enqueue, show, start
+from tests.support.builders.trail import cancellations_by_system
+from tests.support.databases.behind import query
 from tests.support.waiting import PATIENCE, until
 from tests.support.working import at_work, seen
 
 from perdure import App, Retry, SettingsError, WorkerSettings
 from perdure.clock import ManualClock
-from perdure.domain.audit import Audited
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import Audited
 from perdure.events import Emitter
-from perdure.storage.audit import AuditFilter
+from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter, Wanted
 from perdure.testing import Sandbox

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.support.blocker import Blocker
-from tests.support.isolated_jobs import app as isolated_app
-from tests.support.jobs import a_job, a_worker, enqueue, show
+from tests.support.builders.jobs import a_job, a_worker, enqueue, show
+from tests.support.programs.blocker import Blocker
+from tests.support.programs.isolated_jobs import app as isolated_app
 from tests.support.waiting import text_of, until
 from tests.support.working import at_work, seen
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.support.blocker import Blocker
+from tests.support.programs.blocker import Blocker
 from tests.support.timer import ManualTimer
 from tests.support.waiting import until
 from tests.support.working import Shift, at_work

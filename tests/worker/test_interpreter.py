@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.jobs import enqueue
+from tests.support.builders.jobs import enqueue
 from tests.support.waiting import until
 from tests.support.working import at_work
 

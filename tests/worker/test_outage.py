@@ -21,7 +21,7 @@ from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble
 from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.outage import Outage
-from perdure.policy.patience import OutageLimits
+from perdure.policy.outage_backoff import OutageLimits
 from perdure.storage.port import Store
 from perdure.worker.claiming.quarantine import Quarantine
 from perdure.worker.worker import Worker

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.blocker import Blocker
+from tests.support.programs.blocker import Blocker
 from tests.support.timer import ManualTimer, settle
 from tests.support.waiting import until
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.waiting import until
 
 from perdure import App, Context, JobState, JobView, WorkerSettings
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
 from perdure.storage.records import Wanted
 
 JOBS = 5

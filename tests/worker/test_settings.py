@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from perdure import App, Keep, MissingHandler, Opening, Polling, Queue, SettingsError, WorkerSettings
-from perdure.policy.patience import Patience
+from perdure.policy.outage_backoff import Patience
 
 
 def test_spans_may_be_written_in_every_form_and_are_timedeltas() -> None:

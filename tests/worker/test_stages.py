@@ -9,14 +9,14 @@ from tests.support.bench import Ledger, a_claim
 
 from perdure import App, Rate, WorkerSettings
 from perdure.clock import SystemClock
-from perdure.domain.job import Claim
-from perdure.domain.states import JobState
-from perdure.domain.transition import Transition, released
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.transition import Transition, released
 from perdure.events import Emitter
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue
 from perdure.worker.stages import GATES, PAUSES, QUARANTINE, RUN, ClaimStages, Stage, Start
-from perdure.worker.wiring import Owner, Surroundings, wire_attempts
+from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
 
 NAMES = ("first", "second", "third")
 

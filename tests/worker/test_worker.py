@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.behind import query
+from tests.support.databases.behind import query
 from tests.support.waiting import until
 
 from perdure import (
@@ -30,7 +30,7 @@ from perdure import (
     Snooze,
     WorkerSettings,
 )
-from perdure.domain.states import FINAL
+from perdure.domain.jobs.states import FINAL
 from perdure.events import Event, HandlerStuck, UnknownKindSeen, WorkerLost
 from perdure.storage.records import JobFilter
 from perdure.worker.worker import Worker

@@ -12,9 +12,9 @@ from perdure.app.declarations import Declarations
 from perdure.app.schedules import checked_schedule, one_expression
 from perdure.clock import Clock, SystemClock
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.flow import Emission, Progress
-from perdure.domain.ids import JobId, as_job_id
-from perdure.domain.job import (
+from perdure.domain.flows.flow import Emission, Progress
+from perdure.domain.jobs.ids import JobId, as_job_id
+from perdure.domain.jobs.job import (
     DEFAULT_QUEUE,
     Intake,
     JobView,
@@ -29,15 +29,15 @@ from perdure.enqueue.stores import Doorway, Stores
 from perdure.errors import ArgumentError, ConflictError, SettingsError
 from perdure.events import Emitter, Event, Listener
 from perdure.events.log import AttemptLog, EventLog
-from perdure.flows.batches import BatchOutcome
 from perdure.flows.events import event_payload
+from perdure.flows.families.batches import BatchOutcome
 from perdure.flows.throttle import throttle
 from perdure.kinds.including import checked_modules, import_modules
 from perdure.kinds.kind import Kind
 from perdure.kinds.options import checked_count
 from perdure.lifecycle.bridges.portal import Portal
 from perdure.lifecycle.bridges.without_loop import at_once
-from perdure.policy.retry import DEFAULT_RETRY, RetrySource
+from perdure.policy.retries.retry import DEFAULT_RETRY, RetrySource
 from perdure.storage.intake import BorrowingStore
 from perdure.storage.port import Store
 from perdure.storage.supply import Supply

@@ -7,9 +7,9 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from perdure.clock import Clock
-from perdure.engines.shared.sql_files import check_identifier
+from perdure.engines.shared.database.sql_files import check_identifier
 from perdure.errors import SettingsError
-from perdure.policy.passwords import ESCAPES, without_password
+from perdure.policy.secrets.passwords import ESCAPES, without_password
 from perdure.storage.port import Store
 
 DEFAULT_URL: Final = "sqlite:///perdure.db"

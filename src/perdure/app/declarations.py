@@ -10,8 +10,8 @@ from perdure.app.decorators import CronDecorator, JobDecorator, declared_kind, j
 from perdure.app.kind_records import declared_record
 from perdure.app.schedules import checked_schedule
 from perdure.domain.duration import Duration
-from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
-from perdure.domain.plan import OWN
+from perdure.domain.flows.plan import OWN
+from perdure.domain.jobs.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.domain.schedule import Missed, Overlap, Schedule
 from perdure.enqueue.job import Job
 from perdure.errors import ArgumentError, NotFoundError, SettingsError
@@ -21,15 +21,15 @@ from perdure.kinds.declared import note_declared
 from perdure.kinds.kind import Registry
 from perdure.kinds.options import checked_names, refuse_misspelt
 from perdure.policy.bounds import Bounds
-from perdure.policy.fairness import FairBy
-from perdure.policy.gates import Breaker, Gate
-from perdure.policy.retry import RetrySource, checked_retry
-from perdure.policy.triage import Triage
-from perdure.policy.uniqueness import Unique
-from perdure.storage.kinds import KindRecord
+from perdure.policy.keys.fairness import FairBy
+from perdure.policy.keys.uniqueness import Unique
+from perdure.policy.limits.gates import Breaker, Gate
+from perdure.policy.retries.retry import RetrySource, checked_retry
+from perdure.policy.retries.triage import Triage
+from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.records import Keep
-from perdure.worker.attempt.context import Context
-from perdure.worker.attempt.sync_context import SyncContext
+from perdure.worker.attempt.context.context import Context
+from perdure.worker.attempt.context.sync_context import SyncContext
 from perdure.worker.periodic import Per, Periodic, periodic
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from perdure.domain.duration import Duration
-from perdure.domain.job import NewJob
+from perdure.domain.jobs.job import NewJob
 from perdure.enqueue.job import Job
 from perdure.errors import PayloadError, SettingsError
 from perdure.hooks.hooks import Hooks
@@ -15,13 +15,13 @@ from perdure.kinds.kind import Kind, Mode, is_async
 from perdure.kinds.options import checked_count, checked_limit, checked_name, checked_priority, checked_unique
 from perdure.kinds.signature import Signature
 from perdure.policy.bounds import NO_BOUNDS, Bounds, checked_bounds
-from perdure.policy.fairness import FairBy, FairShare
-from perdure.policy.gates import Breaker, Gate, check_gates
-from perdure.policy.retry import RetrySource, checked_retry
-from perdure.policy.triage import Triage
-from perdure.policy.uniqueness import Unique
-from perdure.worker.attempt.context import Context
-from perdure.worker.attempt.sync_context import SyncContext
+from perdure.policy.keys.fairness import FairBy, FairShare
+from perdure.policy.keys.uniqueness import Unique
+from perdure.policy.limits.gates import Breaker, Gate, check_gates
+from perdure.policy.retries.retry import RetrySource, checked_retry
+from perdure.policy.retries.triage import Triage
+from perdure.worker.attempt.context.context import Context
+from perdure.worker.attempt.context.sync_context import SyncContext
 
 P = ParamSpec("P")
 R = TypeVar("R")

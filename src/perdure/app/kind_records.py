@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.states import JobState
+from perdure.domain.jobs.states import JobState
 from perdure.errors import SettingsError
 from perdure.kinds.options import checked_name
-from perdure.storage.kinds import KindRecord
+from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.records import Keep
 
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from perdure.domain.duration import Duration, format_duration, parse_duration
-from perdure.domain.job import NewJob
+from perdure.domain.jobs.job import NewJob
 from perdure.domain.schedule import Missed, Overlap, Schedule
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
-from perdure.policy.timetable import read_zone, timetable
+from perdure.policy.schedules.timetable import read_zone, timetable
 
 _PROMPTLY: Final = timedelta(minutes=1)
 _CATCH_UP: Final = timedelta(days=1)

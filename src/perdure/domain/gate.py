@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
 
 
 class RateCheck(Struct, frozen=True, gc=False):

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
 
 
 class Missed(StrEnum):

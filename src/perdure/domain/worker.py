@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from perdure.domain.ids import WorkerId
+from perdure.domain.jobs.ids import WorkerId
 
 
 class ProcessIdentity(Struct, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from perdure.domain.child_ids import MOST_CHILDREN
-from perdure.domain.job import NewJob
-from perdure.domain.plan import BATCH, planned
+from perdure.domain.flows.child_ids import MOST_CHILDREN
+from perdure.domain.flows.plan import BATCH, planned
+from perdure.domain.jobs.job import NewJob
 from perdure.enqueue.calls import RESULTS, Call, check_child, check_own, plan_job, planned_after
 from perdure.enqueue.gateway import Gateway
 from perdure.errors import ArgumentError

@@ -6,9 +6,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, json
 
-from perdure.domain.ids import new_job_id
-from perdure.domain.job import DEFAULT_QUEUE, NewJob
-from perdure.domain.plan import CHAIN, Planned, planned
+from perdure.domain.flows.plan import CHAIN, Planned, planned
+from perdure.domain.jobs.ids import new_job_id
+from perdure.domain.jobs.job import DEFAULT_QUEUE, NewJob
 from perdure.enqueue.gateway import Gateway
 from perdure.enqueue.handle import Handle
 from perdure.errors import ArgumentError

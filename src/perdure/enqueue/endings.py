@@ -19,11 +19,11 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import JobView
-from perdure.domain.states import FINAL, JobState
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.states import FINAL, JobState
 from perdure.errors import NotFoundError, StoreUnavailable
-from perdure.policy.patience import Patience
+from perdure.policy.outage_backoff import Patience
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
-from perdure.domain.flow import Progress
-from perdure.domain.ids import JobId
-from perdure.domain.job import JobView, NewJob, Receipt
+from perdure.domain.flows.flow import Progress
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import JobView, NewJob, Receipt
 from perdure.kinds.kind import Registry
 
 R = TypeVar("R")

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
-from perdure.domain.job import NewJob, OnConflict, Receipt
+from perdure.domain.jobs.job import NewJob, OnConflict, Receipt
 from perdure.errors import PerdureError, StoreLocked, StoreUnavailable
 from perdure.storage.port import Store
 

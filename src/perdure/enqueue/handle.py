@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar, cast
 from msgspec import Struct
 
 from perdure.domain.duration import Duration, format_duration, parse_duration
-from perdure.domain.flow import Progress
-from perdure.domain.ids import JobId
-from perdure.domain.job import Intake, JobView, Receipt
-from perdure.domain.plan import OWN
-from perdure.domain.states import JobState
+from perdure.domain.flows.flow import Progress
+from perdure.domain.flows.plan import OWN
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Intake, JobView, Receipt
+from perdure.domain.jobs.states import JobState
 from perdure.enqueue.gateway import Gateway
 from perdure.errors import ConflictError, JobNotSuccessful, NotFoundError
 from perdure.kinds.kind import Kind

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from perdure.domain.duration import Duration
-from perdure.domain.ids import as_job_id, new_job_id
-from perdure.domain.job import Intake, NewJob, Receipt
+from perdure.domain.jobs.ids import as_job_id, new_job_id
+from perdure.domain.jobs.job import Intake, NewJob, Receipt
 from perdure.enqueue.calls import RESULT, RESULTS, Call
 from perdure.enqueue.gateway import Gateway
 from perdure.enqueue.handle import Handle
@@ -16,8 +16,8 @@ from perdure.errors import ArgumentError
 from perdure.kinds.kind import Kind
 from perdure.kinds.options import Options, checked_options
 from perdure.kinds.signature import Signature
-from perdure.policy.retry import Retry
-from perdure.policy.uniqueness import Unique
+from perdure.policy.keys.uniqueness import Unique
+from perdure.policy.retries.retry import Retry
 
 P = ParamSpec("P")
 R = TypeVar("R")

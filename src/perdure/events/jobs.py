@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Final, Self
 
 from msgspec import Struct, field, json
 
-from perdure.domain.job import Claim
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.transition import Transition
 from perdure.events.base import Event
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure.domain.approval import refuse_answer
+from perdure.domain.flows.approval import refuse_answer
 from perdure.errors import PayloadError
 from perdure.flows.journal import checked_name
 from perdure.kinds.encoding import encode

@@ -28,17 +28,17 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from perdure.domain.flow import Progress, StepKind, StepRecord, StepState, StepWrite
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Parked
+from perdure.domain.flows.flow import Progress, StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Parked
 from perdure.errors import ArgumentError, ConflictError, StepError
 from perdure.events import Event
 from perdure.flows.park import Park, merged
 from perdure.flows.recorder import Recorder
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.policy.failures import storable
-from perdure.policy.jitter import Randomness
-from perdure.policy.triage import Triage
+from perdure.policy.retries.jitter import Randomness
+from perdure.policy.retries.triage import Triage
 from perdure.storage.port import Store
 
 Result = TypeVar("Result")

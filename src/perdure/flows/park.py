@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from perdure.domain.outcome import Parked
+from perdure.domain.jobs.outcome import Parked
 
 MOST_AWAITED: Final = 100
 """A job that waits for so many things at once is woken by the first of them that comes."""

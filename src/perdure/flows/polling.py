@@ -17,21 +17,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from perdure.domain import verdicts
 from perdure.domain.duration import LONGEST, Duration, parse_duration
-from perdure.domain.flow import StepKind, StepRecord, StepState
-from perdure.domain.outcome import Parked
-from perdure.domain.states import Reason
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState
+from perdure.domain.jobs import verdicts
+from perdure.domain.jobs.outcome import Parked
+from perdure.domain.jobs.states import Reason
 from perdure.errors import ArgumentError, PollTimeout
 from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.flows.results import read, reader, written
 from perdure.kinds.encoding import encode
-from perdure.policy.backoff import Backoff
 from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
-from perdure.policy.jitter import Jitter, Randomness
-from perdure.policy.retry import Retry
-from perdure.policy.triage import Triage, judged
+from perdure.policy.retries.backoff import Backoff
+from perdure.policy.retries.jitter import Jitter, Randomness
+from perdure.policy.retries.retry import Retry
+from perdure.policy.retries.triage import Triage, judged
 
 EVERY: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
 JITTER: Final = Jitter.ratio(0.2)
@@ -187,7 +187,7 @@ def _said(error: Exception) -> str:
 
 
 def _http_triage() -> Callable[[BaseException], verdicts.Verdict | None]:
-    from perdure.policy.http import HttpTriage  # noqa: PLC0415 - slow to load, and few poll
+    from perdure.policy.retries.http import HttpTriage  # noqa: PLC0415 - slow to load, and few poll
 
     return HttpTriage(polling=True)
 

@@ -16,13 +16,13 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from perdure.clock import Clock
-from perdure.domain.flow import Progress, StepRecord, StepWrite
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
+from perdure.domain.flows.flow import Progress, StepRecord, StepWrite
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
 from perdure.errors import ConflictError
 from perdure.events import Emitter, StoreTrouble
 from perdure.lifecycle.outage import Outage
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import Store
 
 Result = TypeVar("Result")

@@ -14,15 +14,15 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from perdure.domain.gate import BreakerReport, BudgetCheck, GateRequest, Held
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Failed, Parked
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Failed, Parked
 from perdure.errors import BudgetExceeded, PayloadError, StepError
 from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.kinds.kind import Kind
-from perdure.policy.gatekeeping import CLAIM_LOST
-from perdure.policy.gates import Breaker, Gate, GatePlan, check_step_gates
-from perdure.policy.triage import classify
+from perdure.policy.limits.gatekeeping import CLAIM_LOST
+from perdure.policy.limits.gates import Breaker, Gate, GatePlan, check_step_gates
+from perdure.policy.retries.triage import classify
 
 
 class Passing(Struct, frozen=True):

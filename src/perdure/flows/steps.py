@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from perdure.domain.flow import StepKind, StepRecord, StepState
-from perdure.domain.outcome import Failed, Parked, Permanent
-from perdure.domain.states import Reason
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState
+from perdure.domain.jobs.outcome import Failed, Parked, Permanent
+from perdure.domain.jobs.states import Reason
 from perdure.errors import StepError
 from perdure.events import StepGivenUp
 from perdure.flows.calling import Calling
@@ -21,8 +21,8 @@ from perdure.flows.journal import Journal
 from perdure.flows.results import read, reader, written
 from perdure.flows.step_gates import StepGate
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.retry import RetrySource, read_policy
-from perdure.policy.triage import classify
+from perdure.policy.retries.retry import RetrySource, read_policy
+from perdure.policy.retries.triage import classify
 
 
 async def take_step(

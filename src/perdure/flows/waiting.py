@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from perdure.domain.approval import approval_asked
 from perdure.domain.duration import format_duration
-from perdure.domain.flow import StepKind, StepRecord, StepState
-from perdure.domain.outcome import Parked
-from perdure.domain.states import Reason
+from perdure.domain.flows.approval import approval_asked
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState
+from perdure.domain.jobs.outcome import Parked
+from perdure.domain.jobs.states import Reason
 from perdure.errors import EventTimeout
 from perdure.flows.journal import Journal
 from perdure.flows.results import read

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.db import close_old_connections
 
-from perdure.worker.attempt.context import Context
+from perdure.worker.attempt.context.context import Context
 
 
 def fresh_connections(ctx: Context) -> Iterator[None]:

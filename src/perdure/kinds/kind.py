@@ -10,15 +10,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
+from perdure.domain.jobs.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE
 from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.kinds.signature import Signature
 from perdure.policy.bounds import NO_BOUNDS, Bounds
-from perdure.policy.fairness import FairShare
-from perdure.policy.gates import Breaker, Budget, Gate, Rate
-from perdure.policy.retry import Retry, RetrySource, read_policy
-from perdure.policy.triage import Triage
-from perdure.policy.uniqueness import Unique
+from perdure.policy.keys.fairness import FairShare
+from perdure.policy.keys.uniqueness import Unique
+from perdure.policy.limits.gates import Breaker, Budget, Gate, Rate
+from perdure.policy.retries.retry import Retry, RetrySource, read_policy
+from perdure.policy.retries.triage import Triage
 
 
 class Mode(StrEnum):

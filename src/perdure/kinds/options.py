@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct
 
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.ids import JobId, as_job_id, is_job_id
-from perdure.domain.job import PRIORITIES
+from perdure.domain.jobs.ids import JobId, as_job_id, is_job_id
+from perdure.domain.jobs.job import PRIORITIES
 from perdure.errors import ArgumentError, PayloadError, SettingsError
 from perdure.kinds.encoding import encode
+from perdure.policy.keys.uniqueness import Unique
 from perdure.policy.own_settings import checked_own_retry, settings_text
-from perdure.policy.retry import Retry
-from perdure.policy.uniqueness import Unique
+from perdure.policy.retries.retry import Retry
 
 _LONGEST_NAME = 100
 _LONGEST_REF = 200

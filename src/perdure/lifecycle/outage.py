@@ -14,7 +14,7 @@ from typing import ClassVar, Final, TypeVar
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, StoreRecovered, StoreTrouble
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits, Patience
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits, Patience
 
 T = TypeVar("T")
 

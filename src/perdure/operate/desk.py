@@ -17,29 +17,29 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from perdure.domain.approval import Approval, approval_event, refuse_answer
-from perdure.domain.audit import AuditEntry
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.flow import Emission, StepRecord
-from perdure.domain.ids import JobId, as_job_id, is_job_id
-from perdure.domain.job import JobView
-from perdure.domain.line import LINES_KEPT
-from perdure.domain.states import FINAL, JobState
+from perdure.domain.flows.approval import Approval, approval_event, refuse_answer
+from perdure.domain.flows.flow import Emission, StepRecord
+from perdure.domain.jobs.ids import JobId, as_job_id, is_job_id
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.log_lines import LINES_KEPT
+from perdure.domain.jobs.states import FINAL, JobState
+from perdure.domain.operate.audit import AuditEntry
 from perdure.domain.worker import WorkerView
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_instant, checked_name, checked_ref
-from perdure.operate.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
-from perdure.operate.asking import asked_by, who_asks
-from perdure.operate.calendar import Calendar
-from perdure.operate.holds import Holds
+from perdure.operate.audit_trail import add_entry, checked_actor, read_trail
+from perdure.operate.commands.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
+from perdure.operate.commands.approvals import asked_by, who_asks
+from perdure.operate.commands.calendar import Calendar
+from perdure.operate.commands.holds import Holds
 from perdure.operate.records import Asking, AuditPage, Changed, JobDetail, JobPage, Overview, Unchanged, Why
-from perdure.operate.trail import add_entry, checked_actor, read_trail
-from perdure.operate.why import why
+from perdure.operate.views.state_words import states_meant
+from perdure.operate.why.why import why
 from perdure.operate.wording import listed
-from perdure.operate.words import states_meant
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.storage.audit import AuditFilter
+from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Overdue, Page, Tally
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure.domain.audit import AuditEntry
-from perdure.domain.flow import FamilyView, Progress, StepRecord
+from perdure.domain.flows.flow import FamilyView, Progress, StepRecord
 from perdure.domain.gate import Cost
-from perdure.domain.ids import JobId
-from perdure.domain.job import Attempt, JobView
-from perdure.domain.line import LogLine
-from perdure.domain.plain import plain, unpacked
-from perdure.domain.states import JobState
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Attempt, JobView
+from perdure.domain.jobs.log_lines import LogLine
+from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import AuditEntry
+from perdure.domain.plain_records import plain, unpacked
 from perdure.domain.worker import WorkerView
 from perdure.storage.records import Count
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
-from perdure.operate.calendar import Calendar
+from perdure.operate.commands.calendar import Calendar
+from perdure.operate.commands.holds import Holds
 from perdure.operate.desk import Desk
-from perdure.operate.holds import Holds
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 
 from perdure.domain.duration import Duration, format_duration, parse_duration
 from perdure.errors import SettingsError
-from perdure.policy.retry import Retry, RetrySource, read_policy
+from perdure.policy.retries.retry import Retry, RetrySource, read_policy
 
 
 class Bounds(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from perdure.domain.states import JobState
+from perdure.domain.jobs.states import JobState
 
 HELD_KEY_WAIT: Final = timedelta(seconds=30)
 """After this wait a job looks again whether another one still holds its unique key. `hasten` makes it sooner."""

@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.duration import format_duration
-from perdure.domain.job import Claim
-from perdure.domain.outcome import (
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import (
     BadArguments,
     Cancelled,
     Crashed,
@@ -32,8 +32,8 @@ from perdure.domain.outcome import (
     StillPending,
     UnknownKind,
 )
-from perdure.domain.states import GATED, Reason
-from perdure.domain.transition import (
+from perdure.domain.jobs.states import GATED, Reason
+from perdure.domain.jobs.transition import (
     Transition,
     cancelled,
     crashed,
@@ -48,8 +48,8 @@ from perdure.domain.transition import (
     waiting,
 )
 from perdure.policy.failures import noted
-from perdure.policy.jitter import Randomness
-from perdure.policy.retry import DEFAULT_RETRY, Retry, RetrySource, read_policy
+from perdure.policy.retries.jitter import Randomness
+from perdure.policy.retries.retry import DEFAULT_RETRY, Retry, RetrySource, read_policy
 
 _NOTHING: Final = timedelta(0)
 

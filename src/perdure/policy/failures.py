@@ -5,7 +5,7 @@ from __future__ import annotations
 from traceback import TracebackException
 from typing import Final
 
-from perdure.domain.outcome import BadArguments, Failure
+from perdure.domain.jobs.outcome import BadArguments, Failure
 from perdure.errors import PayloadError
 
 MESSAGE_LIMIT: Final = 4 * 1024

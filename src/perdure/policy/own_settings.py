@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from perdure.errors import SettingsError
-from perdure.policy.backoff import Backoff
-from perdure.policy.jitter import Jitter
-from perdure.policy.retry import Retry
+from perdure.policy.retries.backoff import Backoff
+from perdure.policy.retries.jitter import Jitter
+from perdure.policy.retries.retry import Retry
 
 _NOTHING: Final = timedelta(0)
 

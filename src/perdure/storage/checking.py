@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from perdure.domain.ids import JobId, as_job_id
-from perdure.domain.states import JobState
+from perdure.domain.jobs.ids import JobId, as_job_id
+from perdure.domain.jobs.states import JobState
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
 

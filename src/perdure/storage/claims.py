@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from perdure.domain.audit import Audited
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import Audited
 from perdure.storage.records import (
     Acknowledged,
     Front,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from perdure.domain.ids import JobId, WorkerId
+from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.storage.records import (
     JobFilter,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.transition import Transition
 from perdure.storage.records import (
     ALONE,
     Acknowledged,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.line import LINES_KEPT, LogLine, NewLine
+from perdure.domain.flows.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.log_lines import LINES_KEPT, LogLine, NewLine
 
 
 class FlowStore(Protocol):

@@ -18,8 +18,8 @@ from perdure.domain.gate import (
     LoanKey,
     Pause,
 )
-from perdure.domain.ids import WorkerId
-from perdure.domain.job import Claim
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.jobs.job import Claim
 
 __all__ = ["BreakerReport", "GateChanges", "GateState", "GateStore", "Gatekeeper"]
 

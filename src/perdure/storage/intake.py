@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from perdure.domain.job import NewJob, Receipt
+from perdure.domain.jobs.job import NewJob, Receipt
 
 
 class IntakeStore(Protocol):

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from perdure.storage.audit import AuditStore
-from perdure.storage.backups import BackupStore
 from perdure.storage.claims import ClaimStore
 from perdure.storage.commands import CommandStore
-from perdure.storage.diagnosis import DiagnosisStore
 from perdure.storage.effects import EffectStore
+from perdure.storage.fleet.leaders import LeaderStore
+from perdure.storage.fleet.signals import SignalStore
+from perdure.storage.fleet.upkeep import UpkeepStore
+from perdure.storage.fleet.workers import WorkerStore
 from perdure.storage.flows import FlowStore
 from perdure.storage.gates import GateStore
-from perdure.storage.insight import InsightStore
 from perdure.storage.intake import BorrowingStore, IntakeStore
-from perdure.storage.kinds import KindStore
-from perdure.storage.leaders import LeaderStore
+from perdure.storage.operate.audit import AuditStore
+from perdure.storage.operate.backups import BackupStore
+from perdure.storage.operate.diagnosis import DiagnosisStore
+from perdure.storage.operate.insight import InsightStore
+from perdure.storage.operate.kinds import KindStore
 from perdure.storage.schedules import ScheduleStore
 from perdure.storage.schema import SchemaStore
-from perdure.storage.signals import SignalStore
 from perdure.storage.throttle import ThrottleStore
-from perdure.storage.upkeep import UpkeepStore
-from perdure.storage.workers import WorkerStore
 
 
 class Store(

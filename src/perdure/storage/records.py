@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from perdure.domain.audit import Audited
 from perdure.domain.duration import Duration, read_spans
-from perdure.domain.flow import StepWrite
-from perdure.domain.ids import JobId, as_job_id
-from perdure.domain.job import Claim
-from perdure.domain.line import LINES_KEPT, NewLine
-from perdure.domain.states import JobState
+from perdure.domain.flows.flow import StepWrite
+from perdure.domain.jobs.ids import JobId, as_job_id
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.log_lines import LINES_KEPT, NewLine
+from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import Audited
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_instant
 from perdure.storage.checking import check_mark, check_number, check_text, check_whole, echo, read_ids, read_states

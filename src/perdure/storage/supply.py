@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import overload
 
-from perdure.domain.job import NewJob
+from perdure.domain.jobs.job import NewJob
 
 
 class Supply(Sequence[NewJob]):

@@ -9,9 +9,9 @@ from typing import Any
 
 from perdure.app.app import App
 from perdure.clock import Clock
-from perdure.domain.job import Intake, Receipt
+from perdure.domain.jobs.job import Intake, Receipt
 from perdure.domain.schedule import Advance, Fire, Origin, Schedule
-from perdure.policy.timetable import timetable
+from perdure.policy.schedules.timetable import timetable
 from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
 from perdure.testing.intake import Note

@@ -6,8 +6,8 @@ from collections import Counter
 
 from msgspec import Struct
 
-from perdure.domain.job import JobView
-from perdure.domain.states import JobState
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.states import JobState
 
 
 class Drained(Struct, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ from msgspec import structs
 
 from perdure.app.app import App
 from perdure.clock import ManualClock
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import JobView
-from perdure.domain.states import FINAL, PARKED, JobState
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.states import FINAL, PARKED, JobState
 from perdure.domain.worker import NewWorker
 from perdure.errors import JobNotSuccessful
 from perdure.lifecycle.process.identity import this_process

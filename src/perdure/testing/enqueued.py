@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from perdure.domain.duration import format_duration
-from perdure.domain.ids import JobId
-from perdure.domain.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, NewJob
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, NewJob
 from perdure.kinds.kind import Kind
 from perdure.policy.own_settings import read_settings
-from perdure.policy.retry import Retry
+from perdure.policy.retries.retry import Retry
 
 
 class Enqueued(Struct, frozen=True, kw_only=True):

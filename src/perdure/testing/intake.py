@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
-from perdure.domain.job import NewJob, Receipt
+from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.enqueue.group_commit import GroupCommit
 from perdure.enqueue.stores import Doorway, Stores
 from perdure.errors import ArgumentError

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.enqueue.stores import open_checked
 from perdure.storage.effects import Effects
 from perdure.storage.port import Store

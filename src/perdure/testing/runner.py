@@ -13,9 +13,9 @@ from datetime import timedelta
 from typing import Any
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
-from perdure.domain.states import JobState
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import JobState
 from perdure.events import Emitter
 from perdure.kinds.kind import Registry
 from perdure.storage.port import Store
@@ -26,7 +26,7 @@ from perdure.worker.claiming.slots import Slots
 from perdure.worker.execution.executor import Executor
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.stages import PAUSES
-from perdure.worker.wiring import Owner, Surroundings, wire_attempts
+from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
 
 
 class SandboxExecutor(Executor):

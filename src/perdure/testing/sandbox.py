@@ -13,9 +13,9 @@ from perdure.app.app import App
 from perdure.app.connect import store_for
 from perdure.clock import ManualClock, SystemClock
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.ids import JobId, as_job_id
-from perdure.domain.job import Attempt, Intake, JobView, NewJob, Receipt
-from perdure.domain.states import FINAL, JobState
+from perdure.domain.jobs.ids import JobId, as_job_id
+from perdure.domain.jobs.job import Attempt, Intake, JobView, NewJob, Receipt
+from perdure.domain.jobs.states import FINAL, JobState
 from perdure.enqueue.handle import Handle
 from perdure.enqueue.job import Prepared
 from perdure.errors import ArgumentError, ConflictError, NotFoundError

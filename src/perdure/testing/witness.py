@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import structs
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.flows.park import parked_in
 from perdure.kinds.kind import Kind, Mode, is_async
-from perdure.worker.attempt.context import current_context
+from perdure.worker.attempt.context.context import current_context
 from perdure.worker.attempt.outcomes import AttemptInterrupted
 
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 from perdure.errors import ArgumentError, StoreError, StoreRefused
 from perdure.events import BackupMade, Emitter, LoopFailed
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.backup_plan import BackupPlan, abandoned, backup_name
-from perdure.storage.backups import Backup
+from perdure.policy.schedules.backup_plan import BackupPlan, abandoned, backup_name
+from perdure.storage.operate.backups import Backup
 from perdure.storage.port import Store
 
 LEAD: Final = "backup"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.errors import SchemaError, StoreRefused, StoreUnavailable
 from perdure.events import Emitter, PromotionFailed
 from perdure.lifecycle.loops.loop import Loop

@@ -33,13 +33,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.clock import Clock
-from perdure.domain.audit import Audited
 from perdure.domain.duration import LONGEST, format_duration
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Orphan
-from perdure.domain.outcome import Crashed, Failure
-from perdure.domain.states import JobState
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Orphan
+from perdure.domain.jobs.outcome import Crashed, Failure
+from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import Audited
 from perdure.errors import StoreError, StoreUnavailable
 from perdure.events import ClockJumped, Emitter, JobDied, JobsRescued, RescueFailed, WorkersBuried
 from perdure.lifecycle.loops.loop import Loop
@@ -47,8 +47,8 @@ from perdure.lifecycle.process.identity import is_alive, this_host
 from perdure.policy.decide import decide
 from perdure.policy.opening import Opening
 from perdure.storage.port import Store
+from perdure.upkeep.ramped_rescue import Usher
 from perdure.upkeep.steadiness import Steadiness
-from perdure.upkeep.usher import Usher
 
 _PAGE: Final = 500
 _WALK_EVERY: Final = 600.0  # seconds, although nobody has died

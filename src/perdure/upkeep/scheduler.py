@@ -23,10 +23,10 @@ from perdure.domain.schedule import Advance, Fate, Fire, Firing, Schedule, Sched
 from perdure.errors import ArgumentError
 from perdure.events import Emitter, ScheduleBroken, ScheduleFired, ScheduleMissed, ScheduleOverlapped
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.agenda import Agenda, agenda
-from perdure.policy.jitter import Randomness
-from perdure.policy.nominal import job_of
-from perdure.policy.timetable import Timetable, timetable
+from perdure.policy.retries.jitter import Randomness
+from perdure.policy.schedules.agenda import Agenda, agenda
+from perdure.policy.schedules.nominal import job_of
+from perdure.policy.schedules.timetable import Timetable, timetable
 from perdure.storage.port import Store
 from perdure.upkeep.steadiness import Steadiness
 

@@ -20,9 +20,9 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
-from perdure.domain.audit import Audited
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.transition import released
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.transition import released
+from perdure.domain.operate.audit import Audited
 from perdure.errors import StillRunning, StoreError
 from perdure.events import Emitter, RecordsLeft, TicksLeft
 from perdure.lifecycle.loops.crew import Loops

@@ -26,9 +26,9 @@ from perdure.kinds.kind import is_async
 from perdure.lifecycle.loops.intervals import read_interval, read_limit
 from perdure.lifecycle.loops.leadership import Leadership
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.jitter import Jitter
-from perdure.policy.patience import OutageLimits
-from perdure.storage.leaders import LeaderStore
+from perdure.policy.outage_backoff import OutageLimits
+from perdure.policy.retries.jitter import Jitter
+from perdure.storage.fleet.leaders import LeaderStore
 
 _LONGEST_NAME: Final = 100
 _TAKES: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

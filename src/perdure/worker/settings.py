@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from perdure.domain.audit import Audited
 from perdure.domain.duration import Duration, format_duration, read_spans
-from perdure.domain.job import DEFAULT_QUEUE
-from perdure.domain.line import LINES_KEPT
+from perdure.domain.jobs.job import DEFAULT_QUEUE
+from perdure.domain.jobs.log_lines import LINES_KEPT
+from perdure.domain.operate.audit import Audited
 from perdure.errors import SettingsError
 from perdure.kinds.kind import Registry
-from perdure.policy.backup_plan import BackupPlan
 from perdure.policy.decide import MissingHandler
 from perdure.policy.opening import Opening, Polling
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.schedules.backup_plan import BackupPlan
 from perdure.storage.records import Keep
 
 Word = TypeVar("Word", bound=StrEnum)

@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from perdure.domain.job import Claim
-from perdure.domain.transition import Transition, released
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.transition import Transition, released
 
 QUARANTINE: Final = "quarantine"
 PAUSES: Final = "pauses"

@@ -10,8 +10,8 @@ from perdure.clock import Clock
 from perdure.domain.schedule import Schedule
 from perdure.events import Emitter
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.backup_plan import BackupPlan
-from perdure.policy.timetable import timetable
+from perdure.policy.schedules.backup_plan import BackupPlan
+from perdure.policy.schedules.timetable import timetable
 from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
 from perdure.upkeep.backups import Backups

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from perdure.clock import Clock
 from perdure.domain.duration import Duration, parse_duration
-from perdure.domain.ids import WorkerId
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.jobs.transition import Transition
 from perdure.domain.schedule import Schedule
-from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker
 from perdure.errors import ConflictError, StillRunning, StoreError
 from perdure.events import (
@@ -38,7 +38,7 @@ from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.process.identity import this_process
 from perdure.lifecycle.process.stacks import Snapshot
 from perdure.lifecycle.process.watchdog import Watchdog
-from perdure.storage.kinds import KindRecord
+from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest
 from perdure.upkeep.gate_sweeper import GateSweeper
@@ -50,9 +50,9 @@ from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.ageing import Ageing
 from perdure.worker.claiming.fetcher import Fetcher
 from perdure.worker.claiming.listener import WakeupListener
-from perdure.worker.claiming.ramp import Opener, Pace, SlowStart, openings
+from perdure.worker.claiming.lost_claims import Lease, Strays
 from perdure.worker.claiming.slots import Slots
-from perdure.worker.claiming.strays import Lease, Strays
+from perdure.worker.claiming.slow_start import Opener, Pace, SlowStart, openings
 from perdure.worker.closing import Closing, end_loops, give_back_unknown, record_all, return_loans, settle_reports
 from perdure.worker.completion import COMPLETION_TIMEOUT, Completion
 from perdure.worker.gates.loan_audit import LoanAudit
@@ -67,7 +67,7 @@ from perdure.worker.presence.snapshot import WorkerSnapshots
 from perdure.worker.recording.freed_keys import FreedKeys
 from perdure.worker.settings import WorkerSettings, serving
 from perdure.worker.timekeeping import Timekeeping
-from perdure.worker.wiring import Owner, Surroundings, wire_attempts
+from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
 
 _SHORTEST_LIMIT: Final = 1.0
 _SURE: Final = 0.8  # of the lease: so long after a beat the worker is alive for everybody

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from perdure_systems.audits.instruments import using_instruments
 from perdure_systems.audits.jobs import app, database
-from perdure_systems.audits.standins import QuickInstruments
+from perdure_systems.audits.pipeline.instruments import using_instruments
+from perdure_systems.audits.standins.outside import QuickInstruments
 
 
 class Hanging(QuickInstruments):

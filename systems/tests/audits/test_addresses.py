@@ -13,9 +13,9 @@ from systems.tests.engines import on_sqlite
 from perdure.testing import Sandbox
 from perdure_systems.audits import addresses
 from perdure_systems.audits.addresses import AddressRefused, check_address, is_public, normal_url
-from perdure_systems.audits.egress import open_egress
 from perdure_systems.audits.jobs import audit, deliver
-from perdure_systems.audits.standins import Outside, QuickInstruments
+from perdure_systems.audits.pipeline.egress import open_egress
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
 
 Setting = Callable[[str, str], None]
 

@@ -15,7 +15,7 @@ from perdure.testing import Sandbox
 from perdure_systems.audits import health as health_module
 from perdure_systems.audits.health import health, watch_health
 from perdure_systems.audits.jobs import app, audit
-from perdure_systems.audits.standins import Outside, QuickInstruments
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
 from perdure_systems.audits.system import SYSTEM
 from perdure_systems.kit.web import api
 

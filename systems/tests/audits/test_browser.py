@@ -17,13 +17,13 @@ from pypdf import PdfReader
 
 from perdure.testing import Sandbox
 from perdure_systems.audits import addresses
-from perdure_systems.audits.browsing import Chromium
-from perdure_systems.audits.instruments import RealInstruments, using_instruments
 from perdure_systems.audits.jobs import audit
+from perdure_systems.audits.pipeline.browsing import Chromium
+from perdure_systems.audits.pipeline.instruments import RealInstruments, using_instruments
 from perdure_systems.audits.settings import storage_folder
-from perdure_systems.audits.standins import Outside, QuickInstruments
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
 from perdure_systems.audits.system import SYSTEM
-from perdure_systems.audits.views import audit_view
+from perdure_systems.audits.web.views import audit_view
 from perdure_systems.kit.browser import find_browser
 from perdure_systems.kit.service import run_system
 

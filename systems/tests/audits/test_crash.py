@@ -9,8 +9,8 @@ from pathlib import Path
 
 from perdure.testing import Sandbox
 from perdure_systems.audits.jobs import app, audit
-from perdure_systems.audits.standins import Outside, QuickInstruments
-from perdure_systems.audits.views import audit_view
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.web.views import audit_view
 
 AUDITOR = Path(__file__).with_name("auditor.py")
 PATIENCE = 60  # seconds, on a machine that does much else

@@ -12,11 +12,11 @@ from systems.tests.engines import on_sqlite
 from perdure import Handle, current_context
 from perdure.testing import Sandbox
 from perdure_systems.audits import settings as audit_settings
-from perdure_systems.audits.actions import retry_audit
 from perdure_systems.audits.jobs import app, audit
 from perdure_systems.audits.results import PageSpeed, Size
-from perdure_systems.audits.standins import Outside, QuickInstruments
-from perdure_systems.audits.views import AuditView, audit_view
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.web.actions import retry_audit
+from perdure_systems.audits.web.views import AuditView, audit_view
 
 Setting = Callable[[str, str], None]
 
@@ -50,7 +50,7 @@ async def test_e3_the_data_of_each_step_is_saved_with_status_and_time_before_the
     box: Sandbox, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     curious = Curious()
-    monkeypatch.setattr("perdure_systems.audits.instruments._used", curious)
+    monkeypatch.setattr("perdure_systems.audits.pipeline.instruments._used", curious)
     outside.receiver.failures = 1
     curious.audit = await audit.enqueue(outside.page)
     await box.drain()
@@ -200,7 +200,7 @@ async def test_what_breaks_because_the_worker_closes_costs_nothing_and_no_screen
             await super()._use(name)
 
     instruments = Closing()
-    monkeypatch.setattr("perdure_systems.audits.instruments._used", instruments)
+    monkeypatch.setattr("perdure_systems.audits.pipeline.instruments._used", instruments)
     handle = await audit.enqueue(outside.page)
     worker = await app.worker()
     await asyncio.wait_for(worker.run(), 20)

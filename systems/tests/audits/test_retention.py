@@ -13,12 +13,12 @@ from structlog.testing import capture_logs
 from perdure import App, ConflictError, NotFoundError
 from perdure.testing import Sandbox
 from perdure_systems.audits import storage
-from perdure_systems.audits.actions import retry_audit
 from perdure_systems.audits.jobs import app, audit, records, report_failures
 from perdure_systems.audits.records import MIGRATIONS, Delivery
-from perdure_systems.audits.standins import Outside, QuickInstruments
-from perdure_systems.audits.stats import stats
-from perdure_systems.audits.views import audit_view
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.web.actions import retry_audit
+from perdure_systems.audits.web.stats import stats
+from perdure_systems.audits.web.views import audit_view
 from perdure_systems.kit.database import Database
 
 Setting = Callable[[str, str], None]

@@ -12,12 +12,12 @@ from systems.tests.engines import on_sqlite
 from perdure import ConflictError, JobFilter, JobState, Page
 from perdure.testing import Sandbox
 from perdure_systems.audits import settings as audit_settings
-from perdure_systems.audits.actions import retry_failed_webhooks, retry_webhook
 from perdure_systems.audits.jobs import DELIVER, app, audit, deliver, records, report_failures
 from perdure_systems.audits.records import Delivery
 from perdure_systems.audits.signing import SignatureRefused, signature, verify
-from perdure_systems.audits.standins import Outside, QuickInstruments
-from perdure_systems.audits.views import webhook_view
+from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.web.actions import retry_failed_webhooks, retry_webhook
+from perdure_systems.audits.web.views import webhook_view
 from perdure_systems.notifications.jobs import app as notifications
 
 Setting = Callable[[str, str], None]

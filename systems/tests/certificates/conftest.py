@@ -11,7 +11,7 @@ from systems.tests.certificates.programs import Api
 
 from perdure.testing import Sandbox
 from perdure_systems.certificates.jobs import app, database
-from perdure_systems.certificates.routes import ROUTES
+from perdure_systems.certificates.web.routes import ROUTES
 from perdure_systems.kit.web import api
 from perdure_systems.notifications.jobs import app as notifications_app
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
-from tests.support.behind import query
+from tests.support.databases.behind import query
 
 from perdure import Event, JobStarted
 from perdure.testing import Sandbox

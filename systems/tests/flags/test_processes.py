@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.behind import query
+from tests.support.databases.behind import query
 
 from .conftest import ADMIN, AUTHORIZED
 

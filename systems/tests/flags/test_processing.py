@@ -13,7 +13,7 @@ import httpx
 import pytest
 from structlog.typing import EventDict
 from systems.tests.engines import on_sqlite
-from tests.support.behind import query
+from tests.support.databases.behind import query
 from tests.support.waiting import until
 
 from perdure import Context, Event, JobFilter, JobStarted, Worker

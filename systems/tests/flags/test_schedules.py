@@ -8,7 +8,7 @@ from datetime import timedelta
 import httpx
 import pytest
 from systems.tests.engines import on_sqlite
-from tests.support.behind import query
+from tests.support.databases.behind import query
 
 from perdure import App
 from perdure.testing import Sandbox

@@ -12,7 +12,7 @@ import psycopg
 
 from perdure import App
 from perdure.engines.postgres.database.sessions import Terms
-from perdure.engines.shared.placeholders import numbered
+from perdure.engines.shared.database.placeholders import numbered
 from perdure.testing import Sandbox
 from perdure_systems.notifications.jobs import notify
 from perdure_systems.notifications.records import notification_of

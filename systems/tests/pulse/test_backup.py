@@ -14,7 +14,7 @@ import pytest
 from structlog.typing import EventDict
 from systems.tests.pulse.client import ADMIN, client
 from systems.tests.pulse.support import found, put
-from tests.support.postgres import _installation
+from tests.support.databases.postgres import _installation
 
 from perdure.testing import Sandbox
 from perdure_systems.pulse.documents import Document

@@ -10,9 +10,9 @@ from systems.tests.pulse.support import PRICE_OF_A_PIECE, SQLITE, children_of, i
 from perdure import JobState
 from perdure.testing import Sandbox
 from perdure_systems.pulse.jobs import app
-from perdure_systems.pulse.money import NewLimits, change_limits, money
 from perdure_systems.pulse.standins import ModelStandin
-from perdure_systems.pulse.views import reason_of, word_of
+from perdure_systems.pulse.web.money import NewLimits, change_limits, money
+from perdure_systems.pulse.web.views import reason_of, word_of
 
 DAY, WEEK, MONTH = "1d", "7d", "30d"
 ALMOST = {"1d": "23h59m59s", "7d": "6d23h59m59s", "30d": "29d23h59m59s"}

@@ -12,7 +12,7 @@ from perdure_systems.pulse.jobs import app
 from perdure_systems.pulse.log_lines import public_id
 from perdure_systems.pulse.operations import cancel, find, pause, resume
 from perdure_systems.pulse.standins import ModelStandin
-from perdure_systems.pulse.views import STATES, Shown, show_all, states_of
+from perdure_systems.pulse.web.views import STATES, Shown, show_all, states_of
 
 
 async def shown(job_id: str) -> Shown:

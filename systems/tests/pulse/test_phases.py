@@ -15,13 +15,13 @@ from systems.tests.pulse.support import (
     text_of,
     view_of,
 )
-from tests.support.behind import query
-from tests.support.jobs import employ
+from tests.support.builders.jobs import employ
+from tests.support.databases.behind import query
 from tests.support.waiting import until
 
 from perdure import JobState
-from perdure.domain.flow import StepKind, StepRecord, StepState, StepWrite
-from perdure.domain.transition import released
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.jobs.transition import released
 from perdure.storage.records import Wanted
 from perdure.testing import Sandbox
 from perdure_systems.pulse.jobs import app, records

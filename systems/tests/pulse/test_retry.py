@@ -12,7 +12,7 @@ from perdure_systems.pulse import jobs
 from perdure_systems.pulse.log_lines import job_id_of, public_id
 from perdure_systems.pulse.operations import find
 from perdure_systems.pulse.standins import ModelStandin
-from perdure_systems.pulse.views import show_all
+from perdure_systems.pulse.web.views import show_all
 
 FAILED = "AI call failed: "
 CAUSES = {

@@ -20,7 +20,7 @@ FULL = "not proof"
 def numbers(tier: str) -> set[int]:
     """The numbers of which the tests of a tier speak."""
     found = set[int]()
-    for file in HERE.glob("test_*.py"):
+    for file in HERE.rglob("test_*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         is_slow = any(ast.unparse(node) == "pytestmark = pytest.mark.slow" for node in tree.body)
         for node in tree.body:

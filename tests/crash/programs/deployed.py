@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from tests.crash.ledger import Ledger
+from tests.crash.harness.ledger import Ledger
 
 from perdure import App, Context, Release, WorkerSettings
 

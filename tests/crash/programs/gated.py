@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.crash.ledger import Ledger
+from tests.crash.harness.ledger import Ledger
 from tests.crash.programs.worker import QUICK
 
 from perdure import App, Backoff, Concurrency, Context, Retry

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.crash.ledger import Ledger
+from tests.crash.harness.ledger import Ledger
 
 from perdure import App, Backoff, Context, Retry, Unique
 

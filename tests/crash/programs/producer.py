@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from tests.crash.ledger import Book, Ledger
+from tests.crash.harness.ledger import Book, Ledger
 from tests.crash.programs.jobs import a_call, build_app
 
 from perdure import App, Call, Handle, StoreUnavailable

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from tests.crash.ledger import Ledger
+from tests.crash.harness.ledger import Ledger
 from tests.crash.programs.worker import QUICK
 
 from perdure import App, Context

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
-from tests.crash.ledger import Ledger
+from tests.crash.harness.ledger import Ledger
 from tests.crash.programs.jobs import build_app
 from tests.crash.programs.sabotage import count_tokens, take_out_the_fence
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from tests.support.behind import with_option
-from tests.support.postgres import drop_schema
+from tests.support.databases.behind import with_option
+from tests.support.databases.postgres import drop_schema
 
 from perdure.engines.postgres.store import PostgresStore
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.engines.postgres.conftest import Ask
-from tests.support.behind import with_option
-from tests.support.jobs import HOUR, a_job, claim_one, claim_some, employ, enqueue
+from tests.support.builders.jobs import HOUR, a_job, claim_one, claim_some, employ, enqueue
+from tests.support.databases.behind import with_option
 
 from perdure.domain.gate import GateRequest, RateCheck
 from perdure.engines.postgres.store import PostgresStore
-from perdure.engines.shared.migrations import load_migrations
+from perdure.engines.shared.database.migrations import load_migrations
 from perdure.errors import SchemaError, SettingsError, StoreRefused
-from perdure.policy.gatekeeping import gatekeeper
+from perdure.policy.limits.gatekeeping import gatekeeper
 
 GOLDEN = Path(__file__).with_name("schema.txt")
 

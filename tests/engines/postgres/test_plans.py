@@ -12,22 +12,22 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from tests.support.behind import with_option
-from tests.support.databases import migrate
-from tests.support.postgres import drop_schema
+from tests.support.databases.behind import with_option
+from tests.support.databases.databases import migrate
+from tests.support.databases.postgres import drop_schema
 
-from perdure.domain.states import JobState
+from perdure.domain.jobs.states import JobState
 from perdure.engines.postgres.database.connections import Pool, Server
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.sessions import Terms
 from perdure.engines.postgres.database.wire import Wire
-from perdure.engines.postgres.operate.counting import count_query
-from perdure.engines.postgres.operate.filters import BEFORE_ALL, select
-from perdure.engines.postgres.operate.insight import jobs_query
-from perdure.engines.postgres.operate.spots import Spots
-from perdure.engines.postgres.operate.trail import trail_query
-from perdure.engines.shared.placeholders import numbered
-from perdure.storage.audit import AuditFilter
+from perdure.engines.postgres.operate.views.counting import count_query
+from perdure.engines.postgres.operate.views.filters import BEFORE_ALL, select
+from perdure.engines.postgres.operate.views.insight import jobs_query
+from perdure.engines.postgres.operate.views.queue_states import Spots
+from perdure.engines.postgres.operate.views.trail import trail_query
+from perdure.engines.shared.database.placeholders import numbered
+from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.records import JobFilter
 
 KEPT_OF_A_JOB = {
@@ -317,7 +317,7 @@ def test_statements_find_their_rows_by_index_on_a_full_database(postgres_url: st
 def test_lists_are_read_along_an_index_of_ids(
     postgres_url: str, full: str, which: JobFilter, indexes: set[str]
 ) -> None:
-    views = Naming(full).statements("insight.sql")
+    views = Naming(full).statements("operate/views/insight.sql")
     sql = f"SELECT * {jobs_query(views, select(which), 'DESC')}"
     assert_by_index(plan_of(postgres_url, sql), indexes)
 
@@ -385,7 +385,7 @@ def test_the_audit_trail_is_read_along_an_index(
     postgres_url: str, request: pytest.FixtureRequest, schema: str, which: AuditFilter, index: str, sorts: bool
 ) -> None:
     """Only the entries of one job, which are few, are sorted; a time is a bound of the index."""
-    sql, _ = trail_query(Naming(request.getfixturevalue(schema)).statements("audit.sql"), which)
+    sql, _ = trail_query(Naming(request.getfixturevalue(schema)).statements("operate/commands/audit.sql"), which)
     plan = plan_of(postgres_url, sql)
     assert f"using {index} on audit" in plan, plan
     assert ("Sort" in plan) is sorts, plan
@@ -394,7 +394,7 @@ def test_the_audit_trail_is_read_along_an_index(
 
 @pytest.mark.parametrize("schema", ["empty", "full"])
 def test_old_entries_are_found_by_their_time(postgres_url: str, request: pytest.FixtureRequest, schema: str) -> None:
-    sql = Naming(request.getfixturevalue(schema)).statements("audit.sql")["forget"]
+    sql = Naming(request.getfixturevalue(schema)).statements("operate/commands/audit.sql")["forget"]
     assert_by_index(plan_of(postgres_url, sql), {"audit_at_id_idx"})
 
 
@@ -402,14 +402,16 @@ def test_old_entries_are_found_by_their_time(postgres_url: str, request: pytest.
 def test_marked_jobs_are_found_by_an_index_of_marks(
     postgres_url: str, request: pytest.FixtureRequest, schema: str
 ) -> None:
-    plan = plan_of(postgres_url, Naming(request.getfixturevalue(schema)).statements("counting.sql")["marked"])
+    plan = plan_of(
+        postgres_url, Naming(request.getfixturevalue(schema)).statements("operate/views/counting.sql")["marked"]
+    )
     assert "using job_mark_id_idx on job" in plan
     assert "Sort" not in plan
 
 
 @pytest.mark.parametrize("name", ["acknowledge_plain", "acknowledge_done"])
 def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(postgres_url: str, full: str, name: str) -> None:
-    sql = Naming(full).statements("acknowledgements.sql")[name]
+    sql = Naming(full).statements("claims/acknowledgements.sql")[name]
     plan = plan_of(postgres_url, sql)
     assert "Index Scan using lease_pkey" in plan
     assert " job " not in plan
@@ -419,7 +421,7 @@ def test_an_acknowledgement_reads_leases_by_key_and_nothing_else(postgres_url: s
 
 def test_jobs_of_one_claim_are_acknowledged_in_one_walk(postgres_url: str, full: str) -> None:
     """Their leases lie side by side: one look at the index from its root for all of them, not one for each."""
-    plan = plan_of(postgres_url, Naming(full).statements("acknowledgements.sql")["acknowledge_plain"])
+    plan = plan_of(postgres_url, Naming(full).statements("claims/acknowledgements.sql")["acknowledge_plain"])
     assert "Index Cond: (job_id = ANY (" in plan, plan
 
 
@@ -475,5 +477,5 @@ def test_long_lists_are_looked_up_by_hash(postgres_url: str, full: str, file: st
 
 def test_waking_many_jobs_goes_through_their_list_once(postgres_url: str, empty: str) -> None:
     """An event may wake ten thousand: the list of what came is not searched again for each of them."""
-    plan = plan_of(postgres_url, Naming(empty).statements("settling.sql")["wake"])
+    plan = plan_of(postgres_url, Naming(empty).statements("flows/settling.sql")["wake"])
     assert plan.count("Function Scan on unnest i") + plan.count("Function Scan on i") == 1, plan

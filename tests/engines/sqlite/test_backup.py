@@ -10,11 +10,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.jobs import HOUR, a_job, claim_one, employ, enqueue
+from tests.support.builders.jobs import HOUR, a_job, claim_one, employ, enqueue
 from tests.support.waiting import text_of, until
 
 from perdure.clock import ManualClock
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.sqlite.database.drivers import DRIVERS, Connection, connect
 from perdure.engines.sqlite.operate import backup
 from perdure.engines.sqlite.store import SqliteStore

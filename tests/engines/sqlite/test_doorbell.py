@@ -9,10 +9,10 @@ from typing import cast
 
 import apsw
 import pytest
-from tests.support.jobs import a_job, claim_one, claim_some, employ, enqueue
+from tests.support.builders.jobs import a_job, claim_one, claim_some, employ, enqueue
 from tests.support.waiting import until
 
-from perdure.domain import transition
+from perdure.domain.jobs import transition
 from perdure.engines.sqlite.database.drivers import Connection, Params, Row
 from perdure.engines.sqlite.fleet import inotify, signals
 from perdure.engines.sqlite.store import SqliteStore

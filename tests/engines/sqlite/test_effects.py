@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tests.support.jobs import start, state_of
+from tests.support.builders.jobs import start, state_of
 
-from perdure.domain import transition
-from perdure.domain.states import JobState
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.states import JobState
 from perdure.engines.sqlite.store import SqliteStore
 
 SOON = 10.0

@@ -7,8 +7,8 @@ from typing import Any
 import apsw
 import pytest
 from msgspec import json
-from tests.support.families import CHILDREN, as_parent, awaiting, offspring, spawn, start_parent
-from tests.support.jobs import (
+from tests.support.builders.families import CHILDREN, as_parent, awaiting, offspring, spawn, start_parent
+from tests.support.builders.jobs import (
     DAY,
     HOUR,
     MINUTE,
@@ -24,12 +24,12 @@ from tests.support.jobs import (
 )
 
 from perdure.clock import ManualClock
-from perdure.domain import transition
-from perdure.domain.flow import Awaits, Progress, StepKind, StepRecord, StepState, StepWrite
-from perdure.domain.job import Claim
-from perdure.domain.plan import Planned, link, link_key
-from perdure.domain.states import JobState, Reason
-from perdure.domain.transition import Transition
+from perdure.domain.flows.flow import Awaits, Progress, StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.flows.plan import Planned, link, link_key
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.jobs.transition import Transition
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.store import SqliteStore

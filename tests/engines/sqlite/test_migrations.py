@@ -9,15 +9,15 @@ from typing import Any, cast
 
 import apsw
 import pytest
-from tests.support.jobs import MINUTE, a_job, claim_some, employ, enqueue
+from tests.support.builders.jobs import MINUTE, a_job, claim_some, employ, enqueue
 
 from perdure.clock import ManualClock
 from perdure.domain.gate import GateRequest, RateCheck
-from perdure.engines.shared.instants import to_micros
-from perdure.engines.shared.migrations import load_migrations
+from perdure.engines.shared.database.instants import to_micros
+from perdure.engines.shared.database.migrations import load_migrations
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import SchemaError
-from perdure.policy.gatekeeping import gatekeeper
+from perdure.policy.limits.gatekeeping import gatekeeper
 from perdure.storage.records import JobFilter, Page
 
 SCHEMA = files("perdure.engines.sqlite").joinpath("sql", "schema.sql")

@@ -7,67 +7,71 @@ from typing import Final
 
 import pytest
 from msgspec.structs import replace
-from tests.support.jobs import job_in
+from tests.support.builders.jobs import job_in
 
 from perdure.clock import ManualClock
-from perdure.domain.ids import new_job_id
-from perdure.domain.states import FINAL, JobState
-from perdure.engines.sqlite.operate.filters import Selector
-from perdure.engines.sqlite.operate.spots import Spots
-from perdure.engines.sqlite.operate.trail import trail_query
+from perdure.domain.jobs.ids import new_job_id
+from perdure.domain.jobs.states import FINAL, JobState
+from perdure.engines.sqlite.operate.views.filters import Selector
+from perdure.engines.sqlite.operate.views.queue_states import Spots
+from perdure.engines.sqlite.operate.views.trail import trail_query
 from perdure.engines.sqlite.store import SqliteStore
-from perdure.storage.audit import AuditFilter
+from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.records import JobFilter
 
 HOT: Final = {
-    "intake.sql": (
+    "intake/intake.sql": (
         "add_job add_ready add_parked add_alike_jobs add_alike_ready add_jobs add_all_ready add_all_parked placeless "
         "lock front_turn last_fair_turn note_fair_turns "
         "take_key key_holder drop_key pass_key_on stored waiting_place leave_ready replace_job postpone leave_parked"
     ),
-    "claims.sql": "pick spend_token hold take_out pick_of_level hold_of_level take_out_of_level fronts checkpoint",
-    "acknowledgements.sql": (
+    "claims/claims.sql": (
+        "pick spend_token hold take_out pick_of_level hold_of_level take_out_of_level fronts checkpoint"
+    ),
+    "claims/acknowledgements.sql": (
         "succeed_plainly succeed end park line_up note_turns fair_ones record_attempts stale let_go"
     ),
-    "keys.sql": "drop_keys take_keys denied",
-    "workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
-    "audit.sql": "write note_moves note_children at record forget",
-    "upkeep.sql": (
+    "intake/keys.sql": "drop_keys take_keys denied",
+    "fleet/workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
+    "operate/commands/audit.sql": "write note_moves note_children at record forget",
+    "fleet/upkeep.sql": (
         "next_due due ready_from_parked note_turns fair_ones leave_waiters leave_parked hold_back old forget_attempts "
         "forget_steps forget_progress forget_lines forget_waiters forget_joined forget_children "
         "some_children forget_some_joined forget_some_children forget_families "
         "forget_plans forget_keys forget_finished forget_jobs last_return forget_fires"
     ),
-    "commands.sql": ("ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"),
-    "cancels.sql": (
+    "operate/commands/commands.sql": (
+        "ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"
+    ),
+    "operate/commands/cancels.sql": (
         "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
     ),
-    "settling.sql": (
+    "flows/settling.sql": (
         "settle_children revive_children count_ends waiting_parents active_children ended_joined_of close_joined "
         "reopen_joined"
     ),
-    "families.sql": (
+    "flows/families.sql": (
         "is_held family families several children add_family add_children note_parent note_is_parent planned"
     ),
-    "linking.sql": "next_link sleep_on",
-    "steps.sql": "steps save lost",
-    "events.sql": "add_event event known waiting add_waiters drop_waiters",
-    "progress.sql": "save progress",
-    "lines.sql": "save drop_old lines",
-    "gates.sql": (
+    "flows/linking.sql": "next_link sleep_on",
+    "flows/steps.sql": "steps save lost",
+    "flows/events.sql": "add_event event known waiting add_waiters drop_waiters",
+    "flows/progress.sql": "save progress",
+    "flows/lines.sql": "save drop_old lines",
+    "gates/gates.sql": (
         "lost gates keep_gates begin near_places last_places own_places holds breakers_named "
         "leave_places reserve hold drop_holds lives keys_with_line holders stand_in_line leave_line "
         "first_in_line next_in_line estimate is_held settle_estimate add_spend keep_breakers forget_places "
         "forget_gates stale_holds stale_line stale_places"
     ),
-    "loans.sql": "lend take_off leave forget_empty cut_slots recall",
-    "spends.sql": "totals estimates oldest",
-    "spend_sums.sql": "unsummed note_summed",
-    "schedules.sql": "change note_declared pause resume forget forget_fires fires",
-    "firing.sql": "advance known recorded unfinished note_jobs record",
-    "leaders.sql": "leader lead step_down",
-    "insight.sql": "attempts costs",
-    "signals.sql": "anything",
+    "gates/loans.sql": "lend take_off leave forget_empty cut_slots recall",
+    "gates/spends.sql": "totals estimates oldest",
+    "gates/spend_sums.sql": "unsummed note_summed",
+    "schedules/schedules.sql": "change note_declared pause resume forget forget_fires fires",
+    "schedules/firing.sql": "advance known recorded unfinished note_jobs record",
+    "fleet/leaders.sql": "leader lead step_down",
+    "operate/views/insight.sql": "attempts costs",
+    "fleet/signals.sql": "anything",
 }
 HOT_STATEMENTS: Final = [(file, name) for file, names in HOT.items() for name in names.split()]
 # What may be walked through: the batch itself, results of a subquery, and the first row of a line or of an index.
@@ -95,20 +99,20 @@ async def test_hot_statement_seeks(sqlite: SqliteStore, file: str, name: str) ->
 
 
 async def test_claim_reads_the_front_of_its_queue(sqlite: SqliteStore) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("claims.sql")["pick"])
+    plan = await plan_of(sqlite, sqlite._database.statements("claims/claims.sql")["pick"])
     assert "SEARCH ready USING PRIMARY KEY (queue=?)" in plan
     assert "SEARCH job USING PRIMARY KEY (id=?)" in plan
 
 
 @pytest.mark.parametrize("name", ["hold", "take_out"])
 async def test_claim_moves_one_stretch_of_its_queue(sqlite: SqliteStore, name: str) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("claims.sql")[name])
+    plan = await plan_of(sqlite, sqlite._database.statements("claims/claims.sql")[name])
     assert plan == ["SEARCH perdure_ready USING PRIMARY KEY (queue=? AND (priority,turn,job_id)<(?,?,?))"]
 
 
 @pytest.mark.parametrize("name", ["due", "next_due", "overdue"])
 async def test_promote_finds_what_is_due_by_index(sqlite: SqliteStore, name: str) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")[name])
+    plan = await plan_of(sqlite, sqlite._database.statements("fleet/upkeep.sql")[name])
     assert any(
         "USING INDEX perdure_parked_due" in line or "USING COVERING INDEX perdure_parked_due" in line for line in plan
     )
@@ -118,9 +122,9 @@ async def test_promote_finds_what_is_due_by_index(sqlite: SqliteStore, name: str
 @pytest.mark.parametrize(
     ("file", "name", "reason", "index"),
     [
-        ("waking.sql", "held", "on hold", "on_hold"),
-        ("waking.sql", "held", "circuit breaker open", "breaker"),
-        ("pauses.sql", "unpaused", "on hold", "on_hold"),
+        ("flows/waking.sql", "held", "on hold", "on_hold"),
+        ("flows/waking.sql", "held", "circuit breaker open", "breaker"),
+        ("gates/pauses.sql", "unpaused", "on hold", "on_hold"),
     ],
 )
 async def test_jobs_set_free_are_found_among_the_held_ones(
@@ -133,34 +137,34 @@ async def test_jobs_set_free_are_found_among_the_held_ones(
 
 async def test_a_line_is_read_in_its_order(sqlite: SqliteStore) -> None:
     for name in ("first_in_line", "next_in_line"):
-        plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")[name])
+        plan = await plan_of(sqlite, sqlite._database.statements("gates/gates.sql")[name])
         assert any("USING INDEX perdure_gate_wait_turn (key=?)" in line for line in plan), plan
 
 
 @pytest.mark.parametrize("name", ["take_off", "leave", "forget_empty"])
 async def test_g8_each_loan_that_goes_back_is_found_by_its_key(sqlite: SqliteStore, name: str) -> None:
     """A worker may have thousands: none of them is looked for among all the others."""
-    plan = await plan_of(sqlite, sqlite._database.statements("loans.sql")[name])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/loans.sql")[name])
     found = [line for line in plan if "perdure_gate_loan" in line]
     assert found == ["SEARCH perdure_gate_loan USING PRIMARY KEY (key=? AND span=?)"]
 
 
 async def test_g8_who_waits_for_a_loan_is_looked_up_by_its_key(sqlite: SqliteStore) -> None:
     """Of all that wait for anything else only the first is looked at."""
-    plan = await plan_of(sqlite, sqlite._database.statements("loans.sql")["waited_for"])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/loans.sql")["waited_for"])
     assert "SEARCH loan USING COVERING INDEX perdure_gate_loan_worker (worker_id=?)" in plan
     assert "SEARCH wait USING COVERING INDEX perdure_gate_wait_turn (key=?)" in plan
     assert "SEARCH place USING COVERING INDEX perdure_gate_place_at (key=?)" in plan
 
 
 async def test_g8_what_is_lent_is_counted_by_key(sqlite: SqliteStore) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")["lent"])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/gates.sql")["lent"])
     assert "SEARCH loan USING PRIMARY KEY (key=?)" in plan
     assert "SEARCH worker USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN" in plan
 
 
 async def test_dead_borrowers_are_found_among_borrowers_not_among_loans(sqlite: SqliteStore) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("loans.sql")["dead_borrowers"])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/loans.sql")["dead_borrowers"])
     found = [line for line in plan if "perdure_gate_loan" in line]
     assert found == [
         "SEARCH perdure_gate_loan USING COVERING INDEX perdure_gate_loan_worker",
@@ -170,7 +174,7 @@ async def test_dead_borrowers_are_found_among_borrowers_not_among_loans(sqlite: 
 
 async def test_a_budget_is_read_from_sums_and_from_what_is_not_in_them(sqlite: SqliteStore) -> None:
     """Of the spends themselves only those up to the first full minute of the window, new ones, and estimates."""
-    plan = await plan_of(sqlite, sqlite._database.statements("spends.sql")["totals"])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/spends.sql")["totals"])
     assert [line for line in plan if line.startswith("SEARCH")] == [
         "SEARCH spend USING INDEX perdure_spend_name (name=? AND at>? AND at<?)",
         "SEARCH minute USING PRIMARY KEY (name=? AND span=? AND at>? AND at<?)",
@@ -185,19 +189,19 @@ async def test_a_budget_is_read_from_sums_and_from_what_is_not_in_them(sqlite: S
 
 @pytest.mark.parametrize("name", ["drop_ended_estimates", "void_ended_estimates"])
 async def test_estimates_that_have_ended_are_found_among_estimates(sqlite: SqliteStore, name: str) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("gates.sql")[name])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/gates.sql")[name])
     assert "SCAN spend USING INDEX perdure_spend_estimate" in plan
     assert "SEARCH lease USING PRIMARY KEY (job_id=?)" in plan
 
 
 @pytest.mark.parametrize("name", ["add_up", "forget_sums"])
 async def test_sums_are_kept_without_a_walk_through_spends_or_sums(sqlite: SqliteStore, name: str) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("spend_sums.sql")[name])
+    plan = await plan_of(sqlite, sqlite._database.statements("gates/spend_sums.sql")[name])
     assert [line for line in plan if re.match(r"SCAN (perdure_)?(spend|sum)", line)] == []
 
 
 async def test_prune_finds_the_oldest_by_index(sqlite: SqliteStore) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")["old"])
+    plan = await plan_of(sqlite, sqlite._database.statements("fleet/upkeep.sql")["old"])
     assert any(
         "COVERING INDEX perdure_finished_standing (state=? AND queue=? AND finished_at<?)" in line for line in plan
     )
@@ -207,20 +211,20 @@ async def test_prune_finds_the_oldest_by_index(sqlite: SqliteStore) -> None:
 @pytest.mark.parametrize(("which", "bounds"), [("due", "next_at>? AND next_at<?"), ("coming", "next_at>?")])
 async def test_due_schedules_are_found_by_their_times(sqlite: SqliteStore, which: str, bounds: str, ours: str) -> None:
     """Ten thousand that are not due cost nothing; the same goes for the time of the next one."""
-    statements = sqlite._database.statements("schedules.sql")
+    statements = sqlite._database.statements("schedules/schedules.sql")
     plan = await plan_of(sqlite, " ".join(statements.get(name, "") for name in ("view", which, ours, "earliest")))
     assert f"SEARCH perdure_schedule USING INDEX perdure_schedule_next ({bounds})" in plan
     assert not any("ORDER BY" in line for line in plan)
 
 
 async def test_a_schedule_is_found_by_name(sqlite: SqliteStore) -> None:
-    statements = sqlite._database.statements("schedules.sql")
+    statements = sqlite._database.statements("schedules/schedules.sql")
     plan = await plan_of(sqlite, f"{statements['view']} {statements['named']}")
     assert "SEARCH perdure_schedule USING PRIMARY KEY (name=?)" in plan
 
 
 async def test_the_last_return_is_one_seek(sqlite: SqliteStore) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("upkeep.sql")["last_return"])
+    plan = await plan_of(sqlite, sqlite._database.statements("fleet/upkeep.sql")["last_return"])
     assert plan == ["SEARCH perdure_parked USING COVERING INDEX perdure_parked_return (queue=?)"]
 
 
@@ -244,7 +248,7 @@ async def test_job_is_found_by_id_without_a_walk(sqlite: SqliteStore, state: Job
 
 async def test_counting_never_walks_through_all_rows(sqlite: SqliteStore) -> None:
     """Each pair of state and queue is one seek, and counting stops at the cap."""
-    statements = sqlite._database.statements("insight.sql")
+    statements = sqlite._database.statements("operate/views/insight.sql")
     for name, table in (("count_parked", "parked"), ("count_finished", "finished")):
         plan = await plan_of(sqlite, statements[name])
         walks = [line for line in plan if line.startswith("SCAN") and table in line]
@@ -277,7 +281,7 @@ async def test_each_spot_is_counted_along_its_index_up_to_the_cap(
 
 @pytest.mark.parametrize("name", ["queues_of_ready", "queues_of_parked", "queues_of_finished", "marked"])
 async def test_queues_and_marks_are_found_by_seeks(sqlite: SqliteStore, name: str) -> None:
-    plan = await plan_of(sqlite, sqlite._database.statements("counting.sql")[name])
+    plan = await plan_of(sqlite, sqlite._database.statements("operate/views/counting.sql")[name])
     assert [
         line for line in plan if line.startswith("SCAN") and "each_queue" not in line and "CONSTANT" not in line
     ] == []
@@ -300,7 +304,7 @@ async def test_the_audit_trail_is_read_along_an_index(
     sqlite: SqliteStore, which: AuditFilter, index: str, sorts: bool
 ) -> None:
     """Only the entries of one job, which are few, are sorted."""
-    plan = await plan_of(sqlite, trail_query(sqlite._database.statements("audit.sql"), which)[0])
+    plan = await plan_of(sqlite, trail_query(sqlite._database.statements("operate/commands/audit.sql"), which)[0])
     assert plan[0] == f"SEARCH entry USING INDEX perdure_{index}"
     assert any("TEMP B-TREE" in line for line in plan) is sorts
 

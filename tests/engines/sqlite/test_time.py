@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import apsw
 import pytest
-from tests.support.jobs import HOUR, MINUTE, claim_one, employ, enqueue, show
-from tests.support.schedules import fire_next, make, stands, step
+from tests.support.builders.jobs import HOUR, MINUTE, claim_one, employ, enqueue, show
+from tests.support.builders.schedules import fire_next, make, stands, step
 
 from perdure.clock import ManualClock, SystemClock
 from perdure.domain.schedule import Fate, Overlap

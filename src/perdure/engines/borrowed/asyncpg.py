@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from perdure.engines.borrowed.connection import Borrowed, Database, Params, Rows
-from perdure.engines.shared.placeholders import numbered
+from perdure.engines.shared.database.placeholders import numbered
 
 _numbered = lru_cache(maxsize=64)(numbered)
 

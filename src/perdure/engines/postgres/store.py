@@ -12,21 +12,21 @@ from datetime import datetime, timedelta
 from typing import Never
 
 from perdure.clock import Clock
-from perdure.domain.audit import Audited, AuditEntry
-from perdure.domain.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
+from perdure.domain.flows.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
 from perdure.domain.gate import Cost
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
+from perdure.domain.jobs.log_lines import LINES_KEPT, LogLine, NewLine
+from perdure.domain.jobs.transition import Transition
 from perdure.domain.leadership import Lead, LeaderView
-from perdure.domain.line import LINES_KEPT, LogLine, NewLine
+from perdure.domain.operate.audit import Audited, AuditEntry
 from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
-from perdure.domain.transition import Transition
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.postgres.claims.acknowledgements import NONE, AcknowledgementPart
 from perdure.engines.postgres.claims.checkpoints import Checkpoints
 from perdure.engines.postgres.claims.claims import ClaimPart
 from perdure.engines.postgres.claims.effects import EffectPart
-from perdure.engines.postgres.claims.returns import Returns
+from perdure.engines.postgres.claims.returned_jobs import Returns
 from perdure.engines.postgres.database.connections import Pool, Server
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.schema import SchemaPart
@@ -53,20 +53,20 @@ from perdure.engines.postgres.gates.spend_sums import SpendSums
 from perdure.engines.postgres.gates.upkeep import GateUpkeepPart
 from perdure.engines.postgres.intake.borrowing import BorrowingPart
 from perdure.engines.postgres.intake.intake import IntakePart
-from perdure.engines.postgres.operate.commands import CommandPart
-from perdure.engines.postgres.operate.counting import CountingPart
+from perdure.engines.postgres.operate.commands.commands import CommandPart
 from perdure.engines.postgres.operate.diagnosis import DiagnosisPart
-from perdure.engines.postgres.operate.insight import InsightPart
-from perdure.engines.postgres.operate.kinds import KindPart
 from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
-from perdure.engines.postgres.operate.trail import TrailPart
+from perdure.engines.postgres.operate.views.counting import CountingPart
+from perdure.engines.postgres.operate.views.insight import InsightPart
+from perdure.engines.postgres.operate.views.kinds import KindPart
+from perdure.engines.postgres.operate.views.trail import TrailPart
 from perdure.engines.postgres.schedules.firing import FiringPart
 from perdure.engines.postgres.schedules.schedules import SchedulePart
 from perdure.errors import StoreRefused
-from perdure.storage.audit import AuditFilter
-from perdure.storage.diagnosis import Finding, ParkedAhead, Waiting
 from perdure.storage.effects import Effects
 from perdure.storage.intake import IntakeStore
+from perdure.storage.operate.audit import AuditFilter
+from perdure.storage.operate.diagnosis import Finding, ParkedAhead, Waiting
 from perdure.storage.records import (
     Acknowledged,
     CancelRequest,

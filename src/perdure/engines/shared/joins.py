@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perdure.domain.flow import NewFamily
-from perdure.domain.ids import JobId
-from perdure.domain.job import Intake, Receipt
+from perdure.domain.flows.flow import NewFamily
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Intake, Receipt
 from perdure.errors import ConflictError, StepError
 
 

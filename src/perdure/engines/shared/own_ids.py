@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perdure.domain.job import Intake, NewJob, Receipt
+from perdure.domain.jobs.job import Intake, NewJob, Receipt
 from perdure.errors import ArgumentError
 
 

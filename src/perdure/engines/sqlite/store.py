@@ -28,12 +28,12 @@ from perdure.engines.sqlite.gates.upkeep import GateUpkeepPart
 from perdure.engines.sqlite.intake.borrowing import BorrowingPart
 from perdure.engines.sqlite.intake.intake import IntakePart
 from perdure.engines.sqlite.operate.backup import BackupPart
-from perdure.engines.sqlite.operate.commands import CommandPart
-from perdure.engines.sqlite.operate.counting import CountingPart
+from perdure.engines.sqlite.operate.commands.commands import CommandPart
 from perdure.engines.sqlite.operate.diagnosis import DiagnosisPart
-from perdure.engines.sqlite.operate.insight import InsightPart
-from perdure.engines.sqlite.operate.kinds import KindPart
-from perdure.engines.sqlite.operate.trail import TrailPart
+from perdure.engines.sqlite.operate.views.counting import CountingPart
+from perdure.engines.sqlite.operate.views.insight import InsightPart
+from perdure.engines.sqlite.operate.views.kinds import KindPart
+from perdure.engines.sqlite.operate.views.trail import TrailPart
 from perdure.engines.sqlite.schedules.firing import FiringPart
 from perdure.engines.sqlite.schedules.schedules import SchedulePart
 

@@ -15,7 +15,7 @@ from perdure.domain.duration import Duration, parse_duration
 from perdure.errors import StillRunning
 from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 
 _TIMEOUT: Final = timedelta(seconds=30)
 _LOOK_EVERY: Final = 0.01  # only at what cannot tell by itself that it is over

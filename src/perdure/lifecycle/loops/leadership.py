@@ -30,8 +30,8 @@ from perdure.errors import StoreError
 from perdure.events import Emitter, LeadLost, LeadTaken
 from perdure.lifecycle.loops.intervals import read_interval
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.leaders import LeaderStore
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
+from perdure.storage.fleet.leaders import LeaderStore
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
 _RENEWALS: Final = 3  # in one lease

@@ -25,8 +25,8 @@ from perdure.events import Emitter, LoopFailed, LoopOverran, LoopSkipped
 from perdure.lifecycle.loops.tick import Tick
 from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
-from perdure.policy.jitter import Jitter, Randomness
-from perdure.policy.patience import OutageLimits
+from perdure.policy.outage_backoff import OutageLimits
+from perdure.policy.retries.jitter import Jitter, Randomness
 
 Did = TypeVar("Did")
 DEFAULT_JITTER: Final = Jitter.ratio(0.1)

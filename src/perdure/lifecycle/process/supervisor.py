@@ -29,7 +29,7 @@ from perdure.events import Emitter, WorkerProcessDied, WorkerProcessKilled, Work
 from perdure.events.log import EventLog
 from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, EXIT_RECYCLED, EXIT_STACKS, EXIT_USAGE, how_it_ended
 from perdure.lifecycle.process.parent_death import die_with_parent
-from perdure.policy.patience import Patience
+from perdure.policy.outage_backoff import Patience
 
 _VARIABLE: Final = "PERDURE_SUPERVISOR"  # pid of the supervisor, the seconds that a stop may take, and perhaps quiet
 _QUIET: Final = ":quiet"

@@ -8,25 +8,25 @@ from typing import Annotated, Final
 import typer
 
 from perdure.surfaces.cli import options
-from perdure.surfaces.cli.approve import approvals, approve
-from perdure.surfaces.cli.audit import audit
-from perdure.surfaces.cli.backup import backup
-from perdure.surfaces.cli.breakers import breakers, spent
+from perdure.surfaces.cli.database.audit import audit
+from perdure.surfaces.cli.database.backup import backup
+from perdure.surfaces.cli.database.doctor import doctor
+from perdure.surfaces.cli.database.migrate import migrate
+from perdure.surfaces.cli.database.stats import stats
 from perdure.surfaces.cli.dead import dead
-from perdure.surfaces.cli.doctor import doctor
-from perdure.surfaces.cli.emit import emit
-from perdure.surfaces.cli.enqueue import enqueue
 from perdure.surfaces.cli.exits import MEANING
 from perdure.surfaces.cli.group import Perdure
-from perdure.surfaces.cli.jobs import jobs
-from perdure.surfaces.cli.migrate import migrate
-from perdure.surfaces.cli.output import print_json, say
-from perdure.surfaces.cli.pauses import pause, pauses, resume
-from perdure.surfaces.cli.preview import show_preview
-from perdure.surfaces.cli.quiet import quiet, workers
-from perdure.surfaces.cli.schedules import schedules
-from perdure.surfaces.cli.stats import stats
-from perdure.surfaces.cli.worker import up, worker
+from perdure.surfaces.cli.holds.breakers import breakers, spent
+from perdure.surfaces.cli.holds.pauses import pause, pauses, resume
+from perdure.surfaces.cli.jobs.enqueue import enqueue
+from perdure.surfaces.cli.jobs.jobs import jobs
+from perdure.surfaces.cli.jobs.preview import show_preview
+from perdure.surfaces.cli.questions.approvals import approvals, approve
+from perdure.surfaces.cli.questions.emit import emit
+from perdure.surfaces.cli.schedules.schedules import schedules
+from perdure.surfaces.cli.terminal.output import print_json, say
+from perdure.surfaces.cli.workers.quiet import quiet, workers
+from perdure.surfaces.cli.workers.worker import up, worker
 from perdure.version import __version__
 
 _RUN: Final = "Run (needs your code)"

@@ -6,17 +6,17 @@ from datetime import datetime
 
 import typer
 
-from perdure.domain.states import JobState
+from perdure.domain.jobs.states import JobState
 from perdure.errors import NotFoundError
-from perdure.operate.actions import PURGE_DEAD, REQUEUE_DEAD, Action
+from perdure.operate.commands.actions import PURGE_DEAD, REQUEUE_DEAD, Action
 from perdure.operate.desk import MOST_AT_ONCE, Desk
 from perdure.operate.records import JobDetail, JobPage
 from perdure.storage.records import Page
 from perdure.surfaces.cli import options
-from perdure.surfaces.cli.acting import Order
-from perdure.surfaces.cli.filters import Chosen, age
-from perdure.surfaces.cli.job_page import show_job
-from perdure.surfaces.cli.job_table import show_page
+from perdure.surfaces.cli.jobs.acting import Order
+from perdure.surfaces.cli.jobs.display.job_page import show_job
+from perdure.surfaces.cli.jobs.display.job_table import show_page
+from perdure.surfaces.cli.jobs.filters import Chosen, age
 from perdure.surfaces.cli.session import with_desk
 
 dead = typer.Typer(help="Look at dead letters, and requeue or purge them.", no_args_is_help=True)

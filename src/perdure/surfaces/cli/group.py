@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from perdure.errors import ArgumentError, PerdureError
 from perdure.surfaces.cli.exits import Exit, exit_for
 from perdure.surfaces.cli.misplaced import where_it_belongs
-from perdure.surfaces.cli.output import complain
+from perdure.surfaces.cli.terminal.output import complain
 from perdure.surfaces.cli.typed import as_typed, path_of
 
 

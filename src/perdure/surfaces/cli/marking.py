@@ -8,12 +8,12 @@ import typer
 
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
-from perdure.operate.actions import mark_as
+from perdure.operate.commands.actions import mark_as
 from perdure.operate.desk import MOST_AT_ONCE
 from perdure.storage.checking import LONGEST_MARK
 from perdure.surfaces.cli import options
-from perdure.surfaces.cli.acting import Order
-from perdure.surfaces.cli.filters import Chosen, age
+from perdure.surfaces.cli.jobs.acting import Order
+from perdure.surfaces.cli.jobs.filters import Chosen, age
 
 Word = Annotated[str | None, typer.Option("--as", metavar="WORD", help="The mark, as read: up to 50 characters.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Take the mark away.")]

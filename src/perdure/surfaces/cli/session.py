@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from perdure.app.connect import listen_url_for, store_for
 from perdure.errors import StoreRefused
 from perdure.operate.desk import Desk
-from perdure.policy.passwords import without_password
+from perdure.policy.secrets.passwords import without_password
 from perdure.storage.port import Store
 from perdure.surfaces.cli.project import database_url
 

@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from perdure.domain.job import Claim
+from perdure.domain.jobs.job import Claim
 from perdure.errors import ConflictError, PayloadError
 from perdure.events import Emitter
 from perdure.kinds.encoding import encode
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.lifecycle.outage import Outage
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.claims import ClaimStore
 
 CURSOR_LIMIT: Final = 64 * 1024

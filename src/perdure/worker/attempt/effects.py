@@ -15,10 +15,10 @@ from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Final
 
-from perdure.domain.audit import Audited
-from perdure.domain.flow import StepWrite
-from perdure.domain.outcome import Done, Outcome
-from perdure.domain.transition import Transition
+from perdure.domain.flows.flow import StepWrite
+from perdure.domain.jobs.outcome import Done, Outcome
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import Audited
 from perdure.errors import ConflictError
 from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.storage.effects import Effects, EffectStore

@@ -20,8 +20,8 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-from perdure.domain.job import Claim
-from perdure.domain.line import NewLine, cut
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.log_lines import NewLine, cut
 from perdure.events import Emitter, StoreTrouble
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.storage.flows import FlowStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from perdure.domain.outcome import BadArguments, Done, Failed, Failure, Outcome
+from perdure.domain.jobs.outcome import BadArguments, Done, Failed, Failure, Outcome
 from perdure.errors import PayloadError
 from perdure.flows.journal import Journal
 from perdure.kinds.encoding import encode

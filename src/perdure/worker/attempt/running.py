@@ -11,14 +11,14 @@ from typing import Any
 from msgspec import Struct
 
 from perdure.domain.duration import format_duration
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Cancelled, Failed, Failure, Outcome, Released
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Cancelled, Failed, Failure, Outcome, Released
 from perdure.kinds.kind import Kind
 from perdure.policy.failures import lineage, type_name
 from perdure.policy.own_settings import read_settings
-from perdure.policy.retry import RetrySource
-from perdure.worker.attempt.context import Context
-from perdure.worker.attempt.stop_flag import StopFlag
+from perdure.policy.retries.retry import RetrySource
+from perdure.worker.attempt.context.context import Context
+from perdure.worker.attempt.context.stop_flag import StopFlag
 
 
 class Stop(StrEnum):

@@ -16,15 +16,15 @@ from typing import Protocol
 from msgspec import Struct
 
 from perdure.domain.gate import BudgetCheck, NearLimit
-from perdure.domain.job import Claim
+from perdure.domain.jobs.job import Claim
 from perdure.errors import ArgumentError, ConflictError, StoreError
 from perdure.events import Emitter
 from perdure.kinds.kind import Kind, Registry
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.lifecycle.outage import Outage
-from perdure.policy.gatekeeping import is_near
-from perdure.policy.gates import Budget
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.limits.gatekeeping import is_near
+from perdure.policy.limits.gates import Budget
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import Store
 from perdure.worker.gates.near_limits import NearLimits
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from perdure.domain.ids import WorkerId
-from perdure.domain.job import Claim
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.jobs.job import Claim
 from perdure.errors import StoreError
 from perdure.events import Emitter
 from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.process.watchdog import StoreCall
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.claims import ClaimStore
 from perdure.worker.claiming.ageing import Ageing
 from perdure.worker.claiming.slots import Slots

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from perdure.events import Emitter
 from perdure.lifecycle.outage import ANY_ERROR, Outage
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
-from perdure.storage.signals import SignalStore
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
+from perdure.storage.fleet.signals import SignalStore
 
 
 class WakeupListener:

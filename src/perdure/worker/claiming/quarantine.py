@@ -14,13 +14,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from perdure.domain.audit import Audited
-from perdure.domain.job import Claim
-from perdure.domain.states import Reason
-from perdure.domain.transition import paused
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import Reason
+from perdure.domain.jobs.transition import paused
+from perdure.domain.operate.audit import Audited
 from perdure.events import Emitter
 from perdure.lifecycle.outage import ANY_ERROR, Outage
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.claims import ClaimStore
 
 _WAIT: Final = timedelta(milliseconds=100)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from perdure.storage.records import Wanted
-from perdure.worker.claiming.ramp import SlowStart
+from perdure.worker.claiming.slow_start import SlowStart
 from perdure.worker.settings import Queue
 
 

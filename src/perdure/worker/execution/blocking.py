@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from perdure.clock import Clock
-from perdure.domain.outcome import Outcome
+from perdure.domain.jobs.outcome import Outcome
 from perdure.flows.park import parked_in
 from perdure.hooks.around import RunCoroutine
-from perdure.policy.triage import classify
-from perdure.worker.attempt.context import CURRENT, Context
+from perdure.policy.retries.triage import classify
+from perdure.worker.attempt.context.context import CURRENT, Context
 from perdure.worker.attempt.outcomes import NOTHING, AttemptInterrupted, done, unreadable
 from perdure.worker.attempt.running import Running
 

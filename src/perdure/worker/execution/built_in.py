@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from perdure.domain.plan import BATCH, CHAIN, Planned
-from perdure.flows.batches import BatchOutcome, run_batch
-from perdure.flows.chains import ends_chain, run_chain
+from perdure.domain.flows.plan import BATCH, CHAIN, Planned
+from perdure.flows.families.batches import BatchOutcome, run_batch
+from perdure.flows.families.chains import ends_chain, run_chain
 from perdure.kinds.kind import Kind, Mode, Registry
 from perdure.kinds.signature import Signature
-from perdure.policy.retry import DEFAULT_RETRY
-from perdure.policy.triage import Triage
-from perdure.worker.attempt.context import Context
-from perdure.worker.attempt.family_calls import journal_of
+from perdure.policy.retries.retry import DEFAULT_RETRY
+from perdure.policy.retries.triage import Triage
+from perdure.worker.attempt.context.context import Context
+from perdure.worker.attempt.context.family_calls import journal_of
 
 
 async def _batch(

@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any, Final
 
 from perdure.clock import Clock
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Done, Outcome, Parked, Released, UnknownKind
-from perdure.domain.states import FINAL, JobState, Reason
-from perdure.domain.transition import Transition, of_parent, past_gates, paused
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Done, Outcome, Parked, Released, UnknownKind
+from perdure.domain.jobs.states import FINAL, JobState, Reason
+from perdure.domain.jobs.transition import Transition, of_parent, past_gates, paused
 from perdure.events import (
     Emitter,
     HandlerStuck,
@@ -42,18 +42,18 @@ from perdure.kinds.kind import Mode, Registry
 from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.policy.decide import Limits, decide
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.gates import Breaker, Gate
-from perdure.policy.triage import Triage, classify
+from perdure.policy.limits.gates import Breaker, Gate
+from perdure.policy.retries.triage import Triage, classify
 from perdure.storage.port import Store
 from perdure.worker.attempt.checkpoints import StoredCheckpoints
-from perdure.worker.attempt.context import CURRENT, Context
+from perdure.worker.attempt.context.context import CURRENT, Context
+from perdure.worker.attempt.context.stop_flag import StopFlag
 from perdure.worker.attempt.effects import to_the_end
 from perdure.worker.attempt.log_lines import AttemptLines, LineKeeper
 from perdure.worker.attempt.outcomes import NOTHING, broken, cancelled_from_inside, done, unreadable, with_journal
-from perdure.worker.attempt.provisions import Provisions
 from perdure.worker.attempt.running import Running, Stop
+from perdure.worker.attempt.services import Provisions
 from perdure.worker.attempt.spending import StoredSpending
-from perdure.worker.attempt.stop_flag import StopFlag
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.execution.blocking import call_blocking
 from perdure.worker.execution.built_in import BUILT_IN

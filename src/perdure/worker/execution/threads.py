@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from perdure.domain.outcome import Outcome
+from perdure.domain.jobs.outcome import Outcome
 from perdure.worker.attempt.outcomes import AttemptInterrupted, broken
 from perdure.worker.attempt.running import Running
 

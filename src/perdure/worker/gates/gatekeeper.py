@@ -19,19 +19,19 @@ from datetime import timedelta
 from typing import Any, Final
 
 from perdure.domain.gate import GateRequest, Held
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Gated, Permanent
-from perdure.domain.states import Reason
-from perdure.domain.transition import Transition, paused, released
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Gated, Permanent
+from perdure.domain.jobs.states import Reason
+from perdure.domain.jobs.transition import Transition, paused, released
 from perdure.errors import BudgetExceeded, PayloadError, StoreRefused, StoreUnavailable
 from perdure.events import Emitter, LoopFailed
 from perdure.kinds.kind import Registry
 from perdure.lifecycle.outage import Outage
 from perdure.policy.failures import MESSAGE_LIMIT, bad_arguments, failure_of, storable
-from perdure.policy.gatekeeping import CLAIM_LOST
-from perdure.policy.gates import GatePlan, are_disputed
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.limits.gatekeeping import CLAIM_LOST
+from perdure.policy.limits.gates import GatePlan, are_disputed
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.gates import GateStore
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.gates.loan_keeper import LoanKeeper

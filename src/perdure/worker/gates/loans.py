@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from perdure.clock import Clock
 from perdure.domain.gate import ConcurrencyCheck, GateRequest, Loan, LoanKey, RateCheck
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
 from perdure.policy.lending import SLOTS, may_borrow
 
 _IN_DOUBT: Final = 60.0  # seconds after which nothing whose answer was lost can still be written

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perdure.domain.gate import BreakerState, GateChanges, GateRequest, GateState, Held
-from perdure.domain.ids import WorkerId
-from perdure.domain.job import Claim
-from perdure.policy.gatekeeping import Lately, gatekeeper
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.jobs.job import Claim
+from perdure.policy.limits.gatekeeping import Lately, gatekeeper
 
 
 class GateLook:

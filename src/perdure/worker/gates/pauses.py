@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from perdure.domain.gate import Pause
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Gated
-from perdure.domain.states import Reason
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Gated
+from perdure.domain.jobs.states import Reason
 from perdure.events import Emitter, JobsPaused, JobsResumed
 from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.pausing import covers
+from perdure.policy.limits.pausing import covers
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.refusals import Refusals
 

@@ -6,10 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Gated, Outcome
-from perdure.domain.states import JobState
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Gated, Outcome
+from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.transition import Transition
 from perdure.events import Emitter, JobDied
 from perdure.policy.decide import decide
 

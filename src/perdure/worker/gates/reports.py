@@ -16,14 +16,14 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.gate import BreakerCheck, BreakerReport, BreakerState, BreakerView, ConcurrencyCheck
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Crashed, Done, Failed, Outcome
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Crashed, Done, Failed, Outcome
+from perdure.domain.jobs.transition import Transition
 from perdure.errors import StoreError
 from perdure.events import BreakerClosed, BreakerHalfOpen, BreakerOpened, Emitter, StoreTrouble
-from perdure.policy.breaker import note_reports
 from perdure.policy.lending import SLOTS
+from perdure.policy.limits.breaker import note_reports
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.operator_breakers import OperatorBreakers

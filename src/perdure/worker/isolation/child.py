@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from perdure.clock import SystemClock
-from perdure.domain.outcome import Failed, Failure, Outcome
+from perdure.domain.jobs.outcome import Failed, Failure, Outcome
 from perdure.errors import PayloadError, SettingsError
 from perdure.flows.park import Park, parked_in
 from perdure.kinds.declared import Address, find_declared
@@ -32,8 +32,9 @@ from perdure.kinds.kind import Kind, is_async
 from perdure.lifecycle.bridges.without_loop import at_once
 from perdure.lifecycle.process.parent_death import die_with_parent
 from perdure.policy.failures import bad_arguments, failure_of, lineage
-from perdure.policy.triage import classify
-from perdure.worker.attempt.context import CURRENT, Context
+from perdure.policy.retries.triage import classify
+from perdure.worker.attempt.context.context import CURRENT, Context
+from perdure.worker.attempt.context.stop_flag import StopFlag
 from perdure.worker.attempt.outcomes import (
     NOTHING,
     AttemptInterrupted,
@@ -41,9 +42,8 @@ from perdure.worker.attempt.outcomes import (
     done,
     with_journal,
 )
-from perdure.worker.attempt.provisions import Provisions
-from perdure.worker.attempt.stop_flag import StopFlag
-from perdure.worker.isolation.child_provisions import RelayedCheckpoints, RelayedFlows, RelayedGates, RelayedSpending
+from perdure.worker.attempt.services import Provisions
+from perdure.worker.isolation.child_services import RelayedCheckpoints, RelayedFlows, RelayedGates, RelayedSpending
 from perdure.worker.isolation.memory import MemoryLimit
 from perdure.worker.isolation.wire import (
     LONGEST_LINE,

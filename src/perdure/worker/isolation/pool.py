@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from perdure.domain.duration import format_duration
-from perdure.domain.outcome import Failed, Failure, Outcome
+from perdure.domain.jobs.outcome import Failed, Failure, Outcome
 from perdure.errors import ProcessDied
 from perdure.kinds.declared import address_of
 from perdure.lifecycle.process.exits import how_it_ended

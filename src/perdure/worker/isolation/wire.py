@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from perdure.domain.gate import BreakerReport, GateRequest
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Outcome
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Outcome
 from perdure.errors import DuplicateJobError, StepError, StoreError
 from perdure.events import Event
 from perdure.kinds.declared import Address

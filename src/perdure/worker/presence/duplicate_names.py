@@ -8,7 +8,7 @@ from perdure.domain.worker import NewWorker
 from perdure.errors import StoreError
 from perdure.events import Emitter, NameShared
 from perdure.lifecycle.process.identity import is_alive
-from perdure.storage.workers import WorkerStore
+from perdure.storage.fleet.workers import WorkerStore
 
 
 async def report_duplicate_names(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:

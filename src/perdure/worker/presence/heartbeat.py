@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.ids import WorkerId
+from perdure.domain.jobs.ids import WorkerId
 from perdure.events import Emitter, StoreTrouble
 from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.storage.port import Store

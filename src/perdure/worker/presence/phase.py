@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from perdure.domain.ids import WorkerId
+from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.worker import Phase
 from perdure.events import Emitter, WorkerLoud, WorkerQuiet
-from perdure.storage.workers import WorkerStore
+from perdure.storage.fleet.workers import WorkerStore
 
 BY_SIGNAL: Final = "a signal"
 BY_OPERATOR: Final = "an operator"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from perdure.domain.ids import WorkerId
+from perdure.domain.jobs.ids import WorkerId
 from perdure.events import Emitter
 from perdure.lifecycle.loops.loop import Loop
+from perdure.storage.fleet.workers import WorkerStore
 from perdure.storage.records import CancelRequest
-from perdure.storage.workers import WorkerStore
 
 
 class OperatorRequests(Loop[int]):

@@ -18,18 +18,18 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from perdure.domain.audit import Audited
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.outcome import Failure
-from perdure.domain.states import Reason
-from perdure.domain.transition import Transition, died
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.outcome import Failure
+from perdure.domain.jobs.states import Reason
+from perdure.domain.jobs.transition import Transition, died
+from perdure.domain.operate.audit import Audited
 from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter, JobDied, RecordRefused, StaleWrites
 from perdure.lifecycle.outage import Outage
 from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.policy.failures import MESSAGE_LIMIT, storable
-from perdure.policy.patience import DEFAULT_OUTAGE, OutageLimits
+from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Acknowledged
 

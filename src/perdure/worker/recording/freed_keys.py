@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.domain.states import FINAL
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import FINAL
+from perdure.domain.jobs.transition import Transition
 from perdure.events import Emitter, StoreTrouble
-from perdure.storage.upkeep import UpkeepStore
+from perdure.storage.fleet.upkeep import UpkeepStore
 from perdure.worker.recording.collector import Collector
 
 _BATCH: Final = 1_000

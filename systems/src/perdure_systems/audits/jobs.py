@@ -17,15 +17,15 @@ import structlog
 from perdure import App, Context, Desk, JobFilter, JobState, Keep, Page, Queue, Release, Verdict, WorkerSettings
 from perdure_systems.audits import settings, storage
 from perdure_systems.audits.addresses import check_address
+from perdure_systems.audits.delivery.payload import webhook_body
+from perdure_systems.audits.delivery.webhooks import send_webhook
 from perdure_systems.audits.failures import context_of
-from perdure_systems.audits.instruments import instruments
-from perdure_systems.audits.payload import webhook_body
+from perdure_systems.audits.pipeline.instruments import instruments
+from perdure_systems.audits.pipeline.report import print_report
+from perdure_systems.audits.pipeline.screenshots import take_screenshots
 from perdure_systems.audits.records import MIGRATIONS, Records
-from perdure_systems.audits.report import print_report
 from perdure_systems.audits.results import HandedOver, PageSpeed, Strategy
-from perdure_systems.audits.screenshots import take_screenshots
 from perdure_systems.audits.settings import LIMITS
-from perdure_systems.audits.webhooks import send_webhook
 from perdure_systems.kit.database import Database
 from perdure_systems.notifications.jobs import notify
 

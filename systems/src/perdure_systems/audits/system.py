@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from perdure_systems.audits.jobs import app, database
-from perdure_systems.audits.pages import PAGES
-from perdure_systems.audits.routes import API
+from perdure_systems.audits.web.pages import PAGES
+from perdure_systems.audits.web.routes import API
 from perdure_systems.kit.service import System
 from perdure_systems.notifications.jobs import app as notifications
 

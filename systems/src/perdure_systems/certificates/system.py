@@ -1,7 +1,7 @@
 """The certificate system as a whole."""
 
 from perdure_systems.certificates.jobs import app, database
-from perdure_systems.certificates.routes import ROUTES
+from perdure_systems.certificates.web.routes import ROUTES
 from perdure_systems.kit.service import System
 from perdure_systems.notifications.jobs import app as notifications_app
 

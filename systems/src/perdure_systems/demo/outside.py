@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final, Self
 
-from perdure_systems.audits.standins import Outside as AuditedWorld
+from perdure_systems.audits.standins.outside import Outside as AuditedWorld
 from perdure_systems.authorities.standins import StandIns as Authorities
 from perdure_systems.authorities.standins import serving as serving_authorities
 from perdure_systems.flags.standins import CacheStandIn

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from perdure_systems.flags.flag_routes import FLAG_ROUTES
 from perdure_systems.flags.jobs import WORKER, app, database
-from perdure_systems.flags.pages import PAGES
-from perdure_systems.flags.routes import SCHEDULE_ROUTES
+from perdure_systems.flags.web.flag_routes import FLAG_ROUTES
+from perdure_systems.flags.web.pages import PAGES
+from perdure_systems.flags.web.routes import SCHEDULE_ROUTES
 from perdure_systems.kit.service import System
 from perdure_systems.notifications.jobs import app as notifications_app
 

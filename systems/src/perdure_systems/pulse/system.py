@@ -8,11 +8,11 @@ import structlog
 
 from perdure import WorkerSettings
 from perdure_systems.kit.service import System
-from perdure_systems.pulse.diagnostic_routes import DIAGNOSTICS
 from perdure_systems.pulse.jobs import app, database
-from perdure_systems.pulse.pages import PAGES
-from perdure_systems.pulse.routes import ROUTES
 from perdure_systems.pulse.settings import read_settings, worker_settings
+from perdure_systems.pulse.web.diagnostic_routes import DIAGNOSTICS
+from perdure_systems.pulse.web.pages import PAGES
+from perdure_systems.pulse.web.routes import ROUTES
 
 log = structlog.get_logger("perdure_systems.pulse")
 

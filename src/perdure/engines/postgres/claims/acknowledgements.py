@@ -19,10 +19,10 @@ from typing import Any, Final
 from msgspec import json
 
 from perdure.clock import Clock
-from perdure.domain.audit import Audited, noted_as
-from perdure.domain.states import FAULTS, FINAL, JobState, Reason
-from perdure.domain.transition import Transition, arrived
-from perdure.engines.postgres.claims.returns import Returns
+from perdure.domain.jobs.states import FAULTS, FINAL, JobState, Reason
+from perdure.domain.jobs.transition import Transition, arrived
+from perdure.domain.operate.audit import Audited, noted_as
+from perdure.engines.postgres.claims.returned_jobs import Returns
 from perdure.engines.postgres.database.arrays import number_array, storable, storable_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
@@ -30,7 +30,7 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
 from perdure.engines.postgres.flows.events import EventPart
 from perdure.engines.postgres.flows.settling import Settling
-from perdure.engines.postgres.operate.kinds import KindPart
+from perdure.engines.postgres.operate.views.kinds import KindPart
 from perdure.storage.records import Acknowledged
 
 NONE: Final[frozenset[Audited]] = frozenset()
@@ -52,7 +52,7 @@ class AcknowledgementPart:
         kinds: KindPart,
     ) -> None:
         self._kinds = kinds
-        self._statements = naming.statements("acknowledgements.sql")
+        self._statements = naming.statements("claims/acknowledgements.sql")
         self._pool = pool
         self._clock = clock
         self._settling = settling

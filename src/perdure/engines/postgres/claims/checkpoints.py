@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from perdure.domain.job import Claim
+from perdure.domain.jobs.job import Claim
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
@@ -30,7 +30,7 @@ class Checkpoints:
     """Keeps how far jobs have come."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
-        self._statement = naming.statements("acknowledgements.sql")["checkpoint"]
+        self._statement = naming.statements("claims/acknowledgements.sql")["checkpoint"]
         self._pool = pool
         self._waiting: dict[tuple[str, int], _Request] = {}
         self._writing: asyncio.Task[None] | None = None

@@ -25,13 +25,13 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.clock import Clock
-from perdure.domain import transition
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import PRIORITIES, Claim
-from perdure.domain.states import JobState, Reason
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import PRIORITIES, Claim
+from perdure.domain.jobs.states import JobState, Reason
 from perdure.engines.postgres.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.postgres.claims.cursors import Cursors, Place
-from perdure.engines.postgres.claims.returns import Returns
+from perdure.engines.postgres.claims.returned_jobs import Returns
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
@@ -69,7 +69,7 @@ class ClaimPart:
         acknowledgements: AcknowledgementPart,
         returns: Returns,
     ) -> None:
-        self._statements = naming.statements("claims.sql")
+        self._statements = naming.statements("claims/claims.sql")
         self._pool = pool
         self._clock = clock
         self._acknowledgements = acknowledgements

@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from perdure.domain.job import PRIORITIES
+from perdure.domain.jobs.job import PRIORITIES
 
 LOOK_BACK_EVERY: Final = 1.0
 LOOK_BACK_BY: Final = 5.0

@@ -23,7 +23,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.transition import Transition
 from perdure.engines.postgres.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.postgres.database.connections import Server
 from perdure.engines.postgres.database.faults import translate

@@ -29,7 +29,7 @@ from perdure.engines.postgres.database.sessions import BEGIN_SHARED, Connection,
 from perdure.engines.postgres.database.versions import require_version
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.errors import ForkError, SettingsError, StoreRefused
-from perdure.policy.passwords import ESCAPES, strike
+from perdure.policy.secrets.passwords import ESCAPES, strike
 
 T = TypeVar("T")
 

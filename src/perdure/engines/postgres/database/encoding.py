@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import NewJob
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import NewJob
 from perdure.engines.postgres.database.arrays import UnstorableTextError, text_array
-from perdure.engines.shared.instants import on_calendar
+from perdure.engines.shared.database.instants import on_calendar
 from perdure.errors import ArgumentError
 
 Texts = dict[str, str | None]

@@ -13,7 +13,7 @@ from psycopg import errors
 
 from perdure.engines.postgres.database.arrays import UnstorableTextError
 from perdure.errors import ArgumentError, PerdureError, SchemaError, StoreError, StoreRefused, StoreUnavailable
-from perdure.policy.passwords import strike
+from perdure.policy.secrets.passwords import strike
 
 ROLLED_BACK: Final = (errors.DeadlockDetected, errors.SerializationFailure)
 

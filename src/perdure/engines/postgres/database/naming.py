@@ -8,11 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from perdure.engines.shared.sql_files import check_identifier, load_statements
+from perdure.engines.shared.database.sql_files import check_identifier, load_statements
 
 _PACKAGE: Final = "perdure.engines.postgres"
 _COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
-_SHARED: Final = {"line_up": "entering.sql", "take_picked": "taking.sql"}  # parts of statements, and their files
+_SHARED: Final = {
+    "line_up": "intake/entering.sql",
+    "take_picked": "claims/taking.sql",
+}  # parts of statements, and their files
 _SPACE: Final = re.compile(r"\s+")
 
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from msgspec import json
 
-from perdure.domain.ids import WorkerId
-from perdure.domain.job import Attempt, Claim, JobView, Orphan, UniqueKey
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.jobs.job import Attempt, Claim, JobView, Orphan, UniqueKey
+from perdure.domain.jobs.states import JobState
 from perdure.domain.schedule import Cause, Fate, Fire, Origin, ScheduleView
-from perdure.domain.states import JobState
-from perdure.domain.words import read_word
+from perdure.domain.stored_words import read_word
 from perdure.domain.worker import Phase, ProcessIdentity, WorkerView
 from perdure.engines.shared.definitions import read_definition
 

@@ -7,8 +7,8 @@ from typing import Final
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Wire
-from perdure.engines.shared.migrations import Applied, Migration, load_migrations, pending, require_current
-from perdure.engines.shared.sql_files import fill_names
+from perdure.engines.shared.database.migrations import Applied, Migration, load_migrations, pending, require_current
+from perdure.engines.shared.database.sql_files import fill_names
 
 _PACKAGE: Final = "perdure.engines.postgres"
 
@@ -18,7 +18,7 @@ class SchemaPart:
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
         self._naming = naming
-        self._statements = naming.statements("schema.sql")
+        self._statements = naming.statements("database/schema_history.sql")
         self._pool = pool
         self._known = load_migrations(_PACKAGE)
 

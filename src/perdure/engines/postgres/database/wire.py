@@ -31,8 +31,8 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from perdure.engines.postgres.database.arrays import UnstorableTextError
-from perdure.engines.shared.instants import on_calendar
-from perdure.engines.shared.placeholders import numbered
+from perdure.engines.shared.database.instants import on_calendar
+from perdure.engines.shared.database.placeholders import numbered
 
 Params = Mapping[str, object]
 Statement = tuple[str, Params | None]

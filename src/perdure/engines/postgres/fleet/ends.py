@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool, Server
 from perdure.engines.postgres.database.naming import Naming

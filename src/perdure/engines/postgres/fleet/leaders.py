@@ -15,7 +15,7 @@ class LeaderPart:
     """Leases on names, by the database's clock."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("leaders.sql")
+        self._statements = naming.statements("fleet/leaders.sql")
         self._pool = pool
         self._clock = clock
 

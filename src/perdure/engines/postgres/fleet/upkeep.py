@@ -8,10 +8,10 @@ from functools import partial
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
-from perdure.domain.job import Orphan
-from perdure.domain.states import Reason
-from perdure.engines.postgres.claims.returns import Returns
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Orphan
+from perdure.domain.jobs.states import Reason
+from perdure.engines.postgres.claims.returned_jobs import Returns
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
@@ -19,10 +19,10 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row, orphan_of
 from perdure.engines.postgres.database.wire import Asks, Params, Wire
 from perdure.engines.postgres.flows.settling import Settling
-from perdure.engines.postgres.operate.filters import BEFORE_ALL
-from perdure.engines.postgres.operate.kinds import KindPart
-from perdure.engines.shared.passed_over import PassedOver
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
+from perdure.engines.postgres.operate.views.kinds import KindPart
+from perdure.engines.shared.prune_progress import PassedOver
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _ENTRIES_PER_JOB: Final = 10
@@ -49,8 +49,8 @@ class UpkeepPart:
     ) -> None:
         self._kinds = kinds
         self._passed_over = PassedOver()
-        self._statements = naming.statements("upkeep.sql")
-        self._audit = naming.statements("audit.sql")
+        self._statements = naming.statements("fleet/upkeep.sql")
+        self._audit = naming.statements("operate/commands/audit.sql")
         self._pool = pool
         self._clock = clock
         self._settling = settling

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId, WorkerId, new_worker_id
+from perdure.domain.jobs.ids import JobId, WorkerId, new_worker_id
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
@@ -19,7 +19,7 @@ class WorkerPart:
     """The register of workers, living and dead."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("workers.sql")
+        self._statements = naming.statements("fleet/workers.sql")
         self._pool = pool
         self._clock = clock
 

@@ -11,8 +11,8 @@ from functools import partial
 from hashlib import blake2b
 
 from perdure.clock import Clock
-from perdure.domain.flow import Awaits, Emission
-from perdure.domain.states import Reason
+from perdure.domain.flows.flow import Awaits, Emission
+from perdure.domain.jobs.states import Reason
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
@@ -25,7 +25,7 @@ class EventPart:
     """Emits events, and tells which were."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, settling: Settling) -> None:
-        self._statements = naming.statements("events.sql")
+        self._statements = naming.statements("flows/events.sql")
         self._naming = naming
         self._pool = pool
         self._clock = clock

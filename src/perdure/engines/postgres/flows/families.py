@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import partial
 
 from perdure.clock import Clock
-from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.states import JobState
-from perdure.domain.words import read_word
+from perdure.domain.flows.flow import Child, FamilyView, NewFamily, OnEnd
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import JobState
+from perdure.domain.stored_words import read_word
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
@@ -27,7 +27,7 @@ class FamilyPart:
     """Spawns children, and shows them."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, intake: IntakePart, desk: Pool) -> None:
-        self._statements = naming.statements("families.sql")
+        self._statements = naming.statements("flows/families.sql")
         self._pool = pool
         self._clock = clock
         self._intake = intake

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import json
 
-from perdure.domain.flow import Awaits
-from perdure.domain.ids import JobId
-from perdure.domain.plan import Planned, link, link_key
+from perdure.domain.flows.flow import Awaits
+from perdure.domain.flows.plan import Planned, link, link_key
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.encoding import encode_one
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
@@ -18,7 +18,7 @@ class Linking:
     """Goes on with chains that wait for nothing but their last link. The family of that link must be locked."""
 
     def __init__(self, naming: Naming, families: FamilyPart) -> None:
-        self._statements = naming.statements("linking.sql")
+        self._statements = naming.statements("flows/linking.sql")
         self._channel = naming.channel
         self._families = families
 

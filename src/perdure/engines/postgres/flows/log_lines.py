@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.domain.line import LINES_KEPT, LogLine, NewLine, by_job, cut
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.log_lines import LINES_KEPT, LogLine, NewLine, by_job, cut
 from perdure.engines.postgres.database.arrays import number_array, storable_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import moment_text
@@ -20,7 +20,7 @@ class LinePart:
     """Keeps the lines that jobs log."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
-        self._statements = naming.statements("lines.sql")
+        self._statements = naming.statements("flows/lines.sql")
         self._pool = pool
 
     async def save_lines(self, lines: Sequence[NewLine], keep: int = LINES_KEPT) -> None:

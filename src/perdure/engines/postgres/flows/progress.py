@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from perdure.domain.flow import Progress
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
+from perdure.domain.flows.flow import Progress
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
 from perdure.engines.postgres.database.arrays import number_array, storable_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import moment_text
@@ -18,7 +18,7 @@ class ProgressPart:
     """Keeps the last word of each job on how far it is."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
-        self._statements = naming.statements("progress.sql")
+        self._statements = naming.statements("flows/progress.sql")
         self._pool = pool
 
     async def save(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:

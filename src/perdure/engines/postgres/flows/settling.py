@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.flow import Awaits
-from perdure.domain.ids import JobId
-from perdure.domain.states import JobState, Reason
+from perdure.domain.flows.flow import Awaits
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import JobState, Reason
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
@@ -29,7 +29,7 @@ class Settling:
     """Does, in an open transaction, what follows from the end of jobs."""
 
     def __init__(self, naming: Naming, clock: Clock | None, linking: Linking) -> None:
-        self._statements = naming.statements("settling.sql")
+        self._statements = naming.statements("flows/settling.sql")
         self._linking = linking
         self._channel = naming.channel
         self._clock = clock

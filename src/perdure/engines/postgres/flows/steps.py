@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.flow import StepKind, StepRecord, StepState, StepWrite
-from perdure.domain.ids import JobId
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.arrays import number_array, storable_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import field_array, moment_text
@@ -22,7 +22,7 @@ class StepPart:
     """Keeps steps and finds them."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("steps.sql")
+        self._statements = naming.statements("flows/steps.sql")
         self._pool = pool
         self._clock = clock
 

@@ -16,7 +16,7 @@ class ThrottlePart:
     """Throttled actions, by the database's clock."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("throttle.sql")
+        self._statements = naming.statements("flows/throttle.sql")
         self._pool = pool
         self._clock = clock
 

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Final
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
-from perdure.domain.states import Reason
-from perdure.engines.postgres.claims.returns import Returns
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
+from perdure.engines.postgres.claims.returned_jobs import Returns
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params
-from perdure.engines.postgres.operate.filters import BEFORE_ALL
+from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
 
 _BATCH: Final = 2_000
 
@@ -34,7 +34,7 @@ class Waker:
         ring: Callable[[Iterable[str]], None],
         returns: Returns,
     ) -> None:
-        self._statements = naming.statements("waking.sql")
+        self._statements = naming.statements("flows/waking.sql")
         self._pool = pool
         self._clock = clock
         self._ring = ring

@@ -10,7 +10,7 @@ from msgspec import json
 
 from perdure.clock import Clock
 from perdure.domain.gate import BreakerState, BreakerView
-from perdure.domain.states import Reason
+from perdure.domain.jobs.states import Reason
 from perdure.engines.postgres.database.arrays import storable, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
@@ -28,7 +28,7 @@ class BreakerPart:
     """Keeps breakers."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, locks: GateLocks, waking: Waker) -> None:
-        self._statements = naming.statements("breakers.sql")
+        self._statements = naming.statements("gates/breakers.sql")
         self._pool = pool
         self._clock = clock
         self._locks = locks

@@ -14,9 +14,9 @@ from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Loan, LoanKey, Spend, Start
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
-from perdure.domain.states import Reason
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import Reason
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
@@ -28,8 +28,8 @@ from perdure.engines.postgres.gates.breakers import BreakerPart, locks_of
 from perdure.engines.postgres.gates.loans import Loans
 from perdure.engines.postgres.gates.locks import GateLocks
 from perdure.engines.postgres.gates.spends import Spends
-from perdure.engines.shared.gate_needs import NOBODY, PLACES_KEPT, Line, Needs, places_left
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.engines.shared.gates.needs import NOBODY, PLACES_KEPT, Line, Needs, places_left
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 _NO_STARTS: Final = timedelta(0)
 
@@ -82,7 +82,7 @@ class GatePart:
         waking: Waker,
         loans: Loans,
     ) -> None:
-        self._statements = naming.statements("gates.sql")
+        self._statements = naming.statements("gates/gates.sql")
         self._spends = Spends(naming, pool)
         self._pool = pool
         self._clock = clock

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from perdure.clock import Clock
 from perdure.domain.gate import Loan, LoanKey
-from perdure.domain.ids import WorkerId
+from perdure.domain.jobs.ids import WorkerId
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
@@ -23,7 +23,7 @@ class Loans:
     """Lends, and takes back."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("loans.sql")
+        self._statements = naming.statements("gates/loans.sql")
         self._pool = pool
         self._clock = clock
 

@@ -18,7 +18,7 @@ from perdure.engines.postgres.database.encoding import seconds_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.database.wire import Statement, Wire
-from perdure.engines.shared.gate_needs import GATES_KEPT
+from perdure.engines.shared.gates.needs import GATES_KEPT
 
 T = TypeVar("T")
 Work = Callable[[Wire, Mapping[str, timedelta], list[Row]], Awaitable[T]]
@@ -31,7 +31,7 @@ class GateLocks:
     """Locks gates, and enters those that nobody has met before."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("gates.sql")
+        self._statements = naming.statements("gates/gates.sql")
         self._pool = pool
         self._clock = clock
         self._known = set[str]()

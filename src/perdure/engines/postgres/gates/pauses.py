@@ -11,8 +11,8 @@ from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.gate import Pause
-from perdure.domain.ids import JobId
-from perdure.domain.states import Reason
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
 from perdure.engines.postgres.database.arrays import storable, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
@@ -28,7 +28,7 @@ class PausePart:
     """Keeps pauses, and sets free what they have held."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, waking: Waker) -> None:
-        self._statements = naming.statements("pauses.sql")
+        self._statements = naming.statements("gates/pauses.sql")
         self._pool = pool
         self._clock = clock
         self._waking = waking

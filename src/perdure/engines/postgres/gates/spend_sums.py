@@ -17,8 +17,8 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params
-from perdure.engines.shared.gate_needs import SPENDS_KEPT
-from perdure.engines.shared.spend_spans import SPANS
+from perdure.engines.shared.gates.needs import SPENDS_KEPT
+from perdure.engines.shared.gates.spend_spans import SPANS
 
 _SPANS: Final = text_array([seconds_text(each) for each in SPANS])
 
@@ -27,7 +27,7 @@ class SpendSums:
     """Keeps the sums."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("spend_sums.sql")
+        self._statements = naming.statements("gates/spend_sums.sql")
         self._pool = pool
         self._clock = clock
 

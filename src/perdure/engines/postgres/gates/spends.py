@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.engines.shared.gate_needs import Funds
-from perdure.engines.shared.instants import from_micros, to_micros
-from perdure.engines.shared.spend_spans import borders
+from perdure.engines.shared.database.instants import from_micros, to_micros
+from perdure.engines.shared.gates.needs import Funds
+from perdure.engines.shared.gates.spend_spans import borders
 
 
 class Spends:
@@ -23,7 +23,7 @@ class Spends:
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
         self._pool = pool
-        self._statements = naming.statements("spends.sql")
+        self._statements = naming.statements("gates/spends.sql")
 
     async def load(self, wire: Wire, funds: Mapping[str, Funds], now: datetime) -> dict[str, Spending]:
         """What a batch must know of each budget that it asks for."""

@@ -13,9 +13,9 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.gates.pauses import PausePart
 from perdure.engines.postgres.gates.spend_sums import SpendSums
-from perdure.engines.postgres.operate.filters import BEFORE_ALL
-from perdure.engines.shared.gate_needs import SPENDS_KEPT
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
+from perdure.engines.shared.gates.needs import SPENDS_KEPT
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 _Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
 _BEGINNINGS: Final[dict[str, _Spot]] = {
@@ -30,7 +30,7 @@ class GateUpkeepPart:
     """Forgets what counts for nothing any more."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PausePart, sums: SpendSums) -> None:
-        self._statements = naming.statements("gates.sql")
+        self._statements = naming.statements("gates/gates.sql")
         self._pool = pool
         self._clock = clock
         self._pauses = pauses

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perdure.clock import Clock
-from perdure.domain.job import Intake, NewJob, Receipt
+from perdure.domain.jobs.job import Intake, NewJob, Receipt
 from perdure.engines.borrowed.atomically import atomically
 from perdure.engines.borrowed.connection import Borrowed, Database
 from perdure.engines.borrowed.recognise import Guest
@@ -26,7 +26,7 @@ class BorrowingPart:
 
     def __init__(self, naming: Naming, clock: Clock | None) -> None:
         self._naming = naming
-        self._statements = naming.statements("intake.sql")
+        self._statements = naming.statements("intake/intake.sql")
         self._clock = clock
 
     def through(self, connection: Any, *, blocking: bool = False) -> ThroughConnection:

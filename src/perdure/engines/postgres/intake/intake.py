@@ -20,8 +20,8 @@ from msgspec import Struct
 from psycopg.errors import UniqueViolation
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
-from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import (
@@ -71,8 +71,8 @@ def plan_insert(
 ) -> Plan:
     """Store these jobs: yields each statement to run, wants its rows sent in, and returns a receipt for each job.
 
-    `statements` is `Naming(schema, prefix).statements("intake.sql")`. Every parameter is a text or None and every
-    column of an answer is a text or None, so that any driver will do; one that numbers its parameters replaces
+    `statements` is `Naming(schema, prefix).statements("intake/intake.sql")`. Every parameter is a text or None and
+    every column of an answer is a text or None, so that any driver will do; one that numbers its parameters replaces
     `%(name)s` by `$n`. The statements must run one after the other on one connection at READ COMMITTED; where
     `needs_transaction(jobs)` says so, inside one transaction, which is to be rolled back if the plan raises
     (DuplicateJobError, ArgumentError, StoreUnavailable). `now` replaces the database's clock: for tests.
@@ -311,7 +311,7 @@ class IntakePart:
     """The plan, run on the store's own connections."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, signals: SignalPart) -> None:
-        self._statements = naming.statements("intake.sql")
+        self._statements = naming.statements("intake/intake.sql")
         self._for_new_ids = self._statements["insert_plain"].replace(_UNLESS_KNOWN, "")
         self._pool = pool
         self._clock = clock

@@ -8,12 +8,12 @@ from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.duration import format_duration
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.arrays import storable
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
-from perdure.storage.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
+from perdure.storage.operate.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
 
 LONG_SNAPSHOT: Final = timedelta(minutes=5)
 MANY_DEAD: Final = 50_000
@@ -28,7 +28,7 @@ class DiagnosisPart:
     def __init__(self, naming: Naming, pool: Pool, pooler: PoolerDiagnosis, clock: Clock | None = None) -> None:
         self._naming = naming
         self._clock = clock
-        self._statements = naming.statements("diagnosis.sql")
+        self._statements = naming.statements("operate/diagnosis.sql")
         self._pool = pool
         self._pooler = pooler
 

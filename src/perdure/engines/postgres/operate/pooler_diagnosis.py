@@ -11,7 +11,7 @@ from perdure.engines.postgres.database.faults import translate
 from perdure.engines.postgres.database.sessions import Sessions
 from perdure.engines.postgres.fleet.signals import SignalPart
 from perdure.errors import PerdureError
-from perdure.storage.diagnosis import Finding, fine, warning
+from perdure.storage.operate.diagnosis import Finding, fine, warning
 
 _CHECK: Final = "pooler"
 _SEEN: Final = {

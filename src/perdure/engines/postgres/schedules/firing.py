@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.clock import Clock
-from perdure.domain.ids import JobId
-from perdure.domain.job import NewJob
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import NewJob
 from perdure.domain.schedule import Advance, DueSchedules, Fate, Fire, Firing, Overlap
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
@@ -27,7 +27,7 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import schedule_of
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.intake.intake import IntakePart
-from perdure.engines.postgres.operate.commands import CommandPart
+from perdure.engines.postgres.operate.commands.commands import CommandPart
 from perdure.policy.consequences import NEXT_RUN_CAME
 
 _MINDS: Final = frozenset({Overlap.SKIP, Overlap.CANCEL})
@@ -65,7 +65,7 @@ class FiringPart:
     def __init__(
         self, naming: Naming, pool: Pool, clock: Clock | None, intake: IntakePart, commands: CommandPart
     ) -> None:
-        self._statements = naming.statements("firing.sql")
+        self._statements = naming.statements("schedules/firing.sql")
         self._pool = pool
         self._clock = clock
         self._intake = intake

@@ -26,7 +26,7 @@ class SchedulePart:
     """Enters, changes and shows schedules."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
-        self._statements = naming.statements("schedules.sql")
+        self._statements = naming.statements("schedules/schedules.sql")
         self._pool = pool
         self._clock = clock
 

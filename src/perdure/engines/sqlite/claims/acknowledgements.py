@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from perdure.domain.audit import Audited, noted_as
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.states import FAULTS, FINAL, JobState, Reason
-from perdure.domain.transition import Transition, arrived, called_off, paused
-from perdure.engines.shared.instants import after
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import FAULTS, FINAL, JobState, Reason
+from perdure.domain.jobs.transition import Transition, arrived, called_off, paused
+from perdure.domain.operate.audit import Audited, noted_as
+from perdure.engines.shared.database.instants import after
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -24,7 +24,7 @@ from perdure.engines.sqlite.flows.settling import Settling
 from perdure.engines.sqlite.intake.fairness import FairTurns
 from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.operate.audit import Audit
-from perdure.engines.sqlite.operate.kinds import KindPart
+from perdure.engines.sqlite.operate.views.kinds import KindPart
 from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.records import Acknowledged
 
@@ -42,7 +42,7 @@ class AcknowledgementPart:
         self._settling = settling
         self._events = events
         self._families = families
-        self._sql = database.statements("acknowledgements.sql")
+        self._sql = database.statements("claims/acknowledgements.sql")
         self._keys = Keys(database)
         self._fair_turns = FairTurns(database)
         self._audit = Audit(database)

@@ -21,17 +21,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import PRIORITIES, Claim
-from perdure.domain.states import JobState, Reason
-from perdure.domain.transition import paused
-from perdure.engines.shared.instants import from_micros
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import PRIORITIES, Claim
+from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.jobs.transition import paused
+from perdure.engines.shared.database.instants import from_micros
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import claim_of, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.keys import Keys
-from perdure.engines.sqlite.lanes.express import NotNow
+from perdure.engines.sqlite.lanes.single_writes import NotNow
 from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.records import Front, Wanted
 
@@ -64,7 +64,7 @@ class ClaimPart:
     def __init__(self, database: Database, acknowledgement: AcknowledgementPart) -> None:
         self._database = database
         self._acknowledgement = acknowledgement
-        self._sql = database.statements("claims.sql")
+        self._sql = database.statements("claims/claims.sql")
         self._keys = Keys(database)
         self._was_quiet = True
 

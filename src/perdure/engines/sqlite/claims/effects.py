@@ -16,7 +16,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.transition import Transition
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Connection

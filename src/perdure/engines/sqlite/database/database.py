@@ -9,16 +9,16 @@ from functools import cache, lru_cache
 from typing import Final, TypeVar
 
 from perdure.clock import Clock, SystemClock
-from perdure.engines.shared.instants import to_micros
-from perdure.engines.shared.sql_files import load_statements
+from perdure.engines.shared.database.instants import to_micros
+from perdure.engines.shared.database.sql_files import load_statements
 from perdure.engines.sqlite.database import files
 from perdure.engines.sqlite.database.drivers import OLDEST, Connection, connect, library_version, library_warning
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes import wal as log
-from perdure.engines.sqlite.lanes.express import Express, NotNow
 from perdure.engines.sqlite.lanes.lane import Lane, Work
 from perdure.engines.sqlite.lanes.lock_waits import patiently
 from perdure.engines.sqlite.lanes.reader import Reader
+from perdure.engines.sqlite.lanes.single_writes import Express, NotNow
 from perdure.engines.sqlite.lanes.writer import Writer
 from perdure.errors import StoreRefused, StoreUnavailable
 

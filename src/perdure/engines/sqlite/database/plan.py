@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from perdure.domain.job import Receipt
+from perdure.domain.jobs.job import Receipt
 from perdure.engines.sqlite.database.drivers import Params
 from perdure.engines.sqlite.database.transaction import Transaction
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from perdure.domain.job import Attempt, Claim, JobView, UniqueKey
-from perdure.domain.states import JobState
-from perdure.domain.transition import Transition
-from perdure.domain.words import read_word
-from perdure.engines.shared.instants import from_micros, maybe_moment
+from perdure.domain.jobs.job import Attempt, Claim, JobView, UniqueKey
+from perdure.domain.jobs.states import JobState
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.stored_words import read_word
+from perdure.engines.shared.database.instants import from_micros, maybe_moment
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(list[Any])

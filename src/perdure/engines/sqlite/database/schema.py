@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perdure.engines.shared.migrations import Applied, Migration, load_migrations, pending, require_current
-from perdure.engines.shared.sql_files import fill_names
+from perdure.engines.shared.database.migrations import Applied, Migration, load_migrations, pending, require_current
+from perdure.engines.shared.database.sql_files import fill_names
 from perdure.engines.sqlite.database.database import PACKAGE, Database
 from perdure.engines.sqlite.database.transaction import Transaction
 
@@ -13,7 +13,7 @@ class SchemaPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("schema_history.sql")
+        self._sql = database.statements("database/schema_history.sql")
         self._known = load_migrations(PACKAGE)
 
     async def migrate(self) -> list[str]:

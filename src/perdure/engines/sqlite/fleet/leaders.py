@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from perdure.domain.leadership import Lead, LeaderView
-from perdure.engines.shared.instants import after, from_micros
+from perdure.engines.shared.database.instants import after, from_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.transaction import Transaction
 
@@ -15,7 +15,7 @@ class LeaderPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("leaders.sql")
+        self._sql = database.statements("fleet/leaders.sql")
 
     async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
         """Become or stay the leader, unless somebody else's lease holds."""

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Connection
 from perdure.engines.sqlite.fleet import inotify
@@ -103,7 +103,7 @@ class Doorbell:
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._event = event
-        self._sql = database.statements("signals.sql")
+        self._sql = database.statements("fleet/signals.sql")
         self._timer: asyncio.TimerHandle | None = None
         self._pauses: Iterator[float] = iter(())
         self._descriptor: int | None = None

@@ -7,20 +7,20 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Orphan, UniqueKey
-from perdure.domain.states import FINAL, JobState, Reason
-from perdure.engines.shared.instants import after, from_micros, maybe_moment, span
-from perdure.engines.shared.passed_over import PassedOver
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Orphan, UniqueKey
+from perdure.domain.jobs.states import FINAL, JobState, Reason
+from perdure.engines.shared.database.instants import after, from_micros, maybe_moment, span
+from perdure.engines.shared.prune_progress import PassedOver
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.fairness import FairTurns
 from perdure.engines.sqlite.intake.keys import Keys
-from perdure.engines.sqlite.operate.kinds import KindPart
+from perdure.engines.sqlite.operate.views.kinds import KindPart
 from perdure.errors import StoreError
 from perdure.policy.consequences import HELD_KEY_WAIT
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _WORKERS_KEPT: Final = timedelta(days=1)
@@ -42,8 +42,8 @@ class UpkeepPart:
         self._database = database
         self._kinds = kinds
         self._passed_over = PassedOver()
-        self._sql = database.statements("upkeep.sql")
-        self._audit = database.statements("audit.sql")
+        self._sql = database.statements("fleet/upkeep.sql")
+        self._audit = database.statements("operate/commands/audit.sql")
         self._keys = Keys(database)
         self._fair_turns = FairTurns(database)
 

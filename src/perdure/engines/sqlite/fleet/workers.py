@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from perdure.domain.ids import WorkerId, new_worker_id
-from perdure.domain.words import read_word
+from perdure.domain.jobs.ids import WorkerId, new_worker_id
+from perdure.domain.stored_words import read_word
 from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
-from perdure.engines.shared.instants import from_micros, maybe_moment, span
+from perdure.engines.shared.database.instants import from_micros, maybe_moment, span
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Params, Row
 from perdure.engines.sqlite.database.rows import texts, to_document
@@ -23,7 +23,7 @@ class WorkerPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("workers.sql")
+        self._sql = database.statements("fleet/workers.sql")
         self._audit = Audit(database)
 
     async def register(self, worker: NewWorker) -> WorkerId:

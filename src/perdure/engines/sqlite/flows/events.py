@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.domain.flow import Emission
-from perdure.domain.ids import JobId
-from perdure.domain.states import Reason
-from perdure.engines.shared.instants import from_micros
+from perdure.domain.flows.flow import Emission
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
+from perdure.engines.shared.database.instants import from_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -25,7 +25,7 @@ class EventPart:
     def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
         self._database = database
         self._upkeep = upkeep
-        self._sql = database.statements("events.sql")
+        self._sql = database.statements("flows/events.sql")
 
     async def emit(self, event: str, payload: str | None, actor: str) -> Emission:
         """Make an event known and wake who waits for it; the workers are told by the commit itself."""

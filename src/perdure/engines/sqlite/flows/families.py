@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.domain.flow import Child, FamilyView, NewFamily, OnEnd
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.domain.states import JobState
-from perdure.domain.words import read_word
+from perdure.domain.flows.flow import Child, FamilyView, NewFamily, OnEnd
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import JobState
+from perdure.domain.stored_words import read_word
 from perdure.engines.shared.joins import in_a_circle, joined_by
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, texts, to_document
@@ -23,7 +23,7 @@ class FamilyPart:
     def __init__(self, database: Database, intake: IntakePart) -> None:
         self._database = database
         self._intake = intake
-        self._sql = database.statements("families.sql")
+        self._sql = database.statements("flows/families.sql")
 
     async def spawn(self, claim: Claim, family: NewFamily) -> bool:
         """Insert children together with their family, once, while the parent's claim is held."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import json
 
-from perdure.domain.flow import Awaits
-from perdure.domain.ids import JobId
-from perdure.domain.plan import Planned, link, link_key
+from perdure.domain.flows.flow import Awaits
+from perdure.domain.flows.plan import Planned, link, link_key
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.flows.families import FamilyPart
@@ -18,7 +18,7 @@ class Linking:
     """Goes on with chains that wait for nothing but their last link."""
 
     def __init__(self, database: Database, families: FamilyPart) -> None:
-        self._sql = database.statements("linking.sql")
+        self._sql = database.statements("flows/linking.sql")
         self._families = families
 
     def go_on(self, transaction: Transaction, chain: JobId, key: str, number: int) -> bool:

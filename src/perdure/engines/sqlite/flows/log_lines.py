@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.domain.ids import JobId
-from perdure.domain.line import LINES_KEPT, LogLine, NewLine, by_job, cut
-from perdure.engines.shared.instants import from_micros, to_micros
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.log_lines import LINES_KEPT, LogLine, NewLine, by_job, cut
+from perdure.engines.shared.database.instants import from_micros, to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -17,7 +17,7 @@ class LinePart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("lines.sql")
+        self._sql = database.statements("flows/lines.sql")
 
     async def save_lines(self, lines: Sequence[NewLine], keep: int = LINES_KEPT) -> None:
         """Keep lines of claims that are held, as one document."""

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from perdure.domain.flow import Progress
-from perdure.domain.ids import JobId
-from perdure.domain.job import Claim
-from perdure.engines.shared.instants import from_micros, to_micros
+from perdure.domain.flows.flow import Progress
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Claim
+from perdure.engines.shared.database.instants import from_micros, to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, to_document
 from perdure.errors import ArgumentError
@@ -20,7 +20,7 @@ class ProgressPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("progress.sql")
+        self._sql = database.statements("flows/progress.sql")
 
     async def save_progress(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
         """Show how far jobs are whose claims are held, all in one statement."""

@@ -12,10 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from perdure.domain.audit import SYSTEM
-from perdure.domain.ids import JobId
-from perdure.domain.states import JobState, Reason
-from perdure.domain.transition import Transition
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import SYSTEM
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -23,7 +23,7 @@ from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.families import FamilyPart, family_of
 from perdure.engines.sqlite.flows.linking import Linking
 from perdure.engines.sqlite.operate.audit import Audit
-from perdure.engines.sqlite.operate.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
+from perdure.engines.sqlite.operate.commands.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
 from perdure.policy.consequences import PARENT_DELETED, PARENT_ENDED
 
 _LONGEST_ERROR: Final = 500
@@ -38,7 +38,7 @@ class Settling:
 
     def __init__(self, database: Database, upkeep: UpkeepPart, families: FamilyPart) -> None:
         self._database = database
-        self._sql = database.statements("settling.sql")
+        self._sql = database.statements("flows/settling.sql")
         self._upkeep = upkeep
         self._linking = Linking(database, families)
         self._cancels = Cancels(database)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perdure.domain.flow import StepKind, StepRecord, StepState, StepWrite
-from perdure.domain.ids import JobId
-from perdure.engines.shared.instants import from_micros, maybe_micros, maybe_moment, to_micros
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
+from perdure.domain.jobs.ids import JobId
+from perdure.engines.shared.database.instants import from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -19,7 +19,7 @@ class StepPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("steps.sql")
+        self._sql = database.statements("flows/steps.sql")
 
     async def steps(self, job_ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
         """The steps of these jobs, in the order in which they were begun."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from perdure.engines.shared.instants import after
+from perdure.engines.shared.database.instants import after
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.transaction import Transaction
 
@@ -14,7 +14,7 @@ class ThrottlePart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("throttle.sql")
+        self._sql = database.statements("flows/throttle.sql")
 
     async def once_per(self, key: str, period: timedelta, caller: str) -> bool:
         """Take a key for this period, unless another caller has it."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.domain.states import Reason
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -25,7 +25,7 @@ class Waker:
     def __init__(self, database: Database, upkeep: UpkeepPart, reason: Reason) -> None:
         self._database = database
         self._upkeep = upkeep
-        self._sql = database.statements("waking.sql", {"reason_held": f"'{reason.value}'"})
+        self._sql = database.statements("flows/waking.sql", {"reason_held": f"'{reason.value}'"})
 
     async def wake_held(self, openings: Sequence[str]) -> int:
         """Wake the jobs whose note begins in one of these ways; how many are ready."""

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from perdure.domain.gate import BreakerState, BreakerView
-from perdure.domain.states import Reason
-from perdure.engines.shared.instants import from_micros
+from perdure.domain.jobs.states import Reason
+from perdure.engines.shared.database.instants import from_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -28,7 +28,7 @@ class BreakerPart:
 
     def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
         self._database = database
-        self._sql = database.statements("gates.sql")
+        self._sql = database.statements("gates/gates.sql")
         self._audit = Audit(database)
         self._waker = Waker(database, upkeep, Reason.BREAKER_OPEN)
 

@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from perdure.domain.gate import GateChanges, Gatekeeper, GateRequest, GateState, Held, Loan, LoanKey, Spend, Start
-from perdure.domain.ids import JobId, WorkerId
-from perdure.domain.job import Claim
-from perdure.domain.states import Reason
-from perdure.engines.shared.gate_needs import PLACES_KEPT, Line, Needs, places_left
-from perdure.engines.shared.gate_tally import Tallies, Tally
-from perdure.engines.shared.instants import after, from_micros, span, to_micros
+from perdure.domain.jobs.ids import JobId, WorkerId
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import Reason
+from perdure.engines.shared.database.instants import after, from_micros, span, to_micros
+from perdure.engines.shared.gates.needs import PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.shared.gates.tally import Tallies, Tally
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -26,7 +26,7 @@ from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.gates.breakers import BreakerPart
 from perdure.engines.sqlite.gates.loans import Loans
 from perdure.engines.sqlite.gates.spends import Spends
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 _LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line", "lent", "lives")
 
@@ -52,7 +52,7 @@ class GatePart:
         self._breakers = breakers
         self._spends = Spends(database)
         self._loans = Loans(database)
-        self._sql = database.statements("gates.sql")
+        self._sql = database.statements("gates/gates.sql")
         parts = [f"(\n{self._sql[name].rstrip().rstrip(';')}\n)" for name in _LOOK]
         self._look_sql = f"SELECT {', '.join(parts)}"
 

@@ -6,13 +6,13 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from perdure.domain.gate import Loan, LoanKey
-from perdure.domain.ids import WorkerId
-from perdure.engines.shared.instants import span
+from perdure.domain.jobs.ids import WorkerId
+from perdure.engines.shared.database.instants import span
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.policy.lending import LONGEST
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 
 class Loans:
@@ -20,7 +20,7 @@ class Loans:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("loans.sql")
+        self._sql = database.statements("gates/loans.sql")
 
     def lend(self, transaction: Transaction, borrower: WorkerId, loans: Collection[Loan]) -> None:
         """Add these to what a worker has."""

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from perdure.domain.gate import Pause
-from perdure.domain.states import Reason
-from perdure.engines.shared.instants import from_micros, maybe_micros, maybe_moment, to_micros
+from perdure.domain.jobs.states import Reason
+from perdure.engines.shared.database.instants import from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -28,7 +28,7 @@ class PausePart:
     def __init__(self, database: Database, upkeep: UpkeepPart) -> None:
         self._database = database
         self._upkeep = upkeep
-        self._sql = database.statements("pauses.sql")
+        self._sql = database.statements("gates/pauses.sql")
         self._audit = Audit(database)
         self._waker = Waker(database, upkeep, Reason.ON_HOLD)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from perdure.engines.shared.gate_needs import SPENDS_KEPT
-from perdure.engines.shared.instants import span
-from perdure.engines.shared.spend_spans import SPANS
+from perdure.engines.shared.database.instants import span
+from perdure.engines.shared.gates.needs import SPENDS_KEPT
+from perdure.engines.shared.gates.spend_spans import SPANS
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -25,7 +25,7 @@ class SpendSums:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("spend_sums.sql")
+        self._sql = database.statements("gates/spend_sums.sql")
 
     async def sum_spends(self, limit: int) -> int:
         """Add up to `limit` spends to the sums that are not in them; how many. Where all are it is only looked at."""

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
-from perdure.engines.shared.gate_needs import Funds
-from perdure.engines.shared.instants import from_micros, span, to_micros
-from perdure.engines.shared.spend_spans import borders
+from perdure.engines.shared.database.instants import from_micros, span, to_micros
+from perdure.engines.shared.gates.needs import Funds
+from perdure.engines.shared.gates.spend_spans import borders
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -19,7 +19,7 @@ class Spends:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("spends.sql")
+        self._sql = database.statements("gates/spends.sql")
 
     def load(self, transaction: Transaction, funds: dict[str, Funds]) -> dict[str, Spending]:
         """What a batch must know of each budget that it asks for."""

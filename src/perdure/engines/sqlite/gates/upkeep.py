@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.engines.shared.gate_needs import SPENDS_KEPT
-from perdure.engines.shared.instants import span
+from perdure.domain.jobs.ids import JobId
+from perdure.engines.shared.database.instants import span
+from perdure.engines.shared.gates.needs import SPENDS_KEPT
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.gates.pauses import PausePart
 from perdure.engines.sqlite.gates.spend_sums import SpendSums
-from perdure.storage.diagnosis import CLOCK_SLACK
+from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 _Spot = tuple[str, JobId]
 _BEGINNING: _Spot = ("", JobId(""))
@@ -34,7 +34,7 @@ class GateUpkeepPart:
         self._database = database
         self._pauses = pauses
         self._sums = sums
-        self._sql = database.statements("gates.sql")
+        self._sql = database.statements("gates/gates.sql")
         self._spots: dict[str, _Spot] = {}
 
     async def forget_gates(self, limit: int) -> int:

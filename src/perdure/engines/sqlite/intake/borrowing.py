@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from perdure.domain.job import NewJob, Receipt
+from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.engines.borrowed.atomically import atomically
 from perdure.engines.borrowed.connection import Borrowed, BorrowedSqlite
 from perdure.engines.borrowed.recognise import Guest
@@ -31,7 +31,7 @@ class BorrowingPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("intake.sql")
+        self._sql = database.statements("intake/intake.sql")
         self._last_turn = 0
 
     def through(self, connection: Any, *, blocking: bool = False) -> ThroughConnection:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
-from perdure.domain.states import JobState, Reason
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
+from perdure.domain.jobs.states import JobState, Reason
 from perdure.engines.shared.own_ids import refuse_other_ref
 from perdure.engines.sqlite.database.plan import Ask, Do, Part, Statements, Turns
 from perdure.engines.sqlite.database.rows import states_set

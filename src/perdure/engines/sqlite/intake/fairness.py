@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.plan import Ask, Do, Part, Statements, follow
 from perdure.engines.sqlite.database.rows import from_document, to_document
@@ -63,7 +63,7 @@ class FairTurns:
     """Gives their turns to jobs that come back and bear a fair key."""
 
     def __init__(self, database: Database) -> None:
-        self._sql = database.statements("intake.sql")
+        self._sql = database.statements("intake/intake.sql")
 
     def give(self, transaction: Transaction, found: str, which: dict[str, Any], newest: int) -> None:
         """Note the turns of the jobs that the statement `found` lists: id, queue, priority and key of each."""

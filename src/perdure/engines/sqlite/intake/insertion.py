@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import Intake, NewJob, Receipt
-from perdure.domain.states import JobState, Reason
-from perdure.engines.shared.instants import after, span, to_micros
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import Intake, NewJob, Receipt
+from perdure.domain.jobs.states import JobState, Reason
+from perdure.engines.shared.database.instants import after, span, to_micros
 from perdure.engines.shared.own_ids import met_by_id, refuse_other_kinds
 from perdure.engines.sqlite.database.plan import Ask, Do, Part, Plan, Statements, Turns
 from perdure.engines.sqlite.database.rows import states_text, to_document
@@ -30,8 +30,8 @@ def plan_insert(
 ) -> Plan:
     """Plan the insertion of jobs; the generator's return value is their receipts, in order.
 
-    `sql` is `database.load("intake.sql", prefix)`, `now` the time in microseconds, `turns(n)` gives out the next n
-    places in line (for a connection of the caller: the time itself will do). All statements of a plan must run in one
+    `sql` is `database.load("intake/intake.sql", prefix)`, `now` the time in microseconds, `turns(n)` gives out the next
+    n places in line (for a connection of the caller: the time itself will do). All statements of a plan must run in one
     transaction, or inside one savepoint: DuplicateJobError or ArgumentError may come after some of them have run. The
     first one writes, so that a deferred transaction takes the write lock at once instead of failing to upgrade later.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perdure.domain.job import NewJob, Receipt
+from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.plan import Ask, Do, Plan, follow
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.insertion import insert_plain, is_plain, plan_insert
-from perdure.engines.sqlite.lanes.express import NotNow
+from perdure.engines.sqlite.lanes.single_writes import NotNow
 
 __all__ = ["Ask", "Do", "IntakePart", "Plan", "plan_insert"]
 
@@ -19,7 +19,7 @@ class IntakePart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("intake.sql")
+        self._sql = database.statements("intake/intake.sql")
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store jobs; a single one takes the short way if that is open."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import UniqueKey
-from perdure.domain.states import JobState
-from perdure.engines.shared.instants import after
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import UniqueKey
+from perdure.domain.jobs.states import JobState
+from perdure.engines.shared.database.instants import after
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -23,7 +23,7 @@ class Keys:
     """The holds on unique keys."""
 
     def __init__(self, database: Database) -> None:
-        self._sql = database.statements("keys.sql")
+        self._sql = database.statements("intake/keys.sql")
 
     def settle(self, transaction: Transaction, moves: Iterable[Move]) -> set[JobId]:
         """Take, keep or let go of keys for jobs on their way to a new state; return the jobs that were denied theirs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perdure.domain.ids import JobId
+from perdure.domain.jobs.ids import JobId
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -14,7 +14,7 @@ class Audit:
     """The audit trail."""
 
     def __init__(self, database: Database) -> None:
-        self._sql = database.statements("audit.sql")
+        self._sql = database.statements("operate/commands/audit.sql")
 
     def about_jobs(
         self, transaction: Transaction, ids: Sequence[JobId], actor: str, action: str, **details: str | None

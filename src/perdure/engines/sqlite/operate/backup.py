@@ -19,7 +19,7 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import connect
 from perdure.engines.sqlite.lanes.lock_waits import patiently
 from perdure.errors import ArgumentError, StoreRefused, StoreUnavailable
-from perdure.storage.backups import Backup
+from perdure.storage.operate.backups import Backup
 
 _LEFTOVERS: Final = ("", "-journal", "-wal", "-shm")
 
@@ -29,7 +29,7 @@ class BackupPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("backup.sql")
+        self._sql = database.statements("operate/backup.sql")
 
     async def back_up(self, path: str) -> Backup:
         """Copy the database to a new file, in a thread and through a connection of its own."""

@@ -8,8 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from perdure.domain.ids import JobId
-from perdure.engines.shared.instants import from_micros, span
+from perdure.domain.jobs.ids import JobId
+from perdure.engines.shared.database.instants import from_micros, span
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import library_version, library_warning
 from perdure.engines.sqlite.database.files import file_system_of
@@ -17,7 +17,7 @@ from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes.wal import LIMIT as LOG_LIMIT
 from perdure.engines.sqlite.operate.audit import Audit
-from perdure.storage.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
+from perdure.storage.operate.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
 
 _MB: Final = 1024 * 1024
 LITTLE_ROOM: Final = 1024 * _MB
@@ -31,7 +31,7 @@ class DiagnosisPart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("diagnosis.sql")
+        self._sql = database.statements("operate/diagnosis.sql")
         self._audit = Audit(database)
 
     async def diagnose(self) -> list[Finding]:

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from perdure.domain.ids import JobId
-from perdure.domain.job import NewJob
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import NewJob
 from perdure.domain.schedule import Advance, Fate, Fire, Firing, Overlap
-from perdure.engines.shared.instants import from_micros, maybe_micros, to_micros
+from perdure.engines.shared.database.instants import from_micros, maybe_micros, to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.intake import IntakePart
 from perdure.engines.sqlite.operate.audit import Audit
-from perdure.engines.sqlite.operate.commands import CommandPart
+from perdure.engines.sqlite.operate.commands.commands import CommandPart
 from perdure.policy.consequences import NEXT_RUN_CAME
 from perdure.storage.records import JobFilter
 
@@ -45,7 +45,7 @@ class FiringPart:
         self._database = database
         self._intake = intake
         self._commands = commands
-        self._sql = database.statements("firing.sql")
+        self._sql = database.statements("schedules/firing.sql")
         self._audit = Audit(database)
 
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from perdure.domain.schedule import Cause, DueSchedules, Fate, Fire, Origin, ScheduleView
+from perdure.engines.shared.database.instants import END_OF_TIME, from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.shared.definitions import definition_text, read_definition
-from perdure.engines.shared.instants import END_OF_TIME, from_micros, maybe_micros, maybe_moment, to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Row
 from perdure.engines.sqlite.database.rows import to_document
@@ -24,7 +24,7 @@ class SchedulePart:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._sql = database.statements("schedules.sql")
+        self._sql = database.statements("schedules/schedules.sql")
         self._audit = Audit(database)
 
     async def declare_schedules(self, declared: Sequence[Timed]) -> None:

@@ -1,0 +1,1 @@
+"""What parked jobs, steps, families and chains cost."""

@@ -1,0 +1,1 @@
+"""Enqueuing, draining, opening and closing, schedules and gates under load."""

@@ -1,0 +1,1 @@
+"""Flows: steps, waits, children, planned jobs and approvals."""

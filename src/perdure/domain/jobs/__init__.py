@@ -1,0 +1,1 @@
+"""Jobs: identity, states, outcomes of attempts, and transitions."""

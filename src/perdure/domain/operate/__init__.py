@@ -1,0 +1,1 @@
+"""What operators use: access scopes, the audit trail, search conditions, statistics."""

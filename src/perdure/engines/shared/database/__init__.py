@@ -1,0 +1,1 @@
+"""SQL files, migrations, parameters, and times as they are stored."""

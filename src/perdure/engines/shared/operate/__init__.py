@@ -1,0 +1,1 @@
+"""What both engines share for views and commands of operators."""

@@ -1,0 +1,42 @@
+"""Kinds as text: how both engines keep what is declared of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from perdure.storage.operate.kinds import KindRecord
+from perdure.storage.records import Keep
+
+_WORDS: Final = msgspec.json.Decoder(dict[str, str])
+_KEEP: Final = msgspec.json.Decoder(Keep)
+
+
+def words_text(record: KindRecord) -> str | None:
+    """Its words for states, as JSON."""
+    return msgspec.json.encode(dict(record.words)).decode() if record.words else None
+
+
+def keep_text(record: KindRecord) -> str | None:
+    """How long its finished jobs are kept, as JSON."""
+    return None if record.keep is None else msgspec.json.encode(record.keep).decode()
+
+
+def record_of(name: str, words: str | None, keep: str | None) -> KindRecord:
+    """A kind from its columns. What cannot be read is not said: its jobs are then kept as long as all others."""
+    try:
+        known = {} if words is None else _WORDS.decode(words)
+    except msgspec.MsgspecError:
+        known = {}
+    try:
+        kept = None if keep is None else _KEEP.decode(keep)
+    except msgspec.MsgspecError:
+        kept = None
+    return KindRecord(name=name, words=known, keep=kept)
+
+
+def changed_records(wanted: Iterable[KindRecord], known: Mapping[str, KindRecord]) -> list[KindRecord]:
+    """Those that are not kept as they are wanted."""
+    return [record for record in wanted if known.get(record.name, KindRecord(name=record.name)) != record]

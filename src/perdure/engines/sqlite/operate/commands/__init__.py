@@ -1,0 +1,1 @@
+"""What operators change, each with its entry in the audit trail."""

@@ -1,0 +1,1 @@
+"""What operators see: jobs, counts, failure groups, kinds, statistics, the audit trail."""

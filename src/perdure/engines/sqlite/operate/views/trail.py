@@ -1,0 +1,77 @@
+"""The audit trail as it is read, newest first along an index, and added to by applications."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.operate.audit import SYSTEM, AuditEntry
+from perdure.engines.shared.database.instants import from_micros, to_micros
+from perdure.engines.sqlite.database.database import Database
+from perdure.engines.sqlite.database.rows import clean
+from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.storage.operate.audit import AuditFilter
+
+_EVER: Final = 2**63 - 1
+
+
+class TrailPart:
+    """The audit trail of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sql = database.statements("operate/commands/audit.sql")
+
+    async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
+        """The entries that match, newest first."""
+
+        def look(transaction: Transaction) -> list[AuditEntry]:
+            until = (_EVER if which.until is None else to_micros(which.until), 0)
+            if before is not None:
+                known = transaction.run(self._sql["at"], {"id": before})
+                if not known:  # the oldest are forgotten first: nothing is older than this one
+                    return []
+                until = min(until, (known[0][0], before))
+            params = {
+                "since": 0 if which.since is None else to_micros(which.since),
+                "until_at": until[0],
+                "until_id": until[1],
+                "limit": limit,
+            }
+            sql, more = trail_query(self._sql, which)
+            return [_entry(*row) for row in transaction.run(sql, params | more)]
+
+        return await self._database.read(look)
+
+    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
+        """Add an entry."""
+        params = {"actor": clean(actor), "action": clean(action), "job_id": job_id or "", "details": details}
+
+        def act(transaction: Transaction) -> AuditEntry:
+            [row] = transaction.run(self._sql["record"], params | {"now": transaction.now})
+            return _entry(*row)
+
+        return await self._database.write(act)
+
+
+def trail_query(sql: dict[str, str], which: AuditFilter) -> tuple[str, dict[str, Any]]:
+    """The statement that reads entries along the index that fits best, and the values to bind besides the time."""
+    given = {name: value for name in ("job_id", "actor", "action") if (value := getattr(which, name)) is not None}
+    by_actor = which.actor is not None and which.actor != SYSTEM
+    names = [name for name in ("job_id", "actor", "action") if name in given and (name != "actor" or by_actor)]
+    source = sql[f"entries_by_{names[0] if names else 'time'}"]
+    conditions = [sql["in_time"], *(sql[f"of_{name}"] for name in given), *([sql["of_others"]] if by_actor else [])]
+    return f"{source} WHERE {' AND '.join(conditions)} {sql['newest_first']}", given
+
+
+def _entry(number: int, at: int, actor: str, action: str, job_id: str, details: str) -> AuditEntry:
+    return AuditEntry(
+        id=number,
+        at=from_micros(at),
+        actor=actor,
+        action=action,
+        job_id=JobId(job_id) if job_id else None,
+        details=msgspec.json.decode(details, type=dict[str, Any]),
+    )

@@ -1,0 +1,1 @@
+"""Children, chains and batches: jobs that a job spawns and waits for."""

@@ -1,0 +1,1 @@
+"""What operators change: jobs, schedules, holds, approvals, access tokens."""

@@ -1,0 +1,194 @@
+"""What operators hold back and let go: pauses of queues and kinds, breakers by hand, and a look at what was spent."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure.domain.duration import Duration, parse_duration
+from perdure.domain.gate import BreakerState, BreakerView, Pause
+from perdure.errors import ArgumentError, ConflictError, NotFoundError
+from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_name
+from perdure.operate.wording import listed
+from perdure.policy.limits.breaker import close_by_hand, open_by_hand
+from perdure.storage.port import Store
+
+LONGEST_WHY: Final = 500
+_LARGEST_ARGS: Final = 16 * 1024
+_ID_BYTES: Final = 4
+_NAMED: Final = 50  # budgets in an error message
+_DAY: Final = timedelta(days=1)
+
+
+class Resumed(Struct, frozen=True):
+    """The pauses that were ended, and how many jobs became ready by that; those of a paused queue were so before."""
+
+    pauses: tuple[Pause, ...]
+    jobs: int
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What was spent under a budget's name over the last 24 hours, 7 days and 30 days, estimates included."""
+
+    name: str
+    daily: float
+    weekly: float
+    monthly: float
+
+
+class Holds:
+    """Pauses, breakers and spending of an open store, and commands recorded under the name of `actor`."""
+
+    def __init__(self, store: Store, actor: str) -> None:
+        self._store = store
+        self._actor = actor
+
+    async def pauses(self) -> list[Pause]:
+        """The pauses that hold now, oldest first."""
+        return await self._store.pauses()
+
+    async def pause(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        args: Mapping[str, Any] | None = None,
+        until: datetime | None = None,
+        why: str | None = None,
+    ) -> Pause:
+        """Let no job of a queue or of a kind run, or none whose arguments have these values: until then or resumed.
+
+        What runs already goes on. All that is said must fit a job: queue and kind together mean that kind in that
+        queue.
+        """
+        if queue is None and kind is None:
+            raise ArgumentError("queue", "or kind must be given: a pause of everything is `perdure quiet --all`")
+        if args is not None and kind is None:
+            raise ArgumentError("args", "need a kind: only jobs of one kind have the same arguments")
+        now = await self._store.now()
+        if until is not None and (until.tzinfo is None or until <= now):
+            raise ArgumentError("until", f"must be a time to come, with its zone, got {until.isoformat()}")
+        pause = Pause(
+            id=secrets.token_hex(_ID_BYTES),
+            queue=None if queue is None else checked_name("queue", queue),
+            kind=None if kind is None else checked_name("kind", kind),
+            args=None if args is None else _encoded(args),
+            until=until,
+            why=_checked_why(why),
+            actor=self._actor,
+            at=now,
+        )
+        await self._store.pause(pause)
+        return pause
+
+    async def resume(
+        self,
+        ids: str | Iterable[str] = (),
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        everything: bool = False,
+    ) -> Resumed:
+        """End pauses: those with these ids, or all that name this queue, this kind, or both; or everything.
+
+        An id that is none raises NotFoundError, and then nothing is resumed.
+        """
+        wanted = _checked_ids(ids)
+        ways = [bool(wanted), queue is not None or kind is not None, everything]
+        if ways.count(True) != 1:
+            raise ArgumentError("id", "of a pause, or a queue or kind, or everything: give one of them, and only one")
+        known = await self._store.pauses()
+        if missing := [pause_id for pause_id in wanted if not any(pause.id == pause_id for pause in known)]:
+            raise NotFoundError(f"there is no pause {listed(missing)}")
+        chosen = tuple(pause for pause in known if pause.id in wanted or (not wanted and _names(pause, queue, kind)))
+        jobs = await self._store.resume([pause.id for pause in chosen], self._actor) if chosen else 0
+        self._store.ring({pause.queue for pause in chosen if pause.queue is not None})
+        return Resumed(chosen, jobs)
+
+    async def breakers(self) -> list[BreakerView]:
+        """All breakers that were ever met, by name."""
+        return await self._store.breakers()
+
+    async def open_breaker(self, name: str, *, for_: Duration | None = None, why: str | None = None) -> BreakerView:
+        """Leave an outside system alone: until somebody closes the breaker, or `for_` so long, after which jobs try it.
+
+        A breaker that nobody has met yet can be opened as well; its name is not checked, since only code knows it.
+        """
+        view = await self._breaker(checked_name("name", name)) or BreakerView(name=name)
+        reason = _checked_why(why)
+        now = await self._store.now()
+        opened = open_by_hand(view, now, reason, self._actor)
+        if for_ is not None:
+            span = parse_duration("for", for_)
+            if not span:
+                raise ArgumentError("for", "must be longer than 0; to let jobs through, close the breaker")
+            opened = replace(opened, by_hand=False, until=now + span)
+        await self._store.set_breaker(opened, self._actor)
+        return opened
+
+    async def close_breaker(self, name: str, *, why: str | None = None) -> BreakerView:
+        """Let jobs through again, slowly at first. Raises NotFoundError, and ConflictError if it is closed."""
+        view = await self._breaker(name)
+        if view is None:
+            known = listed(repr(breaker.name) for breaker in await self._store.breakers())
+            raise NotFoundError(
+                f"there is no breaker {name!r}; {f'known are {known}' if known else 'none was met yet'}"
+            )
+        if view.state is BreakerState.CLOSED:
+            raise ConflictError(f"breaker {name!r} is closed already")
+        closed = close_by_hand(view, await self._store.now(), _checked_why(why), self._actor)
+        await self._store.set_breaker(closed, self._actor)
+        return closed
+
+    async def spent(self, name: str) -> Spent:
+        """What was spent under a budget's name; raises NotFoundError if nothing was, naming those that have spent."""
+        checked_name("name", name)
+        now = await self._store.now()
+        daily, weekly, monthly = [await self._store.spent(name, now - days * _DAY) for days in (1, 7, 30)]
+        if not monthly:
+            known = await self._store.budgets(_NAMED)
+            if name not in known:
+                others = f"known are {listed(map(repr, known))}" if known else "no budget has spent anything yet"
+                raise NotFoundError(f"nothing was spent under the name {name!r} in the last month; {others}")
+        return Spent(name=name, daily=daily, weekly=weekly, monthly=monthly)
+
+    async def _breaker(self, name: str) -> BreakerView | None:
+        return next((breaker for breaker in await self._store.breakers() if breaker.name == name), None)
+
+
+def _checked_ids(ids: str | Iterable[str]) -> list[str]:
+    given = [ids] if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    if odd := [pause_id for pause_id in given if not isinstance(pause_id, str)]:
+        raise ArgumentError("id", f"of a pause must be text, got {odd[0]!r:.100}")
+    return list(dict.fromkeys(given))
+
+
+def _names(pause: Pause, queue: str | None, kind: str | None) -> bool:
+    """Whether a pause names this queue and this kind; None is not asked for."""
+    return queue in {None, pause.queue} and kind in {None, pause.kind}
+
+
+def _encoded(args: Mapping[str, Any]) -> str:
+    if not isinstance(args, Mapping) or not args or not all(isinstance(name, str) for name in args):
+        raise ArgumentError("args", f'must give arguments by name, as {{"tenant": 7}}, got {args!r:.100}')
+    try:
+        text = encode(dict(args))
+    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        raise ArgumentError("args", f"cannot be written as JSON: {error}") from error
+    if len(text.encode()) > _LARGEST_ARGS:
+        raise ArgumentError("args", f"take {len(text.encode())} bytes, {_LARGEST_ARGS} are allowed: name fewer")
+    return text
+
+
+def _checked_why(why: str | None) -> str | None:
+    if why is None or not why.strip():
+        return None
+    if len(why) > LONGEST_WHY:
+        raise ArgumentError("why", f"has {len(why)} characters, {LONGEST_WHY} are allowed")
+    return why

@@ -1,0 +1,1 @@
+"""Checks of the database, workers, queues and schedules."""

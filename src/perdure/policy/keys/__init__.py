@@ -1,0 +1,1 @@
+"""Keys that group jobs: uniqueness, fair shares, and the keys of gates."""

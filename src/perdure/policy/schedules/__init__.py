@@ -1,0 +1,1 @@
+"""When schedules are due: cron, time zones, missed times, backups."""

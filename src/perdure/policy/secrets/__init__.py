@@ -1,0 +1,1 @@
+"""Secrets: the type that carries them, and how they are kept out of what people read."""

@@ -1,0 +1,1 @@
+"""The port for workers as a fleet: registration, leaders, upkeep, wake-ups."""

@@ -1,0 +1,1 @@
+"""The port for operators: insight, counts, commands, audit, diagnosis, backups."""

@@ -1,0 +1,56 @@
+"""The audit trail as it is asked for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from perdure.domain.jobs.ids import JobId, as_job_id
+from perdure.domain.operate.audit import AuditEntry
+from perdure.kinds.options import checked_instant
+from perdure.storage.checking import check_text
+
+
+class AuditFilter(Struct, frozen=True, kw_only=True):
+    """Which entries are meant; every condition given must hold: from `since` on, and before `until`."""
+
+    job_id: JobId | None = None
+    actor: str | None = None
+    action: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    if TYPE_CHECKING:  # what may be given; what is kept stands above
+
+        def __init__(
+            self,
+            *,
+            job_id: str | None = ...,
+            actor: str | None = ...,
+            action: str | None = ...,
+            since: datetime | None = ...,
+            until: datetime | None = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.job_id is not None:
+            force_setattr(self, "job_id", as_job_id(self.job_id, field="job_id"))
+        for field in ("actor", "action"):
+            if (text := getattr(self, field)) is not None:
+                check_text(field, text)
+        for field in ("since", "until"):
+            if (moment := getattr(self, field)) is not None:
+                checked_instant(field, moment)
+
+
+class AuditStore(Protocol):
+    """Who did what."""
+
+    async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
+        """The entries that match, newest first by their time, behind the entry `before`."""
+
+    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
+        """Add an entry of an application; `details` is a JSON object."""

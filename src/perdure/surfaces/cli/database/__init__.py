@@ -1,0 +1,1 @@
+"""Commands for the database: migrate, backup, doctor, stats, audit."""

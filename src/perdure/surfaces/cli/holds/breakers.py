@@ -1,0 +1,135 @@
+"""`perdure breakers` and `perdure spent`: outside systems that are left alone, and what was spent on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from perdure.domain.gate import BreakerState, BreakerView
+from perdure.errors import ArgumentError
+from perdure.operate.commands.holds import Spent
+from perdure.operate.desk import Desk
+from perdure.operate.wording import some
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.hostile import one_line
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+from perdure.surfaces.cli.terminal.pieces import cell, columns, facts
+from perdure.surfaces.cli.terminal.times import both, relative
+
+breakers = typer.Typer(help="List circuit breakers; open or close one by hand.")
+
+_STYLE: Final = {BreakerState.CLOSED: "green", BreakerState.OPEN: "bold red", BreakerState.HALF_OPEN: "yellow"}
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The breaker's name.", show_default=False)]
+For = Annotated[
+    str | None, typer.Option("--for", metavar="SPAN", help="Then jobs try it again; else until it is closed.")
+]
+Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason, for whoever asks.")]
+BudgetName = Annotated[str, typer.Argument(metavar="NAME", help="The budget's name.", show_default=False)]
+
+
+@breakers.callback(invoke_without_command=True)
+def list_breakers(context: typer.Context, url: options.Url = None, as_json: options.Json = False) -> None:
+    """List circuit breakers by name; open or close one by hand."""
+    if context.invoked_subcommand is not None:
+        for option, name in (("--url", "url"), ("--json", "as_json")):
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise ArgumentError(option, f"must stand behind {context.invoked_subcommand}")
+        return
+
+    async def look(desk: Desk) -> tuple[list[BreakerView], datetime]:
+        return await desk.holds.breakers(), await desk.now()
+
+    found, now = with_desk(url, look)
+    if as_json:
+        print_json({"breakers": plain(found)})
+    elif found:
+        console().print(_table(found, now))
+    else:
+        say("No breaker was met yet.", "dim")
+
+
+@breakers.command("open")
+def open_breaker(
+    name: Name,
+    *,
+    for_: For = None,
+    why: Why = None,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Hold back all jobs behind a breaker.
+
+    The name is not checked: only the app's code knows its breakers.
+    """
+
+    async def act(desk: Desk) -> tuple[BreakerView, bool, datetime]:
+        known = any(view.name == name for view in await desk.holds.breakers())
+        return await desk.holds.open_breaker(name, for_=for_, why=why), known, await desk.now()
+
+    view, known, now = with_desk(url, act)
+    if as_json:
+        print_json({"action": "opened", "known": known, "breaker": plain(view)})
+        return
+    end = "until it is closed by hand" if view.until is None else f"until {both(view.until, now)}"
+    say(f"{one_line(name)} opened, {end}.", "bold")
+    if not known:
+        say("No job has failed behind a breaker of this name yet: check that it is spelt as in the code.", "yellow")
+
+
+@breakers.command("close")
+def close_breaker(name: Name, *, why: Why = None, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Let the jobs behind a breaker through again, slowly at first."""
+
+    async def act(desk: Desk) -> BreakerView:
+        return await desk.holds.close_breaker(name, why=why)
+
+    view = with_desk(url, act)
+    if as_json:
+        print_json({"action": "closed", "breaker": plain(view)})
+    else:
+        say(f"{one_line(name)} closed.", "bold")
+
+
+def spent(name: BudgetName, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Show what was spent under a budget's name, estimates of running jobs included."""
+
+    async def look(desk: Desk) -> Spent:
+        return await desk.holds.spent(name)
+
+    found = with_desk(url, look)
+    if as_json:
+        print_json(plain(found))
+        return
+    say(one_line(name), "bold")
+    sums = (("24 hours", found.daily), ("7 days", found.weekly), ("30 days", found.monthly))
+    console().print(facts((window, Text(f"{amount:,.2f}")) for window, amount in sums))
+
+
+def _table(found: Sequence[BreakerView], now: datetime) -> Table:
+    table = columns("Name", "State", "Since", "Until", "Why", giving_way={"Name", "Why"})
+    for view in found:
+        until = "closed by hand" if view.by_hand else relative(view.until, now) if view.until else ""
+        table.add_row(
+            cell(view.name),
+            Text(view.state, style=_STYLE[view.state]),
+            Text("" if view.changed_at is None else relative(view.changed_at, now)),
+            Text(until),
+            cell(_reason(view), "dim"),
+        )
+    return table
+
+
+def _reason(view: BreakerView) -> str:
+    if view.by is not None:
+        return f"{view.by}: {view.note}" if view.note else f"by {view.by}"
+    if view.note:
+        return view.note
+    return f"{some(len(view.failures), 'failure')} lately" if view.failures else ""

@@ -1,0 +1,152 @@
+"""`perdure pause`, `perdure resume` and `perdure pauses`: hold jobs back for a while, and let them go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from perdure.domain.gate import Pause
+from perdure.errors import ArgumentError
+from perdure.operate.commands.holds import Resumed
+from perdure.operate.desk import Desk
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.asking import some
+from perdure.surfaces.cli.terminal.hostile import one_line
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say, unpacked
+from perdure.surfaces.cli.terminal.pieces import cell, columns
+from perdure.surfaces.cli.terminal.reading import read_json
+from perdure.surfaces.cli.terminal.times import both, read_time, relative
+
+_GIVES_WAY: Final = {"Queue", "Kind", "Arguments", "By", "Why"}
+
+QueueName = Annotated[str | None, typer.Option("--queue", help="Of this queue.")]
+KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.")]
+Args = Annotated[
+    str | None, typer.Option("--args", metavar="JSON", help="With these values among their arguments; needs --kind.")
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Until then, as 2026-03-01T09:00Z or +2h; else until resumed."),
+]
+Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason, for whoever asks.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of pauses; or say which.", show_default=False)]
+Everything = Annotated[bool, typer.Option("--all", help="All pauses.")]
+
+
+def pause(
+    *,
+    queue: QueueName = None,
+    kind: KindName = None,
+    args: Args = None,
+    until: Until = None,
+    why: Why = None,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let jobs of a queue or kind wait, until then or until they are resumed.
+
+    What runs already goes on.
+    """
+    if queue is None and kind is None:
+        raise ArgumentError("--queue", "or --kind must be given; to stop all workers use perdure quiet --all")
+    if args is not None and kind is None:
+        raise ArgumentError("--args", "needs --kind: only jobs of one kind have the same arguments")
+    wanted = None if args is None else _arguments(args)
+    moment = None if until is None else read_time("--until", until)
+
+    async def act(desk: Desk) -> tuple[Pause, datetime]:
+        now = await desk.now()
+        end = None if moment is None else moment.when(now)
+        return await desk.holds.pause(queue=queue, kind=kind, args=wanted, until=end, why=why), now
+
+    made, now = with_desk(url, act)
+    if as_json:
+        print_json({"action": "paused", "pause": _document(made)})
+    else:
+        end = "until it is resumed" if made.until is None else f"until {both(made.until, now)}"
+        say(f"{_what(made)} paused, {end}.", "bold")
+        say(f"  perdure resume {made.id}", "dim")
+
+
+def resume(
+    ids: Ids = None,
+    *,
+    queue: QueueName = None,
+    kind: KindName = None,
+    everything: Everything = False,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """End pauses, by id, or all that name a queue or kind."""
+    if [bool(ids), queue is not None or kind is not None, everything].count(True) != 1:
+        raise ArgumentError("ID", "of a pause, or --queue and --kind, or --all: give one of them, and only one")
+
+    async def act(desk: Desk) -> Resumed:
+        return await desk.holds.resume(ids or (), queue=queue, kind=kind, everything=everything)
+
+    done = with_desk(url, act)
+    if as_json:
+        print_json({"action": "resumed", "pauses": [_document(one) for one in done.pauses], "jobs": done.jobs})
+    elif done.pauses:
+        say(f"{some(len(done.pauses), 'pause')} ended, {some(done.jobs, 'held job')} ready again:", "bold")
+        for one in done.pauses:
+            say(f"  {one.id}  {_what(one)}")
+    else:
+        say("No such pause: nothing was resumed.", "yellow")
+
+
+def pauses(url: options.Url = None, as_json: options.Json = False) -> None:
+    """List the pauses that hold now, oldest first."""
+
+    async def look(desk: Desk) -> tuple[list[Pause], datetime]:
+        return await desk.holds.pauses(), await desk.now()
+
+    found, now = with_desk(url, look)
+    if as_json:
+        print_json({"pauses": [_document(one) for one in found]})
+    elif found:
+        console().print(_table(found, now))
+    else:
+        say("Nothing is paused.", "dim")
+
+
+def _table(found: Sequence[Pause], now: datetime) -> Table:
+    has_args = any(one.args is not None for one in found)
+    more = ("Arguments",) if has_args else ()
+    table = columns("ID", "Queue", "Kind", *more, "Since", "Until", "By", "Why", giving_way=_GIVES_WAY)
+    for one in found:
+        table.add_row(
+            Text(one.id),
+            cell(one.queue or "any", "" if one.queue else "dim"),
+            cell(one.kind or "any", "" if one.kind else "dim"),
+            *((cell(one.args or ""),) if has_args else ()),
+            Text(relative(one.at, now)),
+            Text("resumed" if one.until is None else relative(one.until, now)),
+            cell(one.actor, "dim"),
+            cell(one.why or "", "dim"),
+        )
+    return table
+
+
+def _what(one: Pause) -> str:
+    queue = f"queue {one_line(one.queue)}" if one.queue is not None else ""
+    kind = f"kind {one_line(one.kind)}" if one.kind is not None else ""
+    args = f" with {one_line(one.args, 200)}" if one.args is not None else ""
+    return f"{kind}{' in ' if kind and queue else ''}{queue}{args}"
+
+
+def _document(one: Pause) -> dict[str, Any]:
+    return {**plain(one), "args": unpacked(one.args)}
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    value = read_json("--args", text)
+    if not isinstance(value, dict) or not value:
+        raise ArgumentError("--args", f'must be a JSON object of arguments by name, as {{"n": 1}}, got {text[:100]!r}')
+    return value

@@ -1,0 +1,95 @@
+"""A command on jobs, from the question whether it is meant to the account of what it did."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import typer
+from msgspec import Struct
+from rich.text import Text
+
+from perdure.operate.commands.actions import Action
+from perdure.operate.desk import Desk
+from perdure.operate.records import Changed
+from perdure.surfaces.cli.exits import Exit
+from perdure.surfaces.cli.jobs.filters import Chosen, check_chosen
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there, some
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+
+_LISTED: Final = 20
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What the operator asked for, and how sure they are."""
+
+    action: Action
+    as_json: bool
+    yes: bool
+    dry_run: bool
+    limit: int
+    why: str = ""
+
+    def carry_out(self, url: str | None, chosen: Chosen) -> None:
+        """Do it, tell what was done, and exit with the code that says so."""
+        check_chosen(chosen)
+        must_ask = not (self.yes or self.dry_run) and (self.action.for_good or not chosen.ids)
+        if must_ask:
+            check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
+
+        async def at(desk: Desk) -> tuple[Changed, bool]:
+            which = await chosen.which(desk)
+            if self.dry_run:
+                return await desk.preview(self.action, which, limit=self.limit), True
+            if must_ask:
+                foreseen = await desk.preview(self.action, which, limit=self.limit)
+                if not foreseen.ids or not self._agreed(foreseen):
+                    return Changed(not_found=foreseen.not_found, unchanged=foreseen.unchanged), not foreseen.ids
+            return await desk.act(self.action, which, limit=self.limit, why=self.why), True
+
+        changed, was_agreed = with_desk(url, at)
+        self._tell(changed)
+        raise typer.Exit(_code(changed) if was_agreed else Exit.CONFLICT)
+
+    def _agreed(self, foreseen: Changed) -> bool:
+        count = len(foreseen.ids)
+        history = f" and {'its' if count == 1 else 'their'} history" if self.action.for_good else ""
+        return agreed(f"{some(count, 'job')}{history} will be {self.action.verb}{' for good' if history else ''}")
+
+    def _tell(self, changed: Changed) -> None:
+        if self.as_json:
+            print_json({"action": self.action.verb, "dry_run": self.dry_run, **plain(changed)})
+            return
+        say(_summary(self.action.verb, changed, dry_run=self.dry_run), "bold" if changed.ids else "yellow")
+        out = console()
+        for job_id in changed.ids[:_LISTED]:
+            out.print(Text(f"  {job_id}{'  asked to stop' if job_id in changed.asked else ''}"), soft_wrap=True)
+        if len(changed.ids) > _LISTED:
+            say(f"  … and {len(changed.ids) - _LISTED:,} more", "dim")
+        for missing in changed.not_found:
+            say(f"  {missing}  not found", "yellow")
+        for left in changed.unchanged:
+            say(f"  {left.id}  unchanged: {left.why}", "yellow")
+        if changed.more:
+            say("More jobs match: raise --limit, or run it again.", "dim")
+
+
+def _summary(verb: str, changed: Changed, *, dry_run: bool) -> str:
+    count = len(changed.ids)
+    if not count:
+        return f"Nothing {'would be' if dry_run else 'was'} {verb}."
+    done = count - len(changed.asked)
+    jobs = some(count, "job")
+    if dry_run:
+        return f"{jobs} would be {verb}:"
+    if not done:
+        return f"{jobs} asked to stop:"
+    asked = f", {len(changed.asked):,} of them asked to stop" if changed.asked else ""
+    return f"{jobs} {verb}{asked}:"
+
+
+def _code(changed: Changed) -> Exit:
+    """A filter that no job matches is no error: there was nothing to do. Named jobs that nothing can be done to are."""
+    if changed.not_found:
+        return Exit.NOT_FOUND
+    return Exit.CONFLICT if changed.unchanged else Exit.OK

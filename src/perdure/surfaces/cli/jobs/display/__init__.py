@@ -1,0 +1,1 @@
+"""Jobs on a terminal: a table of them, and one in full."""

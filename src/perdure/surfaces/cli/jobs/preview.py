@@ -1,0 +1,195 @@
+"""`perdure preview`: the attempts that a job has ahead of it, with their dates (B14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import typer
+from msgspec import Struct
+from rich.table import Table
+from rich.text import Text
+
+from perdure.app.app import App
+from perdure.clock import SystemClock
+from perdure.domain.jobs.ids import JobId, as_job_id, is_job_id
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.states import ACTIVE, JobState
+from perdure.errors import ArgumentError, NotFoundError, StoreError
+from perdure.operate.desk import Desk
+from perdure.operate.records import JobDetail
+from perdure.policy.own_settings import read_settings
+from perdure.policy.retries.preview import PlannedAt, preview, preview_by_error
+from perdure.policy.retries.retry import Retry, read_policy
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.jobs.display.job_page import timeline
+from perdure.surfaces.cli.loading import load_app
+from perdure.surfaces.cli.project import project
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.hostile import one_line
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+from perdure.surfaces.cli.terminal.pieces import columns, section
+from perdure.surfaces.cli.terminal.times import absolute, relative
+
+_DEFAULT_SHOWN: Final = 20
+
+What = Annotated[
+    str, typer.Argument(metavar="KIND|ID", help="A kind of job, or the id or ref of a job.", show_default=False)
+]
+AppName = Annotated[
+    str | None,
+    typer.Option(
+        "--app",
+        metavar="APP",
+        envvar="PERDURE_APP",
+        help="module:app: policies are code; a job that has its own needs none.",
+    ),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many attempts.")]
+
+
+class _Plans(Struct, frozen=True):
+    """The attempts ahead, and those for errors that have a rule of their own."""
+
+    usual: list[PlannedAt]
+    by_error: Mapping[str, list[PlannedAt]]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**_document(self.usual), "by_error": {name: _document(plan) for name, plan in self.by_error.items()}}
+
+
+def show_preview(
+    what: What,
+    *,
+    app: AppName = None,
+    limit: Limit = _DEFAULT_SHOWN,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show when attempts will be made if all fail.
+
+    Of a kind: from now on. Of a job: from its next attempt on, after those that were made.
+    """
+    app = app or project().app
+    loaded = None if app is None else load_app(app)
+    is_kind = loaded is not None and what in loaded.kinds
+    home = url or (None if loaded is None else loaded.url)
+    job_id = None if is_kind else _named(what, home)
+    if job_id is not None:
+        _show_job(loaded, job_id, home, limit, as_json=as_json)
+    elif loaded is not None:
+        _show_kind(loaded, what, limit, as_json=as_json)
+    else:
+        raise _needs_app("of a kind")
+
+
+def _show_kind(app: App, kind: str, limit: int, *, as_json: bool) -> None:
+    now = SystemClock().now()
+    policy = _policy(app, kind)
+    plans = _Plans(preview(policy, now, most=limit), preview_by_error(policy, now, most=limit))
+    if as_json:
+        print_json({"kind": kind, "job": None, "attempts": [], **plans.document})
+        return
+    _show_plans(f"{one_line(kind)}, enqueued now, if every attempt fails at once", plans, now)
+
+
+def _show_job(app: App | None, job_id: JobId, url: str | None, limit: int, *, as_json: bool) -> None:
+    async def look(desk: Desk) -> tuple[JobDetail, datetime]:
+        return await desk.job(job_id), await desk.now()
+
+    detail, now = with_desk(url, look)
+    job = detail.job
+    policy = read_settings(job.settings).retry or _policy(app, job.kind)
+    plans = _plans(policy, job, now, limit) if job.state in ACTIVE else _Plans([], {})
+    if as_json:
+        head = {"id": job.id, "state": job.state, "reason": job.reason}
+        print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **plans.document})
+        return
+    out = console()
+    out.print(Text.assemble((one_line(job.kind), "bold"), f"  {job.id}  {job.state}: {one_line(job.reason)}"))
+    if detail.attempts:
+        out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=False)))
+    if plans.usual:
+        under_way = job.state is JobState.RUNNING
+        _show_plans("\nAhead, if every attempt fails at once", plans, now, under_way=under_way)
+    else:
+        say(f"\nIt is {job.state}: no attempt is ahead.", "dim")
+
+
+def _plans(policy: Retry, job: JobView, now: datetime, limit: int) -> _Plans:
+    due = (job.started_at if job.state is JobState.RUNNING else max(job.due_at or now, now)) or now
+    usual = preview(policy, job.since, job.failures, due=due, most=limit)
+    by_error = preview_by_error(policy, job.since, job.failures, due=due, most=limit)
+    return _Plans(_numbered(usual, job), {name: _numbered(plan, job) for name, plan in by_error.items()})
+
+
+def _numbered(plan: Sequence[PlannedAt], job: JobView) -> list[PlannedAt]:
+    """Numbered as attempts are told: those that crashed count too, although they cost none of the policy's."""
+    return [PlannedAt(step.attempt + job.crashes, step.earliest, step.latest, step.then) for step in plan]
+
+
+def _needs_app(whose: str) -> ArgumentError:
+    return ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")
+
+
+def _policy(app: App | None, name: str) -> Retry:
+    if app is None:
+        raise _needs_app("of the job's kind")
+    if name not in app.kinds:
+        known = ", ".join(sorted(app.kinds)) or "none"
+        raise NotFoundError(f"the app declares no kind {name!r}; declared are: {known}")
+    try:
+        return read_policy(app.kinds[name].retry)
+    except Exception as error:
+        raise ArgumentError("retry", f"of kind {name!r} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _document(plan: Sequence[PlannedAt]) -> dict[str, Any]:
+    return {"plan": plain(plan), "more": _has_more(plan)}
+
+
+def _has_more(plan: Sequence[PlannedAt]) -> bool:
+    return bool(plan) and plan[-1].then is None
+
+
+def _show_plans(title: str, plans: _Plans, now: datetime, *, under_way: bool = False) -> None:
+    say(f"{title}{' with an error that has no rule of its own' if plans.by_error else ''}:", "bold")
+    _show_plan(plans.usual, now, under_way=under_way)
+    for name, plan in plans.by_error.items():
+        say(f"\nWith {one_line(name)}:", "bold")
+        _show_plan(plan, now, under_way=under_way)
+
+
+def _show_plan(plan: Sequence[PlannedAt], now: datetime, *, under_way: bool = False) -> None:
+    console().print(_table(plan, now, under_way=under_way))
+    if _has_more(plan):
+        say("And so on: --limit shows more.", "dim")
+    else:
+        say(f"After attempt {plan[-1].attempt} the job is dead: {plan[-1].then}.", "red")
+
+
+def _table(plan: Sequence[PlannedAt], now: datetime, *, under_way: bool) -> Table:
+    table = columns("#", "At the earliest", "At the latest", "When")
+    for index, step in enumerate(plan):
+        latest = absolute(step.latest) if step.latest != step.earliest else ""
+        when = "under way" if under_way and index == 0 else _when(step, now)
+        table.add_row(Text(str(step.attempt), style="bold"), Text(absolute(step.earliest)), Text(latest), Text(when))
+    return table
+
+
+def _when(step: PlannedAt, now: datetime) -> str:
+    earliest, latest = relative(step.earliest, now), relative(step.latest, now)
+    return earliest if earliest == latest else f"{earliest} to {latest.removeprefix('in ')}"
+
+
+def _named(text: str, url: str | None) -> JobId | None:
+    """The job that is meant, by its id or its ref; None: it must be a kind."""
+    if is_job_id(text):
+        return as_job_id(text)
+    try:
+        return with_desk(url, lambda desk: desk.job_by_ref(text)).id
+    except (ArgumentError, NotFoundError, StoreError):  # a kind needs no database
+        return None

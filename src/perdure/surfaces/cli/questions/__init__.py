@@ -1,0 +1,1 @@
+"""Commands that answer what jobs wait for: approvals and events."""

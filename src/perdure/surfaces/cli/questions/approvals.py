@@ -1,0 +1,91 @@
+"""`perdure approve` and `perdure approvals`: answer what jobs ask of people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from perdure.domain.flows.approval import Approval, approval_event
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import FINAL
+from perdure.errors import ConflictError
+from perdure.operate.desk import Desk
+from perdure.operate.records import Asking
+from perdure.operate.wording import listed
+from perdure.storage.records import JobFilter
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.jobs.display.job_table import job_document
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.hostile import one_line
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+from perdure.surfaces.cli.terminal.pieces import cell, columns
+from perdure.surfaces.cli.terminal.times import relative
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What it asks, as `approvals` tells.", show_default=False)]
+Deny = Annotated[bool, typer.Option("--deny", help="Say no.")]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A word to the job.")]
+Ahead = Annotated[bool, typer.Option("--ahead", help="Also if the job has not asked yet.")]
+
+
+def approve(
+    job_id: options.JobId,
+    name: Name,
+    *,
+    deny: Deny = False,
+    note: Note = None,
+    ahead: Ahead = False,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Answer a job that waits for somebody's yes or no.
+
+    The first answer holds.
+    """
+
+    async def act(desk: Desk) -> tuple[JobId, Approval]:
+        job = (await desk.job(job_id, lines=0)).job
+        known = job.id
+        asked = await desk.asks(known)
+        is_asked = name in asked or f"event:{approval_event(known, name)}" == job.awaits
+        if not (ahead or is_asked or job.state in FINAL):  # of one that has ended, the desk tells so
+            open_ = f"it asks {listed(repr(one) for one in asked)}" if asked else "it asks nothing now"
+            raise ConflictError(f"job {known} does not ask {name!r}: {open_}; --ahead answers what it may ask later")
+        return known, await desk.answer(known, name, approved=not deny, note=note)
+
+    known, given = with_desk(url, act)
+    if as_json:
+        print_json({"job": known, "name": name, **plain(given)})
+    else:
+        say(f"{one_line(name)} of job {known} {'approved' if given.approved else 'refused'}.", "bold")
+
+
+def approvals(
+    *,
+    kind: options.KindName = None,
+    queue: options.QueueName = None,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """List what waits for somebody's answer, newest first."""
+
+    async def look(desk: Desk) -> tuple[list[Asking], datetime]:
+        return await desk.approvals(JobFilter(kind=kind, queue=queue)), await desk.now()
+
+    found, now = with_desk(url, look)
+    if as_json:
+        print_json({"approvals": [{**plain(asking), "job": job_document(asking.job)} for asking in found]})
+        return
+    if not found:
+        say("Nothing waits for an answer.", "dim")
+        return
+    table = columns("Job", "Asks", "Kind", "Made", "Gives up", giving_way={"Asks", "Kind"})
+    for asking in found:
+        job = asking.job
+        gives_up = "never" if asking.until is None else relative(asking.until, now)
+        made = Text(relative(job.created_at, now))
+        table.add_row(Text(job.id), cell(asking.name, "bold"), cell(job.kind), made, Text(gives_up))
+    console().print(table)
+    say("Answer: perdure approve JOB NAME [--deny]", "dim")

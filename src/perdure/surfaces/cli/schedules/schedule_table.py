@@ -1,0 +1,138 @@
+"""Lists of schedules: when each runs next, and what became of its last time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from perdure.domain.duration import format_duration
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import JobView
+from perdure.domain.schedule import Fate, Fire, Schedule, ScheduleView
+from perdure.operate.commands.calendar import ScheduleDetail
+from perdure.operate.desk import LONGEST_PAGE, Desk
+from perdure.storage.records import JobFilter, Page
+from perdure.surfaces.cli.jobs.display.job_table import state_of
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say, unpacked
+from perdure.surfaces.cli.terminal.pieces import cell, columns
+from perdure.surfaces.cli.terminal.times import absolute, relative
+
+Jobs = Mapping[JobId, JobView]
+
+_FATE_STYLE: Final = {Fate.FIRED: "green", Fate.MISSED: "yellow", Fate.OVERLAPPED: "yellow"}
+_AT_ONCE: Final = timedelta(seconds=2)
+_WIDE: Final = 95
+_WIDEST: Final = 125
+_GIVES_WAY: Final = {"Name", "Runs"}
+
+
+async def jobs_of(desk: Desk, details: Sequence[ScheduleDetail]) -> Jobs:
+    """The jobs of these schedules; those that were pruned are missing."""
+    ids = [fire.job_id for detail in details for fire in detail.fires if fire.job_id is not None]
+    found: dict[JobId, JobView] = {}
+    for start in range(0, len(ids), LONGEST_PAGE):
+        page = await desk.jobs(JobFilter(ids=tuple(ids[start : start + LONGEST_PAGE])), Page(LONGEST_PAGE))
+        found |= {job.id: job for job in page.jobs}
+    return found
+
+
+def show_schedules(details: Sequence[ScheduleDetail], jobs: Jobs, now: datetime, *, as_json: bool) -> None:
+    """Print a list of schedules."""
+    if as_json:
+        print_json({"schedules": [detail_document(detail, jobs) for detail in details]})
+        return
+    if not details:
+        say("No schedules.", "dim")
+        return
+    out = console()
+    out.print(_table(details, jobs, now, out.width))
+
+
+def schedule_document(view: ScheduleView) -> dict[str, Any]:
+    """A schedule as JSON, on one level: spans as options take them, arguments unpacked."""
+    document: dict[str, Any] = plain(view)
+    schedule = view.schedule
+    spans = {"within": format_duration(schedule.within), "jitter": format_duration(schedule.jitter)}
+    return {**document.pop("schedule"), **spans, "args": unpacked(schedule.args), **document}
+
+
+def detail_document(detail: ScheduleDetail, jobs: Jobs) -> dict[str, Any]:
+    """A schedule as JSON, with its times to come and those that have passed."""
+    fires = [_fire_document(fire, jobs) for fire in detail.fires]
+    times = {"upcoming": plain(detail.upcoming), "fires": fires, "unreadable": detail.unreadable}
+    return {**schedule_document(detail.view), **times}
+
+
+def _fire_document(fire: Fire, jobs: Jobs) -> dict[str, Any]:
+    job = jobs.get(fire.job_id) if fire.job_id else None
+    state, warnings = (None, []) if job is None else (job.state, plain(job.warnings))
+    return {**plain(fire), "job_state": state, "job_warnings": warnings}
+
+
+def runs(schedule: Schedule) -> str:
+    """When it runs, in its own words: the zone is left out where it is UTC or does not matter."""
+    plainly = schedule.tz == "UTC" or schedule.expression.startswith("@every")
+    return schedule.expression if plainly else f"{schedule.expression}  {schedule.tz}"
+
+
+def is_paused(view: ScheduleView, now: datetime) -> bool:
+    """Whether its times pass at this moment."""
+    return view.paused_at is not None and (view.paused_until is None or view.paused_until > now)
+
+
+def is_overdue(next_at: datetime, now: datetime) -> bool:
+    """Whether a time has come and gone, and nobody has dealt with it: a worker would have by now."""
+    return now - next_at > _AT_ONCE
+
+
+def became(fire: Fire, jobs: Jobs) -> Text:
+    """What became of a nominal time: the state of its job, marked if it has warnings, or why there is none."""
+    job = jobs.get(fire.job_id) if fire.job_id else None
+    return Text(fire.fate, style=_FATE_STYLE[fire.fate]) if job is None else state_of(job)
+
+
+def _table(details: Sequence[ScheduleDetail], jobs: Jobs, now: datetime, width: int) -> Table:
+    policies = ("Overlap", "Missed") if width >= _WIDEST else ()
+    table = columns("Name", "Runs", "Next", "Last", *policies, giving_way=_GIVES_WAY)
+    for detail in details:
+        schedule = detail.view.schedule
+        table.add_row(
+            cell(schedule.name),
+            cell(runs(schedule), "dim"),
+            _next(detail, now, wide=width >= _WIDE),
+            _last(detail, jobs, now),
+            *((Text(schedule.overlap), Text(schedule.missed)) if policies else ()),
+        )
+    return table
+
+
+def _next(detail: ScheduleDetail, now: datetime, *, wide: bool) -> Text:
+    view = detail.view
+    if detail.unreadable is not None:
+        return Text("cannot be read", style="bold red")
+    if is_paused(view, now):
+        if view.paused_until is None:
+            return Text("paused", style="magenta")
+        until = absolute(view.paused_until) if wide else relative(view.paused_until, now)
+        return Text(f"paused until {until}" if wide else f"paused, {until}", style="magenta")
+    if view.next_at is None:
+        return Text("never", style="dim")
+    when = _due(view.next_at, now)
+    overdue = "yellow" if view.next_at < now else ""
+    return Text(f"{absolute(view.next_at)}  ({when})" if wide else when, style=overdue)
+
+
+def _due(next_at: datetime, now: datetime) -> str:
+    when = relative(next_at, now)
+    return f"due {when}" if is_overdue(next_at, now) else when
+
+
+def _last(detail: ScheduleDetail, jobs: Jobs, now: datetime) -> Text:
+    if not detail.fires:
+        return Text("never", style="dim")
+    fire = detail.fires[0]
+    return Text.assemble(f"{relative(fire.nominal_at, now)}, ", became(fire, jobs))

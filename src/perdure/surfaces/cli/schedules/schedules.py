@@ -1,0 +1,280 @@
+"""`perdure schedules`: look at schedules, make them and act on them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final
+
+import typer
+
+from perdure.app.schedules import checked_schedule, one_expression
+from perdure.domain.jobs.ids import new_job_id
+from perdure.domain.jobs.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
+from perdure.domain.schedule import Fire, Missed, Overlap, ScheduleView
+from perdure.errors import ArgumentError
+from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_name, checked_priority
+from perdure.operate.commands.calendar import ScheduleDetail
+from perdure.operate.desk import Desk
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.exits import Exit
+from perdure.surfaces.cli.schedules.schedule_page import show_schedule
+from perdure.surfaces.cli.schedules.schedule_table import Jobs, is_overdue, jobs_of, schedule_document, show_schedules
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there, some
+from perdure.surfaces.cli.terminal.hostile import one_line
+from perdure.surfaces.cli.terminal.output import plain, print_json, say
+from perdure.surfaces.cli.terminal.reading import read_json
+from perdure.surfaces.cli.terminal.times import both, read_time
+
+schedules = typer.Typer(help="Look at schedules; make, pause, trigger or delete them.", no_args_is_help=True)
+
+MANY: Final = 100
+_LARGEST_ARGS: Final = 64 * 1024
+_TIMES: Final = "When"
+_JOB: Final = "Which job"
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
+Shown = Annotated[int, typer.Option("--limit", min=1, max=500, help="So many times to come, and as many passed.")]
+Kind = Annotated[
+    str,
+    typer.Option("--kind", help="The kind of its jobs. Not checked: only the app's code knows.", rich_help_panel=_JOB),
+]
+Args = Annotated[
+    str, typer.Option("--args", metavar="JSON", help="Their arguments, a JSON object.", rich_help_panel=_JOB)
+]
+QueueName = Annotated[str, typer.Option("--queue", help="Their queue.", rich_help_panel=_JOB)]
+Priority = Annotated[int, typer.Option("--priority", help="Their priority, 0 to 9.", rich_help_panel=_JOB)]
+Cron = Annotated[
+    str | None,
+    typer.Option(
+        "--cron", metavar="EXPR", help='Five fields, or six with seconds first, or "@daily".', rich_help_panel=_TIMES
+    ),
+]
+Every = Annotated[
+    str | None, typer.Option("--every", metavar="SPAN", help="In place of cron: 90s, 2h.", rich_help_panel=_TIMES)
+]
+Zone = Annotated[str, typer.Option("--tz", metavar="ZONE", help="Whose clocks tell its times.", rich_help_panel=_TIMES)]
+MissedPolicy = Annotated[
+    Missed, typer.Option("--missed", help="For times at which no worker ran.", rich_help_panel=_TIMES)
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--within",
+        metavar="SPAN",
+        help="How late a time may still be dealt with.",
+        show_default="1m with --missed skip, else 1d",
+        rich_help_panel=_TIMES,
+    ),
+]
+OverlapPolicy = Annotated[
+    Overlap, typer.Option("--overlap", help="While its last job is not finished.", rich_help_panel=_TIMES)
+]
+Jitter = Annotated[
+    str, typer.Option("--jitter", metavar="SPAN", help="Its jobs run up to so much later.", rich_help_panel=_TIMES)
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Until then, as 2026-03-01T09:00Z or +2h; else for good.")
+]
+From = Annotated[str, typer.Option("--from", metavar="START", help="From this time, as 2026-03-01T09:00Z or -7d.")]
+To = Annotated[str, typer.Option("--to", metavar="END", help="Up to but not including this time.")]
+
+
+@schedules.command("list")
+def list_schedules(url: options.Url = None, as_json: options.Json = False) -> None:
+    """List schedules by name, with their next and last time."""
+
+    async def look(desk: Desk) -> tuple[list[ScheduleDetail], Jobs, datetime]:
+        found = await desk.calendar.details()
+        return found, await jobs_of(desk, found), await desk.now()
+
+    show_schedules(*with_desk(url, look), as_json=as_json)
+
+
+@schedules.command("show")
+def show(name: Name, url: options.Url = None, limit: Shown = 5, as_json: options.Json = False) -> None:
+    """Show all about one schedule: its next times, and what became of the last ones."""
+
+    async def look(desk: Desk) -> tuple[ScheduleDetail, Jobs, datetime]:
+        detail = await desk.calendar.schedule(name, shown=limit)
+        return detail, await jobs_of(desk, [detail]), await desk.now()
+
+    show_schedule(*with_desk(url, look), as_json=as_json)
+
+
+@schedules.command("create")
+def create(
+    name: Name,
+    *,
+    kind: Kind,
+    cron: Cron = None,
+    every: Every = None,
+    tz: Zone = "UTC",
+    missed: MissedPolicy = Missed.SKIP,
+    within: Within = None,
+    overlap: OverlapPolicy = Overlap.SKIP,
+    jitter: Jitter = "0s",
+    queue: QueueName = DEFAULT_QUEUE,
+    priority: Priority = DEFAULT_PRIORITY,
+    args: Args = "{}",
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make a schedule, or change one that was made here.
+
+    It is then as this command says, whatever it was before.
+
+    Only the app's code knows kinds and their arguments, so neither is checked.
+    """
+    if (cron is None) is (every is None):
+        raise ArgumentError("--cron", "or --every must be given, and not both")
+    job = NewJob(
+        id=new_job_id(),
+        kind=checked_name("--kind", kind),
+        args=_arguments(args),
+        queue=checked_name("--queue", queue),
+        priority=checked_priority(priority),
+    )
+    schedule = checked_schedule(
+        name,
+        job,
+        one_expression(cron, every),
+        tz=tz,
+        missed=missed,
+        within=within,
+        overlap=overlap,
+        jitter=jitter,
+    )
+
+    async def make(desk: Desk) -> tuple[ScheduleView, datetime]:
+        return await desk.calendar.save(schedule), await desk.now()
+
+    view, now = with_desk(url, make)
+    _tell("made" if view.version == 1 else "changed", view, now, as_json=as_json)
+
+
+@schedules.command("pause")
+def pause(name: Name, url: options.Url = None, until: Until = None, as_json: options.Json = False) -> None:
+    """Let its times pass, until then or until it is resumed."""
+    moment = None if until is None else read_time("--until", until)
+
+    async def act(desk: Desk) -> tuple[ScheduleView, datetime]:
+        now = await desk.now()
+        return await desk.calendar.pause(name, until=None if moment is None else moment.when(now)), now
+
+    _tell("paused", *with_desk(url, act), as_json=as_json)
+
+
+@schedules.command("resume")
+def resume(name: Name, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Let it go on with its next time."""
+
+    async def act(desk: Desk) -> tuple[ScheduleView, datetime]:
+        return await desk.calendar.resume(name), await desk.now()
+
+    _tell("resumed", *with_desk(url, act), as_json=as_json)
+
+
+@schedules.command("trigger")
+def trigger(name: Name, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Make a job of it now, beside its regular times."""
+
+    async def act(desk: Desk) -> Fire:
+        return await desk.calendar.trigger(name)
+
+    fire = with_desk(url, act)
+    if as_json:
+        print_json({"action": "triggered", "fire": plain(fire)})
+    else:
+        say(f"{one_line(name)} triggered: job {fire.job_id}", "bold")
+
+
+@schedules.command("backfill")
+def backfill(
+    name: Name,
+    *,
+    start: From,
+    end: To,
+    url: options.Url = None,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Make the jobs of a range of its times in the past.
+
+    Times that were dealt with before, with or without a job, are left alone.
+
+    Asks before it makes more than 100 jobs.
+    """
+    first, last = read_time("--from", start), read_time("--to", end)
+
+    async def act(desk: Desk) -> tuple[int, list[Fire]]:
+        now = await desk.now()
+        begin, until = first.when(now), last.when(now)
+        times = len(await desk.calendar.nominal_times(name, begin, until))
+        if dry_run or (times > MANY and not yes and not _agreed(name, times, as_json=as_json)):
+            return times, []
+        return times, await desk.calendar.backfill(name, begin, until)
+
+    times, fires = with_desk(url, act)
+    if as_json:
+        print_json({"action": "backfilled", "dry_run": dry_run, "times": times, "fires": plain(fires)})
+    elif dry_run:
+        say(f"{some(times, 'nominal time')} of {one_line(name)} would be dealt with, unless they were before.", "bold")
+    elif fires:
+        before = f"; {times - len(fires):,} were dealt with before" if times > len(fires) else ""
+        say(f"{some(len(fires), 'job')} made for {some(times, 'nominal time')} of {one_line(name)}{before}.", "bold")
+    else:
+        say(f"No job was made for the {some(times, 'nominal time')} in this range.", "yellow")
+    raise typer.Exit(Exit.OK if fires or dry_run else Exit.CONFLICT)
+
+
+@schedules.command("delete")
+def delete(name: Name, url: options.Url = None, yes: options.Yes = False, as_json: options.Json = False) -> None:
+    """Forget a schedule and the record of its times; its jobs stay.
+
+    One declared in code comes back with the next worker: pause that instead.
+    """
+    if not yes:
+        check_somebody_is_there(as_json=as_json)
+
+    async def act(desk: Desk) -> bool:
+        await desk.calendar.schedule(name, shown=1)  # a question about nothing would be a strange one
+        if not yes and not agreed(f"Schedule {one_line(name)} and the record of its times will be deleted"):
+            return False
+        await desk.calendar.delete(name)
+        return True
+
+    done = with_desk(url, act)
+    if as_json:
+        print_json({"action": "deleted", "name": name})
+    else:
+        say(f"{one_line(name)} deleted." if done else "Nothing was deleted.", "bold" if done else "yellow")
+    raise typer.Exit(Exit.OK if done else Exit.CONFLICT)
+
+
+def _arguments(text: str) -> str:
+    value = read_json("--args", text)
+    if not isinstance(value, dict):
+        raise ArgumentError("--args", f'must be a JSON object of arguments by name, as {{"n": 1}}, got {text[:100]!r}')
+    encoded = encode(value)
+    if len(encoded.encode()) > _LARGEST_ARGS:
+        raise ArgumentError("--args", f"takes {len(encoded.encode())} bytes, {_LARGEST_ARGS} are allowed")
+    return encoded
+
+
+def _agreed(name: str, times: int, *, as_json: bool) -> bool:
+    check_somebody_is_there(as_json=as_json, hint=f" and {some(times, 'nominal time')} may each make a job")
+    return agreed(f"Up to {some(times, 'job')} of schedule {one_line(name)} will be made")
+
+
+def _tell(done: str, view: ScheduleView, now: datetime, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"action": done, "schedule": schedule_document(view)})
+        return
+    if view.next_at is None:
+        coming = "no time to come until it is resumed" if view.paused_at else "no time to come"
+    else:
+        coming = f"{'due' if is_overdue(view.next_at, now) else 'next'} {both(view.next_at, now)}"
+    say(f"{one_line(view.name)} {done}, {coming}", "bold")

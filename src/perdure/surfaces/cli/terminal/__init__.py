@@ -1,0 +1,1 @@
+"""What every command reads and prints: output, times, questions, sanitized text."""

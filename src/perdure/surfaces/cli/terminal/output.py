@@ -1,0 +1,68 @@
+"""Where everything that is shown goes through: people on a terminal, and scripts that asked for JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import IO, Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from perdure.domain.plain_records import plain as plain  # noqa: PLC0414 - every command takes it from here
+from perdure.domain.plain_records import unpacked as unpacked  # noqa: PLC0414
+from perdure.surfaces.cli.terminal.hostile import one_line, safe_json
+
+STATE_STYLE: Final = {
+    "scheduled": "blue",
+    "ready": "cyan",
+    "running": "bold green",
+    "retrying": "yellow",
+    "waiting": "blue",
+    "paused": "magenta",
+    "succeeded": "green",
+    "dead": "bold red",
+    "cancelled": "dim",
+}
+NARROWEST: Final = 60  # room for an id, a state and a time
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """A console on standard output (or `stream`) as it is now: colours on a terminal only, and no markup read."""
+    chosen = stream or sys.stdout
+    columns = os.environ.get("COLUMNS", "")
+    width = max(int(columns), NARROWEST) if columns.isdigit() else None
+    return Console(file=chosen, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
+
+
+def say(text: str, style: str = "") -> None:
+    """One line for people; what it quotes must be safe already."""
+    out = console()
+    out.print(Text(text, style=style), soft_wrap=not out.is_terminal)
+
+
+def state_text(state: str) -> Text:
+    """A state in its colour."""
+    return Text(state, style=STATE_STYLE.get(state, ""))
+
+
+def print_json(document: Any) -> None:
+    """Write the one JSON document of this command to standard output."""
+    sys.stdout.write(_encoded(document) + "\n")
+
+
+def complain(message: str, *, as_json: bool, field: str | None = None, hint: str = "") -> None:
+    """Tell standard error what went wrong."""
+    if as_json:
+        sys.stderr.write(_encoded({"error": message, "field": field}) + "\n")
+        return
+    text = Text.assemble(("error: ", "bold red"), one_line(message, 10_000))
+    if hint:
+        text.append(f"\n{hint}", style="dim")
+    out = console(sys.stderr)
+    out.print(text, soft_wrap=not out.is_terminal)
+
+
+def _encoded(document: Any) -> str:
+    return safe_json(json.dumps(document, ensure_ascii=False, indent=2))

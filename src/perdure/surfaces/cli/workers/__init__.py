@@ -1,0 +1,1 @@
+"""Commands that run workers, list them and control them."""

@@ -1,0 +1,131 @@
+"""The log of a worker process: to standard error, for people or for machines."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from enum import StrEnum
+from typing import Any
+
+import structlog
+
+from perdure.surfaces.cli.terminal.hostile import lines, one_line
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """What is worth a line."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class AttemptLines(StrEnum):
+    """Which line an attempt that starts or succeeds is worth."""
+
+    INFO = "info"
+    DEBUG = "debug"
+    OFF = "off"
+
+
+def set_up_logging(log_format: LogFormat | None, level: LogLevel | None) -> bool:
+    """Set up the log of a worker, unless the app has done so already; whether it is ours, and meant for people.
+
+    An app that has configured logging or structlog keeps its own configuration, and perdure's lines go there. A format
+    that was asked for replaces it.
+    """
+    if log_format is None and (structlog.is_configured() or logging.getLogger().handlers):
+        if not structlog.is_configured():
+            _join_logging()
+        if level is not None:
+            logging.getLogger().setLevel(level.upper())
+        return False
+    _configure(log_format or LogFormat.CONSOLE, level or LogLevel.INFO)
+    return log_format is not LogFormat.JSON
+
+
+def _join_logging() -> None:
+    """Hand perdure's lines to the logging of the standard library, as the app has configured it."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.format_exc_info,
+            _as_message,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _as_message(_: Any, __: str, event: structlog.typing.EventDict) -> str:
+    """One message: the sentence, the facts as key=value, and the traceback below."""
+    cleaned = _cleaned(None, "", event)
+    sentence, traceback = cleaned.pop("event", ""), cleaned.pop("exception", None)
+    facts = " ".join([str(sentence), *(f"{key}={value!r}" for key, value in cleaned.items())])
+    return (facts if traceback is None else f"{facts}\n{traceback}").replace("%", "%%")
+
+
+def _configure(log_format: LogFormat, level: LogLevel) -> None:
+    """Send what perdure, the app and its libraries log, through structlog or logging, to standard error alike."""
+    is_terminal = log_format is LogFormat.CONSOLE and sys.stderr.isatty()
+    stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S" if is_terminal else "iso", utc=not is_terminal)
+    before: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        stamp,
+    ]
+    structlog.configure(
+        processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    after: list[Any] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.format_exc_info,
+    ]
+    if log_format is LogFormat.JSON:
+        after.append(structlog.processors.JSONRenderer())
+    else:
+        after += [*([_shortened] if is_terminal else []), _cleaned]
+        after.append(structlog.dev.ConsoleRenderer(colors=is_terminal, pad_event_to=0, sort_keys=False))
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=after))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+
+
+def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """A line of perdure's own as it fits on a screen: what the job is comes first, and its long id comes last."""
+    if event.get("logger") == "perdure":
+        del event["logger"]
+    for last in ("job_id", "error"):
+        if last in event:
+            event[last] = event.pop(last)
+    for key, value in event.items():
+        if isinstance(value, float):
+            event[key] = round(value, 3)
+    return event
+
+
+def _cleaned(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Texts of jobs, such as their errors, may try to write to the terminal: make them plain."""
+    for key, value in event.items():
+        if key in {"exception", "stack"}:
+            margin = "    " if key == "exception" else ""  # so that no line of a job's own looks like one of ours
+            event[key] = "\n".join(f"{margin}{line}" for line in lines(str(value)))
+        elif isinstance(value, str):
+            event[key] = one_line(value)
+    return event

@@ -1,0 +1,252 @@
+"""`perdure worker` and `perdure up`: run jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from msgspec.structs import replace
+
+from perdure.domain.duration import format_duration, parse_duration
+from perdure.errors import ArgumentError
+from perdure.events.log import AttemptLog
+from perdure.lifecycle.process.reloading import follow_reloader, is_reloaded, run_reloading
+from perdure.lifecycle.process.supervisor import is_supervised, supervise
+from perdure.surfaces.cli.loading import load_app
+from perdure.surfaces.cli.project import project
+from perdure.surfaces.cli.workers.banner import greet
+from perdure.surfaces.cli.workers.logs import AttemptLines, LogFormat, LogLevel, set_up_logging
+from perdure.surfaces.cli.workers.running import run_worker
+from perdure.worker.settings import WorkerSettings, parse_queues
+
+_CAPACITY: Final = "Capacity"
+_LEASES: Final = "Life and death"
+_LOG: Final = "Log"
+_DEFAULTS: Final = WorkerSettings()
+_LINES_A_SECOND: Final = 50
+_MARGIN: Final = timedelta(seconds=10)  # for the database, beyond what a stop may take
+
+AppName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="APP",
+        envvar="PERDURE_APP",
+        help="module:app, as jobs:app for `app` in jobs.py, or a function that makes one.",
+        show_default="app in [tool.perdure]",
+    ),
+]
+Queues = Annotated[
+    str | None,
+    typer.Option(
+        help="Which queues, with weight after a colon and limit after an at sign: mail:3,reports@2.",
+        show_default="every queue that the app's kinds use",
+        rich_help_panel=_CAPACITY,
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        help="Jobs at once, of all kinds together.",
+        show_default=str(_DEFAULTS.concurrency),
+        rich_help_panel=_CAPACITY,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads for handlers that are not async.",
+        show_default=str(_DEFAULTS.threads),
+        rich_help_panel=_CAPACITY,
+    ),
+]
+Processes = Annotated[int, typer.Option(min=1, help="Worker processes on this machine.", rich_help_panel=_CAPACITY)]
+SlowStart = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="Jobs at once grow from 1 to --concurrency over this time.",
+        show_default=format_duration(_DEFAULTS.slow_start),
+        rich_help_panel=_CAPACITY,
+    ),
+]
+RecycleAfter = Annotated[
+    int | None,
+    typer.Option("--recycle-after-jobs", help="A fresh process after so many jobs.", rich_help_panel=_CAPACITY),
+]
+RecycleAbove = Annotated[
+    int | None,
+    typer.Option("--recycle-above-mb", help="A fresh process when one needs more memory.", rich_help_panel=_CAPACITY),
+]
+StopTimeout = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="How long running jobs may go on after SIGTERM.",
+        show_default=format_duration(_DEFAULTS.stop_timeout),
+        rich_help_panel=_LEASES,
+    ),
+]
+Lease = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="Silence after which a worker counts as dead.",
+        show_default=format_duration(_DEFAULTS.lease),
+        rich_help_panel=_LEASES,
+    ),
+]
+Heartbeat = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPAN",
+        help="How often a worker shows it lives.",
+        show_default=format_duration(_DEFAULTS.heartbeat),
+        rich_help_panel=_LEASES,
+    ),
+]
+Name = Annotated[str | None, typer.Option(help="The worker's name.", show_default="host:pid", rich_help_panel=_LEASES)]
+NoMigrate = Annotated[
+    bool, typer.Option("--no-migrate", help="Only check the schema, never change it.", rich_help_panel=_LEASES)
+]
+Format = Annotated[
+    LogFormat | None,
+    typer.Option(
+        "--log-format",
+        help="How log lines look; replaces the app's own logging configuration.",
+        show_default="console, unless the app configures logging",
+        rich_help_panel=_LOG,
+    ),
+]
+Level = Annotated[
+    LogLevel | None,
+    typer.Option("--log-level", help="The lowest level that is logged.", show_default="info", rich_help_panel=_LOG),
+]
+Attempts = Annotated[
+    AttemptLines,
+    typer.Option(
+        "--log-attempts", help="Log each attempt that starts or succeeds, at this level.", rich_help_panel=_LOG
+    ),
+]
+PerSecond = Annotated[
+    int, typer.Option("--log-attempts-per-second", min=1, help="At most so many of these lines.", rich_help_panel=_LOG)
+]
+Reload = Annotated[
+    bool, typer.Option("--reload", help="For development: start again when a Python file below this folder changes.")
+]
+JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=_LOG)]
+
+
+def worker(
+    app: AppName = None,
+    *,
+    queues: Queues = None,
+    concurrency: Concurrency = None,
+    threads: Threads = None,
+    processes: Processes = 1,
+    slow_start: SlowStart = None,
+    recycle_after_jobs: RecycleAfter = None,
+    recycle_above_mb: RecycleAbove = None,
+    stop_timeout: StopTimeout = None,
+    lease: Lease = None,
+    heartbeat: Heartbeat = None,
+    name: Name = None,
+    no_migrate: NoMigrate = False,
+    log_format: Format = None,
+    log_level: Level = None,
+    log_attempts: Attempts = AttemptLines.INFO,
+    log_attempts_per_second: PerSecond = _LINES_A_SECOND,
+    reload: Reload = False,
+    as_json: JsonLog = False,
+) -> None:
+    """Run jobs until told to stop.
+
+    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries.
+
+    SIGTSTP stops the claiming and lets the rest run; SIGCONT claims again.
+
+    Every worker also does the upkeep: jobs that fall due, jobs of dead workers, old jobs.
+
+    Omitted options use the app's WorkerSettings.
+    """
+    if reload and processes > 1:
+        raise ArgumentError("--reload", "and --processes cannot go together: --reload is for development")
+    if reload and not is_reloaded():
+        raise typer.Exit(run_reloading(sys.argv[1:], Path.cwd()))
+    if reload:
+        follow_reloader()
+    asked_queues = queues or project().queues
+    said = {
+        "queues": None if asked_queues is None else parse_queues(asked_queues),
+        "concurrency": concurrency,
+        "threads": threads,
+        "recycle_after_jobs": recycle_after_jobs,
+        "recycle_above_mb": recycle_above_mb,
+        "slow_start": _span("--slow-start", slow_start),
+        "stop_timeout": _span("--stop-timeout", stop_timeout),
+        "lease": _span("--lease", lease),
+        "heartbeat": _span("--heartbeat", heartbeat),
+    }
+    loaded = load_app(app)
+    is_pretty = set_up_logging(LogFormat.JSON if as_json else log_format, log_level)
+    own = loaded.worker_settings
+    settings = loaded.serving(
+        replace(
+            own,
+            **{field: value for field, value in said.items() if value is not None},
+            name=_own_name(own.name if name is None else name, processes),
+        )
+    )
+    if no_migrate:
+        loaded.keep_schema()
+    if not is_supervised():
+        greet(loaded, settings, pretty=is_pretty)
+    if (processes > 1 or settings.recycles) and not is_supervised():
+        stop_within = settings.stop_timeout + settings.grace + _MARGIN
+        raise typer.Exit(supervise(sys.argv[1:], processes, stop_within=stop_within))
+    attempts = None if log_attempts is AttemptLines.OFF else AttemptLog(log_attempts, log_attempts_per_second)
+    raise typer.Exit(asyncio.run(run_worker(loaded, settings, attempts)))
+
+
+def up(
+    app: AppName = None,
+    *,
+    queues: Queues = None,
+    concurrency: Concurrency = None,
+    threads: Threads = None,
+    log_format: Format = None,
+    log_level: Level = None,
+    log_attempts: Attempts = AttemptLines.INFO,
+    log_attempts_per_second: PerSecond = _LINES_A_SECOND,
+    reload: Reload = False,
+    as_json: JsonLog = False,
+) -> None:
+    """Run all that an app needs, in one process.
+
+    Today that is a worker with its upkeep. `perdure worker` is the same with more to choose.
+    """
+    worker(
+        app,
+        queues=queues,
+        concurrency=concurrency,
+        threads=threads,
+        log_format=log_format,
+        log_level=log_level,
+        log_attempts=log_attempts,
+        log_attempts_per_second=log_attempts_per_second,
+        reload=reload,
+        as_json=as_json,
+    )
+
+
+def _span(option: str, text: str | None) -> timedelta | None:
+    return None if text is None else parse_duration(option, text)
+
+
+def _own_name(name: str | None, processes: int) -> str | None:
+    """Several processes of one name are told apart by their pid."""
+    return f"{name}:{os.getpid()}" if name and processes > 1 else name

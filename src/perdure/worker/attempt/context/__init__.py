@@ -1,0 +1,1 @@
+"""The context of an attempt: what its handler can call."""

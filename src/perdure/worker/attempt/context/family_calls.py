@@ -1,0 +1,97 @@
+"""The part of the context that makes other jobs, and waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar, overload
+
+from perdure.domain.duration import Duration
+from perdure.domain.flows.flow import OnEnd
+from perdure.enqueue.calls import Call
+from perdure.errors import ArgumentError
+from perdure.flows.families import children
+from perdure.flows.families.children import checked_calls, order_for
+from perdure.flows.families.family import ChildResult, Failures, Family
+from perdure.flows.journal import Journal
+from perdure.worker.attempt.context.answers import Answer
+from perdure.worker.attempt.context.flow_calls import FlowCalls
+
+R = TypeVar("R")
+
+
+class FamilyCalls(FlowCalls):
+    """What a handler can do about children."""
+
+    __slots__ = ()
+
+    def spawn(
+        self, calls: Iterable[Call[R]], *, name: str = "spawn", on_end: Literal["cancel", "keep"] | OnEnd = "cancel"
+    ) -> Answer[Family[R]]:
+        """Make jobs that belong to this one, once, however often this handler is run: `await ctx.spawn(calls)`.
+
+        They are stored when this returns, all or none. To wait for them, `await ctx.gather(family)`. When this job
+        ends, those that are not final are cancelled; with on_end="keep" they go on.
+        """
+        journal = self._journal_for("ctx.spawn()")
+        given = checked_calls(journal.claim.kind, calls)
+        order = order_for(given, on_end=on_end)
+        key = journal.key(name, "ctx.spawn")
+        return self._answer("ctx.spawn()", children.spawn(journal, key, given, order))
+
+    @overload
+    def gather(
+        self,
+        calls: Iterable[Call[R]] | Family[R],
+        *,
+        failures: Literal["raise"] = "raise",
+        quorum: int | None = None,
+        within: Duration | None = None,
+        name: str = "gather",
+        on_end: Literal["cancel", "keep"] | OnEnd = "cancel",
+    ) -> Answer[list[R]]: ...
+    @overload
+    def gather(
+        self,
+        calls: Iterable[Call[R]] | Family[R],
+        *,
+        failures: Literal["collect"],
+        quorum: int | None = None,
+        within: Duration | None = None,
+        name: str = "gather",
+        on_end: Literal["cancel", "keep"] | OnEnd = "cancel",
+    ) -> Answer[list[ChildResult[R]]]: ...
+    def gather(
+        self,
+        calls: Iterable[Call[R]] | Family[R],
+        *,
+        failures: Literal["raise", "collect"] | Failures = "raise",
+        quorum: int | None = None,
+        within: Duration | None = None,
+        name: str = "gather",
+        on_end: Literal["cancel", "keep"] | OnEnd = "cancel",
+    ) -> Answer[list[Any]]:
+        """Make jobs that belong to this one, wait until they are final, and give their results in order.
+
+        `await ctx.gather(load.call(c) for c in chunks)`. No worker is held meanwhile: the handler is left, and run
+        again from its beginning when there is nothing more to wait for; what steps have done is not done again.
+
+        If children died or were cancelled, ChildrenFailed is raised, and this job's retry decides; finished children
+        are not run again by that. With failures="collect" there is a ChildResult for each child instead, whatever
+        became of it. `quorum`: so many successes are enough, and the results are those of the children that have
+        succeeded by then. `within`: wait no longer than this; then ChildrenTimeout is raised, or with "collect" those
+        that are not final have the state None. `on_end` says what becomes of children that are not final when this job
+        ends. A family that was made with `ctx.spawn` can be gathered, too.
+        """
+        journal = self._journal_for("ctx.gather()")
+        given, family = (calls.calls, calls.key) if isinstance(calls, Family) else (calls, None)
+        if family is not None and quorum is not None:
+            raise ArgumentError("quorum", f"cannot be set for {family}, which is spawned: gather its calls at once")
+        wanted = checked_calls(journal.claim.kind, given)
+        order = order_for(wanted, on_end=on_end, failures=failures, quorum=quorum, within=within)
+        key = journal.key(name, "ctx.gather")
+        return self._answer("ctx.gather()", children.gather(journal, key, order, family))
+
+
+def journal_of(context: FamilyCalls, call: str) -> Journal:
+    """The journal of an attempt, for handlers of our own."""
+    return context._journal_for(call)  # noqa: SLF001 - what every call of the context does

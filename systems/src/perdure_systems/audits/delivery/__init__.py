@@ -1,0 +1,1 @@
+"""Sends a finished audit to its webhook."""

@@ -1,0 +1,1 @@
+"""What an audit measures and makes: timings, scores, pictures, the report."""

@@ -1,0 +1,1 @@
+"""The outside world, on this machine, for tests and the demo."""

@@ -1,0 +1,1 @@
+"""Certificates over HTTP: the API and the pages."""

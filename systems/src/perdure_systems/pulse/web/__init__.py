@@ -1,0 +1,1 @@
+"""Pulse over HTTP: its API, its pages, and what they show."""
