@@ -3,8 +3,12 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes: none compiles the library again
 
-.PHONY: demo demo-postgres test test-pythons check format bench proof lock clean
+FAST := tests/domain tests/policy tests/kinds tests/typing tests/conformance/claims/test_claims.py \
+	tests/conformance/claims/test_acknowledge.py tests/worker/execution tests/worker/test_stages.py tests/flows/test_steps.py
+
+.PHONY: demo demo-postgres test test-fast test-pythons check format bench proof lock clean
 
 demo: $(READY)  ## six systems on one SQLite file, and a guided tour; DEMO=--auto goes on by itself
 	$(BIN)/python -m perdure_systems.demo $(DEMO)
@@ -14,6 +18,9 @@ demo-postgres: $(READY)  ## the same on a PostgreSQL server of its own, with thr
 
 test: $(READY)  ## the tests, on SQLite and PostgreSQL, in three processes: many of them wait more than they work
 	$(BIN)/python -m pytest -n 3 --dist worksteal
+
+test-fast: $(READY)  ## while you work, about 40 s of processor time: decisions, claims on SQLite, a slice of worker and flows
+	$(BIN)/python -m pytest -n 2 -m 'not slow and not proof' -k 'not postgres' $(FAST)
 
 test-pythons: $(READY)  ## the tests on each other Python that is installed here: 3.12, 3.13, 3.14
 	$(BIN)/python tools/pythons.py
@@ -32,8 +39,8 @@ format: $(READY)
 bench: $(READY)  ## the benchmarks, ours and the peers'
 	$(BIN)/python -m benchmarks
 
-proof: $(READY)  ## the long fault tests
-	$(BIN)/python -m pytest -m proof tests
+proof: $(READY)  ## the long fault tests; some take ten minutes, so none has the time limit of the others
+	$(BIN)/python -m pytest -m proof -o faulthandler_timeout=0
 
 lock: $(READY)  ## resolve the newest versions of all dependencies anew, with hashes
 	$(BIN)/python tools/lock.py
