@@ -1,7 +1,7 @@
-"""Where time comes from.
+"""Time sources.
 
-The database's clock decides what is due or leased; engines on the same machine (SQLite) and pure decisions take theirs
-from here. Tests hand in a `ManualClock` and move it.
+The database's clock decides what is due and which leases are live. Engines on the same machine (SQLite) and pure
+decisions use a `Clock`. Tests pass a `ManualClock` and move it.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ class Clock(Protocol):
     """Wall time for dates, monotonic time for measuring."""
 
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """The current time, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward."""
+        """Monotonic seconds."""
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's clocks."""
 
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """The current time, in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - the one place that may ask
 
     def micros(self) -> int:
-        """The same as microseconds since 1970, without the detour over a date."""
+        """The current time in microseconds since 1970, without building a datetime."""
         return time.time_ns() // 1_000
 
     def monotonic(self) -> float:
-        """Seconds that only go forward."""
+        """Monotonic seconds."""
         return time.monotonic()
 
 
 class ManualClock:
-    """A clock that stands still until it is moved: for tests. Engines ask it in place of the database's clock."""
+    """A clock for tests: it moves only when a test moves it. Engines use it instead of the database's clock."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or datetime(2026, 1, 1, tzinfo=UTC)
         self._monotonic = 0.0
 
     def now(self) -> datetime:
-        """The time it was last moved to."""
+        """The time it was last set to."""
         return self._now
 
     def monotonic(self) -> float:
@@ -53,7 +53,7 @@ class ManualClock:
         return self._monotonic
 
     def move(self, by: timedelta) -> datetime:
-        """Go forward (or, for a clock that jumps, backward) and return the new time."""
+        """Move forward (or backward, to test clock jumps) and return the new time."""
         self._now += by
         self._monotonic += max(by.total_seconds(), 0.0)
         return self._now

@@ -1,29 +1,31 @@
 """Every error that perdure raises, in one tree.
 
 PerdureError
-├── ArgumentError          a value handed in by the caller is wrong; `field` names it
-│   ├── PayloadError       the arguments of a job do not fit its handler, cannot be encoded, or are too large
-│   │   └── StepError      a step cannot be kept as it is, or what is kept no longer fits the handler; never retried
-│   └── SettingsError      a setting is wrong or contradicts another
-├── DuplicateJobError      unique key held, and the caller asked for on_conflict="reject"
-│   └── DuplicateChildError  the same of a child, which `family` and `number` name; none of its family was made
+├── ArgumentError          a value given by the caller is invalid; `field` names it
+│   ├── PayloadError       a job's arguments do not fit its handler, cannot be encoded, or are too large
+│   │   └── StepError      a step cannot be stored, or a stored step no longer fits the handler; never retried
+│   └── SettingsError      a setting is invalid or contradicts another
+├── DuplicateJobError      another job holds the unique key, and the caller used on_conflict="reject"
+│   └── DuplicateChildError  the same for a child, which `family` and `number` name; no child of its family was stored
 ├── NotFoundError          no such job, kind or queue
-├── ConflictError          the job is in a state in which this cannot be done
+├── ConflictError          the job's state does not allow this
+├── EventsGone             events behind a cursor are no longer kept
 ├── JobNotSuccessful       a job whose result was awaited died or was cancelled
-├── ChildrenFailed         too many children of a job died or were cancelled; `failed` says which
-│   └── ChildrenTimeout    they were not there in time; `unfinished` says which
-├── EventTimeout           an event that a job waited for did not come in time; never retried unless it is caught
-├── BudgetExceeded         a budget that lets nobody wait is spent; never retried unless it is caught
-├── PollTimeout            what a job polled for was not ready in time
-├── StillRunning           what was to be over in time is not; `names`, `jobs` and `loops` say what
-├── LifespanError          what the application opens for its workers could not be opened; `name` says which
-├── ProcessDied            the process of an isolated attempt ended before its handler had returned
-└── StoreError             the database failed us
-    ├── StoreUnavailable   it cannot be reached now; trying again later may work
-    │   └── StoreLocked    another process holds the lock of an SQLite file for too long; nothing was stored
-    ├── StoreRefused       it is reachable and refuses: read-only, full, no rights, unsafe file system
-    ├── SchemaError        its schema is missing, damaged, or too new for this code
-    └── ForkError          it was opened before a fork, and used after it
+├── ChildrenFailed         too many children of a job died or were cancelled; `failed` lists them
+│   └── ChildrenTimeout    children were not final in time; `unfinished` lists them
+├── EventTimeout           an awaited event did not arrive in time; never retried unless caught
+├── BudgetExceeded         a budget with when_spent="fail" has no room; never retried unless caught
+├── PollTimeout            a polled result was not ready in time
+├── StillRunning           work did not end in time; `names`, `jobs` and `loops` list it
+├── LifespanError          a lifespan of the application could not be opened; `name` names it
+├── ProcessDied            the process of an isolated attempt ended before its handler returned
+└── StoreError             a database call failed
+    ├── StoreUnavailable   the database cannot be reached now; a later retry may work
+    │   └── StoreLocked    another process held the lock of an SQLite file too long; nothing was stored
+    ├── StoreTimeout       a question took longer than its time limit; nothing was changed
+    ├── StoreRefused       the database is reachable and refuses: read-only, full, no rights, unsafe file system
+    ├── SchemaError        the schema is missing, damaged, or too new for this code
+    └── ForkError          the store was opened before a fork and used after it
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ _OF_ITS_OWN = "its own children failed: "
 
 
 class PerdureError(Exception):
-    """The root of everything raised by perdure."""
+    """Base class of all errors that perdure raises."""
 
 
 class ArgumentError(PerdureError, ValueError):
-    """A value handed in by the caller is wrong; `field` names it and the message says what to do."""
+    """A value given by the caller is invalid; `field` names it and the message says what to do."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field} {problem}")
@@ -52,7 +54,7 @@ class PayloadError(ArgumentError):
 
 
 class StepError(PayloadError):
-    """A step cannot be kept as it is, or what is kept no longer fits the handler: trying again cannot mend it."""
+    """A step cannot be stored, or a stored step no longer fits the handler. Never retried."""
 
     def __init__(self, step: str, problem: str) -> None:
         super().__init__(f"step {step}", problem)
@@ -61,11 +63,11 @@ class StepError(PayloadError):
 
 
 class SettingsError(ArgumentError):
-    """A setting is wrong by itself or contradicts another."""
+    """A setting is invalid or contradicts another."""
 
 
 class DuplicateJobError(PerdureError):
-    """Another job holds the unique key, and the caller asked to be refused."""
+    """Another job holds the unique key, and the caller used on_conflict="reject"."""
 
     def __init__(self, key: str, job_id: str) -> None:
         super().__init__(f"job {job_id} already holds the unique key {key!r}")
@@ -74,7 +76,7 @@ class DuplicateJobError(PerdureError):
 
 
 class DuplicateChildError(DuplicateJobError):
-    """The unique key of a child is held by another job, and the call asked to be refused: no child was made."""
+    """Another job holds the unique key of a child, and the call used on_conflict="reject": no child was stored."""
 
     def __init__(self, family: str, number: int, kind: str, key: str, job_id: str) -> None:
         super().__init__(key, job_id)
@@ -99,7 +101,7 @@ class JobNotSuccessful(PerdureError):  # noqa: N818 - reads as what is the matte
 
 
 class FailedChild(NamedTuple):
-    """A child that died or was cancelled. `number` is its place among the calls, counting from 0."""
+    """A child that died or was cancelled. `number` is the index of its call, starting at 0."""
 
     number: int
     job_id: str
@@ -110,7 +112,7 @@ class FailedChild(NamedTuple):
 class ChildrenFailed(PerdureError):  # noqa: N818 - reads as what is the matter
     """Too many children of a job died or were cancelled.
 
-    `results` are those of the children in the order of the calls, None where there is none.
+    `results` holds the children's results in call order, None where there is none.
     """
 
     def __init__(self, family: str, failed: tuple[FailedChild, ...], results: tuple[Any, ...]) -> None:
@@ -121,7 +123,7 @@ class ChildrenFailed(PerdureError):  # noqa: N818 - reads as what is the matter
 
 
 class ChildrenTimeout(ChildrenFailed):
-    """The children of a job were not there in time. `unfinished` are the numbers of those that are not final."""
+    """The children of a job were not final in time. `unfinished` holds the numbers of those that are not."""
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ def _told(failed: tuple[FailedChild, ...]) -> str:
 
 
 def _at_heart(error: str) -> str:
-    """The error of a child; if it is that of its own children, the one at the end of the line, however long that is."""
+    """The error of a child. If that error is about its own children, the innermost error."""
     if not error.startswith("perdure.Children"):
         return error
     before, found, heart = error.partition(_OF_ITS_OWN)
@@ -155,30 +157,34 @@ def _at_heart(error: str) -> str:
 
 
 class ConflictError(PerdureError):
-    """The job is in a state in which this cannot be done."""
+    """The job's state does not allow this."""
+
+
+class EventsGone(PerdureError):  # noqa: N818 - reads as what happened
+    """Events behind a cursor are no longer kept, or the cursor is not of this database: begin anew."""
 
 
 class EventTimeout(PerdureError):  # noqa: N818 - reads as what happened
-    """An event that a job waited for did not come in time. That is kept: it is raised again in every later attempt.
+    """An awaited event did not arrive in time. The outcome is stored: every later attempt raises it again.
 
-    `question`: it was somebody's answer to this.
+    `question`: the event was the answer to this approval question.
     """
 
     def __init__(self, event: str, waited: str, question: str | None = None) -> None:
-        told = f"event {event!r} did not come" if question is None else f"nobody has answered {question!r}"
+        told = f"event {event!r} did not arrive" if question is None else f"{question!r} was not answered"
         super().__init__(f"{told} within {waited}")
         self.event = event
 
 
 class BudgetExceeded(PerdureError):  # noqa: N818 - reads as what happened
-    """A budget with when_spent="fail" has no room for a job, or for a step of it."""
+    """A budget with when_spent="fail" has no room for a job or one of its steps."""
 
     def __init__(self, note: str) -> None:
         super().__init__(f"budget exceeded: {note}")
 
 
 class PollTimeout(PerdureError):  # noqa: N818 - reads as what happened
-    """What a job polled for was not ready in time; `polls` counts all looks, `last` is what the last one said."""
+    """A polled result was not ready in time; `polls` counts all polls, `last` is the message of the last one."""
 
     def __init__(self, step: str, polls: int, last: str) -> None:
         super().__init__(f"{step} is still pending after {polls} polls: {last}")
@@ -196,7 +202,7 @@ class RunningJob(NamedTuple):
 
 
 class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
-    """Work did not end in time: `names` lists all of it, `jobs` the attempts, `loops` the loops that run."""
+    """Work did not end in time: `names` lists all of it, `jobs` the attempts, `loops` the running loops."""
 
     def __init__(
         self, names: tuple[str, ...], within: float, *, jobs: tuple[RunningJob, ...] = (), loops: tuple[str, ...] = ()
@@ -209,7 +215,7 @@ class StillRunning(PerdureError):  # noqa: N818 - reads as what is the matter
 
 
 class LifespanError(PerdureError):
-    """A lifespan of the application could not be opened, so the worker did not start; `name` says which."""
+    """A lifespan of the application could not be opened, so the worker did not start; `name` names it."""
 
     def __init__(self, name: str, problem: str) -> None:
         super().__init__(f"lifespan {name} could not be opened: {problem}")
@@ -217,7 +223,7 @@ class LifespanError(PerdureError):
 
 
 class ProcessDied(PerdureError):  # noqa: N818 - reads as what happened
-    """The process of an isolated attempt ended before its handler had returned; the message says how."""
+    """The process of an isolated attempt ended before its handler returned; the message says how."""
 
     def __init__(self, message: str, last_words: str | None = None) -> None:
         super().__init__(message)
@@ -225,15 +231,19 @@ class ProcessDied(PerdureError):  # noqa: N818 - reads as what happened
 
 
 class StoreError(PerdureError):
-    """The database failed us."""
+    """A database call failed."""
 
 
 class StoreUnavailable(StoreError):  # noqa: N818 - reads as a state of the store, which it is
-    """The database cannot be reached now; trying again later may work. A commit may or may not have happened."""
+    """The database cannot be reached now; a later retry may work. A commit may or may not have happened."""
 
 
 class StoreLocked(StoreUnavailable):
-    """Another process holds the lock of an SQLite file for too long. Nothing was stored."""
+    """Another process held the lock of an SQLite file too long. Nothing was stored."""
+
+
+class StoreTimeout(StoreError):  # noqa: N818 - reads as what is the matter
+    """A question took longer than its time limit. Nothing was changed; a narrower one may be quicker."""
 
 
 class StoreRefused(StoreError):  # noqa: N818 - as above
@@ -245,4 +255,4 @@ class SchemaError(StoreError):
 
 
 class ForkError(StoreError):
-    """A store opened before a fork was used after it; for SQLite, also: its file was opened anew in the child."""
+    """A store opened before a fork was used after it. For SQLite, also: the child process opened the file again."""

@@ -34,7 +34,7 @@ class Entry:
     crashes: int = 0
     token: int = 0
     held: bool = False  # by a living claim
-    unwanted: bool = False  # somebody wants it called off while it runs
+    unwanted: bool = False  # a cancel was requested while it runs
 
 
 @dataclass

@@ -17,6 +17,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim, JobView, OnConflict
 from perdure.domain.jobs.states import ACTIVE, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.errors import DuplicateJobError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
@@ -122,24 +123,24 @@ class Walk:
 
     async def requeue(self, which: int) -> None:
         if job_id := self.pick(which):
-            done = await self.store.requeue(JobFilter(ids=(job_id,)), "ops", 1)
+            done = await self.store.requeue(JobFilter(ids=(job_id,)), By("ops"), 1)
             self.ledger.requeue(job_id, done=done == [job_id])
 
     async def cancel(self, which: int) -> None:
         if job_id := self.pick(which):
-            done = await self.store.cancel(JobFilter(ids=(job_id,)), "ops", "", 1)
+            done = await self.store.cancel(JobFilter(ids=(job_id,)), By("ops"), 1)
             self.ledger.cancel(job_id, done=done == [job_id])
 
     async def run_now(self, which: int) -> None:
         if job_id := self.pick(which):
-            done = await self.store.run_now(JobFilter(ids=(job_id,)), "ops", 1)
+            done = await self.store.run_now(JobFilter(ids=(job_id,)), By("ops"), 1)
             view = await self.store.job(job_id)
             assert view
             self.ledger.run_now(job_id, view, done=done == [job_id])
 
     async def purge(self, which: int) -> None:
         if job_id := self.pick(which):
-            done = await self.store.purge(JobFilter(ids=(job_id,)), "ops", 1)
+            done = await self.store.purge(JobFilter(ids=(job_id,)), By("ops"), 1)
             self.ledger.delete(job_id, done=done == [job_id])
 
     async def prune(self) -> None:
@@ -157,8 +158,8 @@ class Walk:
         """Leave an empty store behind, by the port's own means."""
         await self.store.retire(self.worker_id)
         await apply(self.store, *[transition.cancelled(o.claim, None) for o in await self.store.orphans(1_000)])
-        await self.store.cancel(JobFilter(), "ops", "", 1_000)
-        await self.store.purge(JobFilter(), "ops", 1_000)
+        await self.store.cancel(JobFilter(), By("ops"), 1_000)
+        await self.store.purge(JobFilter(), By("ops"), 1_000)
         assert await self.look() == []
 
 

@@ -15,7 +15,7 @@ def test_every_end_of_a_parent_has_its_text() -> None:
 
 
 def test_the_sql_waits_for_a_held_key_as_long_as_the_rule_says() -> None:
-    folder = Path(str(files("perdure.engines.postgres").joinpath("sql")))
+    folder = Path(str(files("perdure.engines.postgres"))) / "sql"
     texts = [file.read_text("utf-8") for file in folder.rglob("*.sql") if file.parent.name != "migrations"]
     waits = [int(seconds) for text in texts for seconds in re.findall(r"interval '(\d+) seconds'", text)]
     assert waits

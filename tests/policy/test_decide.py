@@ -137,7 +137,7 @@ def test_e6_settings_that_cannot_be_read_strand_no_job() -> None:
     assert step.to is JobState.RETRYING
     assert step.failure is not None
     assert step.failure.message.startswith(
-        "oops (its retry setting could not be read, so the default holds: ValueError:"
+        "oops (its retry setting could not be read, so the default applies: ValueError:"
     )
     assert decided(claim(), FAILED, lambda: "5 times").to is JobState.RETRYING  # type: ignore[arg-type]
 

@@ -47,7 +47,7 @@ def test_c2_the_times_in_figures() -> None:
 
 
 @given(st.integers(0, 5_000), st.integers(1, 2_000), st.integers(1, 10**9))
-def test_c2_nobody_comes_before_somebody_else(orphans: int, at_most: int, microseconds: int) -> None:
+def test_c2_orphans_come_back_in_their_order(orphans: int, at_most: int, microseconds: int) -> None:
     opening = Opening(timedelta(microseconds=microseconds), at_most)
     waits = opening.waits(orphans)
     assert waits == sorted(waits)

@@ -78,7 +78,7 @@ def from_environment() -> Retry:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"retry": from_environment}, "^retry of one job is kept with it, so it must be a Retry and not a function"),
+        ({"retry": from_environment}, "^retry of one job is stored with it, so it must be a Retry and not a function"),
         ({"retry": 3}, r"^retry must be a Retry, such as Retry\(attempts=3\), got 3"),
         ({"retry": Retry(backoff=OwnBackoff((MINUTE,)))}, "OwnBackoff is a class of your own"),
         ({"retry": Retry(by_error={OSError: OwnBackoff((MINUTE,))})}, "OwnBackoff is a class of your own"),

@@ -149,7 +149,7 @@ async def test_the_doctor_names_the_pooler_and_what_to_do(
 async def test_the_doctor_notices_a_listen_url_of_another_database(
     engine_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.engines.postgres.fleet.signals._HEARD_WITHIN", 0.3)
+    monkeypatch.setattr("perdure.engines.postgres.fleet.signals._ECHO_TIMEOUT_SECONDS", 0.3)
     assert "hears no notification" in (await finding_of(engine_url, postgres_url)).seen
 
 
@@ -174,9 +174,9 @@ def test_a_listen_url_of_the_environment_is_used_and_refused_by_its_name(monkeyp
         App("postgresql://host/db")
     assert App("sqlite:///x.db").url == "sqlite:///x.db"
     monkeypatch.setenv("PERDURE_LISTEN_URL", "postgresql://direct/db?schema=jobs")
-    store = cast("PostgresStore", App("postgresql://host/db")._make_store())
-    assert store._signals._ear.params["host"] == "direct"
-    assert store.sibling()._signals._ear.params["host"] == "direct"
+    store = cast("PostgresStore", App("postgresql://host/db").new_store())
+    assert store._signals._listening.params["host"] == "direct"
+    assert store.sibling()._signals._listening.params["host"] == "direct"
 
 
 class FakeClient:

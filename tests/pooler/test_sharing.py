@@ -32,7 +32,10 @@ from perdure.errors import ArgumentError
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 
-_SETTINGS: Final = "SELECT name, setting FROM pg_settings WHERE name <> 'application_name' ORDER BY name"
+_SETTINGS: Final = (  # those of plpgsql appear in a session with the first function that it makes
+    "SELECT name, setting FROM pg_settings"
+    " WHERE name <> 'application_name' AND NOT starts_with(name, 'plpgsql.') ORDER BY name"
+)
 _LEFT: Final = (
     "SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()),"
     " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_cursors)"
@@ -217,7 +220,7 @@ async def test_one_statement_is_one_round(engine_url: str) -> None:
 async def test_a_worker_is_woken_by_the_clock_where_nothing_can_be_heard(
     store: Store, other_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.engines.postgres.fleet.listener._LOOK_EVERY", 0.01)
+    monkeypatch.setattr("perdure.engines.postgres.fleet.listener._POLL_INTERVAL_SECONDS", 0.01)
     async with store.wakeups() as items:
         for _ in range(3):
             await asyncio.wait_for(anext(items), PATIENCE)
@@ -227,7 +230,7 @@ async def test_notifications_arrive_by_the_listen_url(
     engine_url: str, direct_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sent through the pooler, heard without it, and no clock has helped."""
-    monkeypatch.setattr("perdure.engines.postgres.fleet.listener._LOOK_EVERY", 3600.0)
+    monkeypatch.setattr("perdure.engines.postgres.fleet.listener._POLL_INTERVAL_SECONDS", 3600.0)
     async with (
         opened(engine_url) as sender,
         opened(engine_url, listen_url=direct_url) as listener,

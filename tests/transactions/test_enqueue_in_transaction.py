@@ -67,9 +67,9 @@ async def test_an_id_of_another_kind_is_refused_and_leaves_the_transaction_usabl
     there = await setting.greet_once.using(id=new_job_id()).enqueue("Ada")
     async with setting.open() as caller:
         await setting.note(caller, "before")
-        with pytest.raises(ArgumentError, match="is that of a job of kind greet_once"):
+        with pytest.raises(ArgumentError, match="belongs to a job of kind greet_once"):
             await setting.enqueue(caller, "Ada", id=there.id)
-        with pytest.raises(ArgumentError, match="is that of a job of kind greet_once"):
+        with pytest.raises(ArgumentError, match="belongs to a job of kind greet_once"):
             await setting.enqueue_many(caller, [setting.greet.call("B"), setting.greet.using(id=there.id).call("A")])
         await setting.note(caller, "after")
         await caller.commit()
@@ -81,7 +81,7 @@ async def test_f4_a_ref_is_one_job_and_leaves_the_transaction_usable(setting: Se
     there = await setting.greet_once.using(ref="JB_1").enqueue("Ada")
     async with setting.open() as caller:
         await setting.note(caller, "before")
-        with pytest.raises(ArgumentError, match="ref 'JB_1' is that of a job of kind greet_once"):
+        with pytest.raises(ArgumentError, match="ref 'JB_1' belongs to a job of kind greet_once"):
             await setting.enqueue(caller, "Ada", ref="JB_1")
         first = await setting.enqueue(caller, "Ada", ref="JB_2", timeout="1m")
         again = await setting.enqueue(caller, "Ada", ref="JB_2")

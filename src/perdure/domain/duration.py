@@ -1,4 +1,4 @@
-"""Spans of time as people write them: ``"90s"``, ``"1h30m"``, ``timedelta(days=5)``, or a number of seconds."""
+"""Durations as people write them: ``"90s"``, ``"1h30m"``, ``timedelta(days=5)``, or a number of seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perdure.errors import ArgumentError, SettingsError
 Duration = timedelta | str | int | float
 
 LONGEST: Final = timedelta(days=36_500)
-"""No span is longer than this, so that now plus any of them is still a date that every database can hold."""
+"""The longest duration, so that now plus any duration is a date that every database can hold."""
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _UNITS: Final = {
@@ -34,11 +34,11 @@ _EXAMPLES: Final = 'write it as "90s", "10m", "1h30m", "5d" or "250ms", or as a 
 
 
 def parse_duration(field: str, value: Duration, *, error: type[ArgumentError] = ArgumentError) -> timedelta:
-    """Read a span of time, units from large to small; refuse anything else, naming `field` and giving an example."""
+    """Parse a duration, units from large to small; refuse anything else, naming `field` and giving an example."""
     try:
         span = _read(value)
     except (ValueError, OverflowError):
-        raise error(field, f"is no duration: {_shown(value)}; {_EXAMPLES}") from None
+        raise error(field, f"is not a duration: {_shown(value)}; {_EXAMPLES}") from None
     if span < timedelta(0):
         raise error(field, f"must not be negative, got {_shown(value)}; {_EXAMPLES}")
     if span > LONGEST:
@@ -47,14 +47,14 @@ def parse_duration(field: str, value: Duration, *, error: type[ArgumentError] = 
 
 
 def read_spans(owner: str, settings: Struct, fields: Iterable[str]) -> None:
-    """Make timedeltas of these fields of a struct that was just made, in whatever form they were given."""
+    """Convert these fields of a new struct to timedelta, from any form that `parse_duration` accepts."""
     for field in fields:
         span = parse_duration(f"{owner}.{field}", getattr(settings, field), error=SettingsError)
         force_setattr(settings, field, span)
 
 
 def format_duration(span: timedelta) -> str:
-    """Write a span as `parse_duration` reads it: ``1h30m``, ``250ms``, ``0s``."""
+    """Write a duration as `parse_duration` reads it: ``1h30m``, ``250ms``, ``0s``."""
     if span < timedelta(0):
         return "-" + format_duration(-span)
     parts = []

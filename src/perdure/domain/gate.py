@@ -1,7 +1,7 @@
-"""Gates: what holds a claimed job back before it runs, at no cost: rates, concurrency, budgets, breakers, pauses.
+"""Gates hold a claimed job before it runs: rates, concurrency, budgets, breakers, pauses. A held job uses no attempt.
 
-What a gate allows is decided by `policy.gatekeeping`, a pure function over the state that is loaded here; engines lock,
-load and write, and decide nothing.
+`policy.limits.gatekeeping` decides what a gate allows, as a pure function over the state that is loaded here; engines
+lock, load and write, and decide nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perdure.domain.jobs.job import Claim
 
 
 class RateCheck(Struct, frozen=True, gc=False):
-    """At most `limit` starts of this key in any stretch of `per`."""
+    """At most `limit` starts of this key in any window of `per`."""
 
     key: str
     limit: int
@@ -32,10 +32,10 @@ class ConcurrencyCheck(Struct, frozen=True, gc=False):
 
 
 class BudgetCheck(Struct, frozen=True):
-    """Spend over each sliding window plus `estimate` must stay within its limit.
+    """Spending in each sliding window plus `estimate` must stay within its limit.
 
-    Not `refuses`: the attempt was let in before, and its estimate is only reserved again. `fails`: one that is refused
-    does not wait.
+    Not `refuses`: the attempt was admitted before, and its estimate is only reserved again. `fails`: a refused attempt
+    fails instead of waiting.
     """
 
     name: str
@@ -56,7 +56,7 @@ class BreakerCheck(Struct, frozen=True):
 
 
 class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """A claim that wants to run, and the gates before it. `borrows`: its worker may keep what it is given."""
+    """A claim that wants to run, and the gates before it. `borrows`: its worker may keep a loan."""
 
     claim: Claim
     rates: tuple[RateCheck, ...] = ()
@@ -67,19 +67,19 @@ class GateRequest(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_any(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether the request has any gate."""
         return bool(self.rates or self.concurrency or self.budgets or self.breaker)
 
 
 LoanKey = tuple[str, timedelta]
-"""A gate's key, and how long each start of it counts; 0: it has slots."""
+"""A gate's key, and how long each start counts; 0: it has slots."""
 
 
 class Loan(Struct, frozen=True, gc=False):
-    """A part of a gate's limit that a worker may use on its own, without asking again (see `policy.lending`).
+    """A part of a gate's limit that a worker may use on its own, without asking again (see `policy.limits.lending`).
 
-    Slots of a concurrency key (`per` is 0), each for one of its jobs at a time; or starts of a rate's key, of which
-    each comes back `per` after it was used.
+    Slots of a concurrency key (`per` is 0), each for one job at a time; or starts of a rate's key, each of which
+    becomes free again `per` after it was used.
     """
 
     key: str
@@ -88,14 +88,14 @@ class Loan(Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> LoanKey:
-        """Which of a worker's loans this is."""
+        """The key of this loan among the worker's loans."""
         return self.key, self.per
 
 
 class Held(Struct, frozen=True):
-    """Why a job must wait: the gate's word (`rate limited`, …), what it is about, and for how long at most.
+    """Why a job must wait: the gate's reason (`rate limited`, …), the details, and the longest wait.
 
-    `fails`: it shall not wait, but fail.
+    `fails`: the job fails instead of waiting.
     """
 
     reason: str
@@ -114,7 +114,7 @@ class Start(Struct, frozen=True, gc=False):
 
 
 class Spend(Struct, frozen=True):
-    """Money spent under a budget's name; `is_estimate` until the handler says what it was."""
+    """Money spent under a budget's name; `is_estimate` until the handler reports the real amount."""
 
     name: str
     at: datetime
@@ -124,25 +124,25 @@ class Spend(Struct, frozen=True):
 
 
 class Cost(Struct, frozen=True):
-    """What a job has spent from a budget over all its attempts, and what is estimated of it beside that."""
+    """What a job has spent from a budget over all its attempts, and what is still estimated."""
 
     budget: str
     spent: float
-    estimated: float | None = None  # None: it has said what it was
+    estimated: float | None = None  # None: the job has reported the amount
 
 
 OLDEST_SEEN = 1_000
-"""So many spends are looked at, at most, for when enough of a budget is free again."""
+"""The most spends that are read to find when enough of a budget is free again."""
 
 
 class Spending(Struct, frozen=True, kw_only=True):
-    """What is known of one budget.
+    """The state of one budget.
 
-    `totals`: what was spent within each window that is asked for, estimates included.
-    `estimates`: those of the requesting jobs, each of which the job's next one replaces.
-    `oldest`: where the batch may not fit into a window, the spends that leave that one first, oldest first; all there
+    `totals`: the amount spent within each requested window, estimates included.
+    `estimates`: those of the requesting jobs; a job's next estimate replaces its current one.
+    `oldest`: where the batch may not fit into a window, the spends that leave the window first, oldest first; all there
     are, or `OLDEST_SEEN` of them.
-    `under_way`: where the batch may not fit, how much is only estimated of other jobs that run now.
+    `under_way`: where the batch may not fit, the sum of estimates of other running jobs.
     """
 
     totals: Mapping[timedelta, float] = {}
@@ -152,25 +152,25 @@ class Spending(Struct, frozen=True, kw_only=True):
 
 
 class BreakerState(StrEnum):
-    """Whether an outside system is called."""
+    """The state of a circuit breaker."""
 
-    CLOSED = "closed"  # it is
-    OPEN = "open"  # it is left alone
-    HALF_OPEN = "half open"  # a few trials
+    CLOSED = "closed"  # jobs run
+    OPEN = "open"  # jobs are held
+    HALF_OPEN = "half open"  # a few trials run
 
 
 class BreakerView(Struct, frozen=True, kw_only=True):
-    """A breaker as it stands. `by_hand`: an operator opened it, and only an operator closes it."""
+    """The current state of a breaker. `by_hand`: an operator opened it, and only an operator closes it."""
 
     name: str
     state: BreakerState = BreakerState.CLOSED
     failures: tuple[datetime, ...] = ()  # within the window, oldest first
     changed_at: datetime | None = None
     until: datetime | None = None  # open: when trials begin
-    trials: tuple[JobId, ...] = ()  # half open: under way
+    trials: tuple[JobId, ...] = ()  # half open: trials in progress
     started: int = 0  # jobs let through since it closed, while they are let through slowly
     by_hand: bool = False
-    by: str | None = None  # who put it into this state, if somebody did
+    by: str | None = None  # the operator who put it into this state, if any
     note: str | None = None
 
 
@@ -188,21 +188,21 @@ class Pause(Struct, frozen=True, kw_only=True):
 
 
 class GateState(Struct, frozen=True, kw_only=True):
-    """What is known of the gates that a batch of requests asks for, at one instant, under lock.
+    """The state of the gates in a batch of requests, at one instant, under lock.
 
-    `starts`, for each rate's key, in any order, each once: of the places the latest ones, as many as its largest limit
-    plus the requests that name it; all starts and places that lie less than its longest `per` before now or after it;
-    and the place of a requesting job, unless it is late by more than a day. Without the second, a long line of places
-    would hide the starts that count now. Where there are no places, and the starts and requests together use not even
-    half of any limit, the starts are left out: everybody passes. Whose start it was that has begun is not known, and
-    where there are more than 128 one may be said to have been later than it was.
-    `holders`: for each concurrency key how many live leases hold it, those of the requesting claims left out, and how
+    `starts`, for each rate's key, in any order, each once: the latest places, as many as its largest limit plus the
+    requests that name it; all starts and places less than its longest `per` before or after now; and the place of a
+    requesting job, unless it is late by more than a day. Without the second group, a long line of places would hide the
+    starts that count now. Where there are no places, and starts and requests together use less than half of any limit,
+    the starts are left out: every request passes. The job of a begun start is unknown, and where there are more than
+    128 starts one may be reported later than it was.
+    `holders`: for each concurrency key, how many live leases hold it, without those of the requesting claims, and how
     many of its slots are lent.
-    `awaited`: the concurrency keys for which jobs stand in line.
-    `lent`: how many starts of the rates' keys are lent; they count as starts wherever these do.
-    `watched`: the rates' keys whose starts somebody counts over a longer time than those who ask.
-    `lends`: whether there is a worker to whom something can be lent, and it lives.
-    `spending`: for each budget. A breaker nobody has met is left out.
+    `awaited`: the concurrency keys for which jobs wait in line.
+    `lent`: how many starts of the rates' keys are lent; they count as starts everywhere.
+    `watched`: the rates' keys whose starts some kind counts over a longer window than the requests do.
+    `lends`: whether the requesting worker is alive and can borrow.
+    `spending`: the state of each budget. A breaker that no job has reached is left out.
     `lost`: job and token of each requesting claim that is no longer held; it passes nothing and changes nothing.
     """
 
@@ -219,7 +219,7 @@ class GateState(Struct, frozen=True, kw_only=True):
 
 
 class NearLimit(Struct, frozen=True):
-    """A gate of which four fifths are now used, and were not before: of what it allows in a stretch of `per`."""
+    """A gate that crossed four fifths of its limit in a window of `per`."""
 
     gate: str
     used: float
@@ -228,30 +228,30 @@ class NearLimit(Struct, frozen=True):
 
 
 class GateChanges(Struct, frozen=True, kw_only=True):
-    """What is to be written.
+    """The changes to write.
 
-    A start, begun or not, takes the place that its job has under the same key; starts that have begun stay, also
-    several of one job, for each attempt counts. An estimate replaces the one that its job has under the same name.
-    `loans` are added to what the worker that asks has already; what `borrowers` start and hold is in them.
-    `warnings` are for the caller: nothing of them is written.
+    A start, begun or not, replaces the place that its job has under the same key. Begun starts stay, even several of
+    one job, because each attempt counts. An estimate replaces the job's estimate under the same name.
+    `loans` are added to those of the requesting worker; they include what `borrowers` start and hold.
+    `warnings` are for the caller and are not written.
     """
 
     starts: tuple[Start, ...] = ()
     holds: tuple[tuple[str, JobId, int], ...] = ()  # key, job, token
     spends: tuple[Spend, ...] = ()
     breakers: tuple[BreakerView, ...] = ()
-    waiting: tuple[tuple[str, JobId], ...] = ()  # concurrency key, job: in the order in which they shall be woken
+    waiting: tuple[tuple[str, JobId], ...] = ()  # concurrency key, job: in the order in which to wake them
     warnings: tuple[NearLimit, ...] = ()
     loans: tuple[Loan, ...] = ()
     borrowers: frozenset[tuple[JobId, int]] = frozenset()  # job, token
 
 
 Gatekeeper = Callable[[GateState], tuple[list[Held | None], GateChanges]]
-"""Answers each request, None: it may run; and says what is to be written."""
+"""Answers each request (None: it may run), and lists the changes to write."""
 
 
 class BreakerReport(Struct, frozen=True):
-    """How an attempt that passed a breaker has ended."""
+    """How an attempt that passed a breaker ended."""
 
     name: str
     job_id: JobId

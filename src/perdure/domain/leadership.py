@@ -1,4 +1,4 @@
-"""Leadership: one process of a fleet that does what need not be done twice."""
+"""Leadership: one process of the fleet does the work that only one should do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 class Lead(Struct, frozen=True):
     """The store's answer to a process that wants to lead.
 
-    `term` rises whenever the leader changes. `remaining` is how long the lease lasts from the moment of the answer.
+    `term` rises whenever the leader changes. `remaining` is how long the lease lasts from the time of the answer.
     """
 
     is_ours: bool
@@ -20,7 +20,7 @@ class Lead(Struct, frozen=True):
 
 
 class LeaderView(Struct, frozen=True, kw_only=True):
-    """Who leads in what, as operators see it."""
+    """Who leads what, as operators see it."""
 
     name: str
     holder: str

@@ -1,4 +1,4 @@
-"""Records as plain Python: what a web framework or `json.dumps` can write as it is."""
+"""Records as plain Python, which a web framework or `json.dumps` can write."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 
 
 def plain(value: Any) -> Any:
-    """Records as JSON's own types: times as ISO 8601 text, tuples as lists."""
+    """Records as JSON types: times as ISO 8601 text, tuples as lists."""
     return msgspec.json.decode(msgspec.json.encode(value))  # to_builtins keeps tuples
 
 
 def unpacked(text: str | None) -> Any:
-    """A stored JSON document as a value; one that is damaged stays the text that it is."""
+    """A stored JSON document as a value; a damaged one stays text."""
     if text is None:
         return None
     try:

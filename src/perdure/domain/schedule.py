@@ -1,7 +1,7 @@
-"""Schedules: jobs that the calendar enqueues.
+"""Schedules: jobs that are enqueued at set times.
 
-A schedule has *nominal times*, told by its expression and zone. Each nominal time yields at most one job (G6): the
-store keeps a record of every nominal time that was dealt with, and a second record of the same one cannot be made.
+A schedule has *nominal times*, given by its expression and zone. Each nominal time yields at most one job (G6): the
+store records every handled nominal time, and accepts only one record for each.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from msgspec import Struct
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
+from perdure.domain.operate.audit import By
 
 
 class Missed(StrEnum):
-    """What becomes of nominal times at which nobody was there."""
+    """What happens to nominal times at which no process ran."""
 
-    SKIP = "skip"  # they are let go
-    ONCE = "once"  # one job stands for all of them
+    SKIP = "skip"  # they are skipped
+    ONCE = "once"  # one job replaces all of them
     ALL = "all"  # each gets its job
 
 
 class Overlap(StrEnum):
-    """What becomes of a nominal time while the job of an earlier one is not finished."""
+    """What happens to a nominal time while the job of an earlier one is not finished."""
 
-    SKIP = "skip"  # it is let go
+    SKIP = "skip"  # it is skipped
     QUEUE = "queue"  # its job runs after the other one
-    CANCEL = "cancel"  # the other one is called off
+    CANCEL = "cancel"  # the other one is cancelled
     ALLOW = "allow"  # they run side by side
 
 
@@ -40,28 +41,28 @@ class Origin(StrEnum):
 
 
 class Fate(StrEnum):
-    """What became of one nominal time."""
+    """The outcome of one nominal time."""
 
     FIRED = "fired"
-    MISSED = "missed"  # nobody was there in time
+    MISSED = "missed"  # no process ran in time
     OVERLAPPED = "overlapped"  # an earlier job was not finished
 
 
 class Cause(StrEnum):
-    """Who asked for a nominal time."""
+    """What caused a nominal time."""
 
     TIME = "time"
     HAND = "hand"  # triggered by an operator
-    BACKFILL = "backfill"  # asked for after the fact
+    BACKFILL = "backfill"  # backfilled
 
     @property
     def action(self) -> str:
-        """What the audit trail calls it."""
+        """The word for it in the audit trail."""
         return "schedule.trigger" if self is Cause.HAND else f"schedule.{self}"
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """What a schedule is. `expression` is cron with five or six fields, `@daily` and its kin, or `@every 90s`."""
+    """The definition of a schedule. `expression` is cron with 5 or 6 fields, `@daily` and similar, or `@every 90s`."""
 
     name: str
     kind: str
@@ -69,27 +70,27 @@ class Schedule(Struct, frozen=True, kw_only=True):
     tz: str = "UTC"
     args: str = "{}"
     missed: Missed = Missed.SKIP
-    within: timedelta = timedelta(minutes=1)  # how late a nominal time may still be dealt with
+    within: timedelta = timedelta(minutes=1)  # how late a nominal time may still be handled
     overlap: Overlap = Overlap.SKIP
-    jitter: timedelta = timedelta(0)  # its job runs up to so much later
+    jitter: timedelta = timedelta(0)  # its job runs up to this much later
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
     max_attempts: int | None = None
     crash_limit: int = DEFAULT_CRASH_LIMIT
-    settings: str | None = None  # JSON: those of every job that it makes
+    settings: str | None = None  # JSON: the arguments of every job that it makes
     tags: tuple[str, ...] = ()  # beside the one that names the schedule
-    meta: str | None = None  # JSON; beside it each job is told its schedule and its nominal time
+    meta: str | None = None  # JSON; each job's metadata also holds its schedule and its nominal time
     fair_key: str | None = None
 
 
 class ScheduleView(Struct, frozen=True, kw_only=True):
-    """A schedule as it stands. `next_at` None: it is paused until somebody resumes it, or has no time left to come."""
+    """The current state of a schedule. `next_at` None: it is paused until resumed, or has no future time."""
 
     schedule: Schedule
     origin: Origin
-    version: int  # rises with every change of what the schedule is
+    version: int  # rises with every change of the definition
     next_at: datetime | None
-    last_at: datetime | None  # the latest nominal time dealt with
+    last_at: datetime | None  # the latest nominal time handled
     last_job_id: JobId | None
     paused_at: datetime | None
     paused_until: datetime | None
@@ -104,9 +105,9 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """One nominal time to be dealt with: with a job if it is to run, without one if it was missed.
+    """One nominal time to handle: with a job if it is to run, without one if it was missed.
 
-    `regardless`: the job is made whatever earlier jobs of the schedule are doing.
+    `regardless`: make the job regardless of the schedule's earlier jobs.
     """
 
     nominal_at: datetime
@@ -118,9 +119,9 @@ class Firing(Struct, frozen=True, kw_only=True):
 class Advance(Struct, frozen=True, kw_only=True):
     """A step of one schedule: these firings, and the next nominal time after them.
 
-    It is taken only if the schedule still stands at `expected` (its `next_at`) and `version`, so that of any number of
-    processes one takes it. `expected` None: the firings are extra, and the schedule's own times stay as they are.
-    `actor`: who asked for their jobs, for the audit trail; None: the clock did.
+    It is applied only if the schedule is still at `expected` (its `next_at`) and `version`, so that exactly one process
+    applies it. `expected` None: the firings are extra, and the schedule's own times do not change. `by`: who asked for
+    their jobs, for the audit trail; None: the schedule itself.
     """
 
     name: str
@@ -129,23 +130,23 @@ class Advance(Struct, frozen=True, kw_only=True):
     expected: datetime | None
     next_at: datetime | None = None
     firings: tuple[Firing, ...] = ()
-    actor: str | None = None
+    by: By | None = None
 
 
 class Fire(Struct, frozen=True, kw_only=True):
-    """The record of one nominal time: what became of it."""
+    """The record of one nominal time and its outcome."""
 
     schedule: str
     nominal_at: datetime
     fate: Fate
     cause: Cause
-    at: datetime  # when it was dealt with
+    at: datetime  # when it was handled
     job_id: JobId | None
     queue: str | None = None  # of the job
 
 
 class DueSchedules(Struct, frozen=True):
-    """Schedules whose time has come, the most overdue first, the store's time, and how long until the next one."""
+    """Due schedules, the most overdue first, the store's time, and the time until the next one."""
 
     due: tuple[ScheduleView, ...]
     now: datetime

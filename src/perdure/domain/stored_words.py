@@ -1,4 +1,4 @@
-"""Words that the database keeps and a newer release may have more of (G10)."""
+"""Words stored in the database, of which a newer release may have more (G10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 def read_word(kind: type[Word], word: str) -> Word:
-    """The member of this name. One that only a newer release knows reads as it is written, and equals no other."""
+    """The member of this name. A word that only a newer release knows stays as written, and equals no other."""
     try:
         return kind(word)
     except ValueError:

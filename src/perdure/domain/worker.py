@@ -1,4 +1,4 @@
-"""A worker as the fleet knows it, and the identity of the process behind it."""
+"""A worker as the fleet sees it, and the identity of its process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from perdure.domain.jobs.ids import WorkerId
 
 
 class ProcessIdentity(Struct, frozen=True):
-    """Which process we mean, beyond doubt: a pid may be used again, after a reboot or in another container.
+    """The exact process: a pid may be reused after a reboot or in another container.
 
-    `host` names machine, boot and pid namespace together; `started` is the process's own start time in kernel ticks.
+    `host` names machine, boot and pid namespace together; `started` is the process's start time in kernel ticks.
     """
 
     host: str
@@ -22,17 +22,17 @@ class ProcessIdentity(Struct, frozen=True):
 
 
 class Phase(StrEnum):
-    """What a worker is about."""
+    """The phase of a worker."""
 
-    OPENING = "opening"  # taking up work step by step
+    OPENING = "opening"  # ramps up
     OPEN = "open"
-    QUIET = "quiet"  # claims nothing, lets the rest run
+    QUIET = "quiet"  # claims nothing, finishes its running jobs
     CLOSING = "closing"
-    CLOSED = "closed"  # gone in good order
+    CLOSED = "closed"  # closed cleanly
 
 
 class NewWorker(Struct, frozen=True, kw_only=True):
-    """A worker that introduces itself."""
+    """A worker that registers."""
 
     name: str
     process: ProcessIdentity
@@ -42,7 +42,7 @@ class NewWorker(Struct, frozen=True, kw_only=True):
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
-    """A worker as operators and rescuers see it. A dead one stays listed while jobs or attempts speak of it."""
+    """A worker as operators and rescuers see it. A dead one stays listed while jobs or attempts refer to it."""
 
     id: WorkerId
     name: str
@@ -55,4 +55,4 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     dead_at: datetime | None
     running: int
     phase: Phase = Phase.OPEN
-    quiet_at: datetime | None = None  # when somebody asked it to be quiet
+    quiet_at: datetime | None = None  # since when it claims nothing, on an operator's request

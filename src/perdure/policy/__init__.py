@@ -1,1 +1,1 @@
-"""Pure decisions: no I/O, no clock, randomness handed in."""
+"""Pure decisions: no I/O, no clock, randomness passed in."""

@@ -1,4 +1,4 @@
-"""What may be set for a job, by its kind and by whoever enqueues it (B8)."""
+"""Limits on what a kind and its callers may set for a job (B8)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from perdure.policy.retries.retry import Retry, RetrySource, read_policy
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """The smallest and the largest that may be set for a job of one kind, both allowed; None: anything.
+    """The smallest and the largest value that may be set for a job of one kind, inclusive; None: any.
 
-    ``Bounds(attempts=(1, 11))`` holds for the kind's own policy, also where a function reads it, and for
-    ``using(retry=...)``. No limit at all is outside of any bounds.
+    ``Bounds(attempts=(1, 11))`` applies to the kind's own policy, also where a function reads it, and to
+    ``using(retry=...)``. "No limit" is outside of any bounds.
     """
 
     attempts: tuple[int, int] | None = None
     timeout: tuple[timedelta, timedelta] | None = None
     crash_limit: tuple[int, int] | None = None
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(
             self,
@@ -50,7 +50,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
         return policy
 
     def bounded(self, source: RetrySource, job: str) -> RetrySource:
-        """The same source of a policy; one that is read from a function is checked each time."""
+        """The same policy source; one that is read from a function is checked each time."""
         if self.attempts is None:
             return source
         if isinstance(source, Retry):

@@ -1,4 +1,4 @@
-"""Errors as they are kept: named, cut to a sane size, and free of what a database cannot store."""
+"""Errors as stored: named, cut to a limited size, and free of characters that a database cannot store."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Final
 
 from perdure.domain.jobs.outcome import BadArguments, Failure
 from perdure.errors import PayloadError
+from perdure.policy.secrets.redaction import redact_text
 
 MESSAGE_LIMIT: Final = 4 * 1024
 TRACEBACK_LIMIT: Final = 16 * 1024
 
 
 def type_name(error: type[BaseException]) -> str:
-    """An error's type as people know it: ``TimeoutError``, ``httpx.ReadTimeout``."""
+    """The public name of an error's type: ``TimeoutError``, ``httpx.ReadTimeout``."""
     module = error.__module__
     if module == "builtins":
         return error.__qualname__
@@ -21,32 +22,32 @@ def type_name(error: type[BaseException]) -> str:
 
 
 def lineage(error: type[BaseException]) -> tuple[str, ...]:
-    """The names of an error's type and of all it derives from, the most specific first."""
+    """The names of an error's type and its base classes, the most specific first."""
     return tuple(type_name(base) for base in error.__mro__ if issubclass(base, BaseException))
 
 
 def failure_of(error: BaseException, whole: BaseException | None = None) -> Failure:
-    """What is kept of an error. `whole` gives the traceback where the error was found inside another one."""
+    """The stored form of an error. `whole` gives the traceback if the error was found inside another one."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 - an error that cannot even speak must still be recorded
         message = "<the error could not be turned into text>"
     return Failure(
         type_name(type(error)),
-        storable(message, MESSAGE_LIMIT),
-        storable(_traceback(error if whole is None else whole), TRACEBACK_LIMIT),
+        redact_text(storable(message, MESSAGE_LIMIT)),
+        redact_text(storable(_traceback(error if whole is None else whole), TRACEBACK_LIMIT)),
     )
 
 
 def noted(failure: Failure, what: str, broken: Exception) -> Failure:
-    """The same failure, with a word on something else that went wrong while it was looked at."""
+    """The same failure, with a note about another problem while it was handled."""
     beside = failure_of(broken)
     message = f"{failure.message} ({what}: {beside.error_type}: {beside.message})"
     return Failure(failure.error_type, storable(message, MESSAGE_LIMIT), failure.traceback)
 
 
 def storable(text: str, limit: int) -> str:
-    """Text without NULs and lone surrogates, which no UTF-8 column takes, its middle cut out beyond `limit`."""
+    """Text without NULs and lone surrogates, which no UTF-8 column accepts, its middle cut out beyond `limit`."""
     if len(text) > limit:
         head = limit // 2
         gap = f"\n… {len(text) - limit} characters cut …\n"

@@ -1,4 +1,4 @@
-"""How work is taken up again without a stampede (C2, C3): pure arithmetic of ramps."""
+"""How work resumes without a stampede (C2, C3): pure arithmetic of ramps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.domain.duration import Duration, read_spans
 from perdure.errors import SettingsError
 
-_FEW: Final = 9  # that follow the first one
+_FAST_STEPS: Final = 9  # that follow the first one
 _WARM_JOBS: Final = 20
 _WARM_TIME: Final = timedelta(minutes=2)
 _WARM_POLL: Final = timedelta(seconds=1)
@@ -26,7 +26,7 @@ class Opening(Struct, frozen=True):
     phase: timedelta = timedelta(minutes=5)
     at_most: int = 1_000
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(self, phase: Duration = ..., at_most: int = ...) -> None: ...
 
@@ -45,8 +45,8 @@ class Opening(Struct, frozen=True):
     def waits(self, jobs: int) -> list[timedelta]:
         """When each of so many jobs comes back, counted from now: in order, the last at the end of its stretch."""
         jobs = min(jobs, self.at_most)
-        few = min(max(jobs - 1, 0), _FEW)
-        rest = max(jobs - 1 - _FEW, 0)
+        few = min(max(jobs - 1, 0), _FAST_STEPS)
+        rest = max(jobs - 1 - _FAST_STEPS, 0)
         warm, slow = self.phase / 5, self.phase * 3
         waits = [timedelta(0)] if jobs else []
         waits += [warm * number / few for number in range(1, few + 1)]
@@ -55,15 +55,15 @@ class Opening(Struct, frozen=True):
 
 
 class Polling(StrEnum):
-    """How often a worker looks for work when nothing wakes it."""
+    """How often a worker polls for work without a wake-up."""
 
     FIXED = "fixed"  # every `poll`
-    RAMP = "ramp"  # every second while it is warming up, then every `poll`
-    NONE = "none"  # only when woken: a lost wake-up is then noticed by nobody
+    RAMP = "ramp"  # every second while it ramps up, then every `poll`
+    NONE = "none"  # only when woken: a lost wake-up is not noticed
 
 
 def poll_interval(polling: Polling, poll: timedelta, finished: int, open_for: timedelta) -> timedelta | None:
-    """How long to wait before the next look; None: for a wake-up."""
+    """The wait before the next poll; None: until a wake-up."""
     if polling is Polling.NONE:
         return None
     if polling is Polling.RAMP and (finished < _WARM_JOBS or open_for < _WARM_TIME):
@@ -72,7 +72,7 @@ def poll_interval(polling: Polling, poll: timedelta, finished: int, open_for: ti
 
 
 def slow_start_limit(full: int, over: timedelta, open_for: timedelta) -> int:
-    """How many jobs may run at once after so long: from 1 evenly up to `full`."""
+    """How many jobs may run at once after this time: from 1 evenly up to `full`."""
     if open_for >= over:
         return full
     return 1 + (full - 1) * open_for // over

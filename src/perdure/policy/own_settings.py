@@ -1,8 +1,8 @@
-"""What can be set for one job alone, as the JSON that is kept with it.
+"""Settings of one job alone, as the JSON stored with it.
 
-Types of errors are kept by name, which is all that a policy needs to judge a failure: a tool that has none of the app's
-code reads it too. Fields that only a later release knows are ignored. What cannot be read at all leaves the kind's own
-settings in force: a job must not be stranded by what it carries.
+Error types are stored by name, which is all that a policy needs to judge a failure: a tool without the app's code reads
+it too. Fields that only a later release knows are ignored. If the JSON cannot be read at all, the kind's own settings
+apply: a job must not be stranded by its settings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTHING: Final = timedelta(0)
 
 
 class _StoredRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A policy as it is kept; `by_error` null: such an error is permanent."""
+    """A policy as stored; `by_error` null: such an error is permanent."""
 
     attempts: int | None
     waits: tuple[timedelta, ...]
@@ -71,7 +71,7 @@ class _Stored(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OwnSettings(Struct, frozen=True):
-    """What was set for one job alone; None: as its kind says."""
+    """The settings of one job alone; None: use the kind's."""
 
     retry: Retry | None = None
     timeout: timedelta | None = None
@@ -81,7 +81,7 @@ _NONE: Final = OwnSettings()
 
 
 def settings_text(retry: Retry | None, timeout: timedelta | None) -> str | None:
-    """The JSON that is kept with a job; None if nothing was set. A policy that cannot be kept is refused."""
+    """The JSON to store with a job; None if nothing was set. A policy that cannot be stored is refused."""
     if retry is None and timeout is None:
         return None
     kept = _Stored(retry=None if retry is None else _StoredRetry.of(retry), timeout=timeout)
@@ -90,7 +90,7 @@ def settings_text(retry: Retry | None, timeout: timedelta | None) -> str | None:
 
 @lru_cache(maxsize=1_000)
 def read_settings(text: str | None) -> OwnSettings:
-    """The settings that a job carries."""
+    """The settings stored with a job."""
     if text is None:
         return _NONE
     try:
@@ -101,10 +101,10 @@ def read_settings(text: str | None) -> OwnSettings:
 
 
 def checked_own_retry(value: object) -> Retry:
-    """A policy that can be kept with a job: a function of the app's cannot."""
+    """A policy that can be stored with a job: a function of the app cannot."""
     if callable(value):
         raise SettingsError(
-            "retry", f"of one job is kept with it, so it must be a Retry and not a function such as {value!r}"
+            "retry", f"of one job is stored with it, so it must be a Retry and not a function such as {value!r}"
         )
     if not isinstance(value, Retry):
         raise SettingsError("retry", f"must be a Retry, such as Retry(attempts=3), got {value!r}")
@@ -115,5 +115,5 @@ def _refuse_own_classes(retry: Retry) -> None:
     for part, known in ((retry, Retry), (retry.backoff, Backoff), (retry.jitter, Jitter)):
         if type(part) is not known:
             raise SettingsError(
-                "retry", f"of one job cannot be kept with it: {type(part).__qualname__} is a class of your own"
+                "retry", f"of one job cannot be stored with it: {type(part).__qualname__} is a class of your own"
             )

@@ -1,4 +1,4 @@
-"""Checks of what a caller asks of the store: each refuses by field and value, and says what to write instead."""
+"""Checks of the arguments of store calls: each refuses by field and value, and says what to write instead."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _state(value: object) -> JobState:
 
 
 def check_text(field: str, value: object) -> None:
-    """Refuse what is no text, an empty one, and characters that cannot be stored."""
+    """Refuse values that are not text, empty text, and characters that cannot be stored."""
     if not isinstance(value, str):
         raise ArgumentError(field, f"must be text, got {echo(value)}; leave it out to ask for any")
     if not value:
@@ -50,7 +50,7 @@ def check_text(field: str, value: object) -> None:
 
 
 def check_mark(value: object) -> None:
-    """Refuse what is no mark: a short word that can be printed."""
+    """Refuse an invalid mark: it must be a short, printable word."""
     checked_name("mark", value, LONGEST_MARK)
 
 
@@ -65,14 +65,14 @@ def check_number(value: object, limit: int, *, is_alone: bool) -> None:
 
 
 def check_whole(field: str, value: object, least: int, most: int | None = None) -> None:
-    """Refuse what is no whole number from `least` to `most`."""
+    """Refuse values that are not a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         span = f"of at least {least}" if most is None else f"from {least} to {most:,}"
         raise ArgumentError(field, f"must be a whole number {span}, got {echo(value)}")
 
 
 def echo(value: object) -> str:
-    """A value as an error repeats it."""
+    """A value as repeated in an error message."""
     text = repr(value)
     return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
 

@@ -1,4 +1,4 @@
-"""What an engine does for gates: it locks, loads and writes; `policy.gatekeeping` decides."""
+"""What an engine does for gates: it locks, loads and writes; `policy.limits.gatekeeping` decides."""
 
 from __future__ import annotations
 
@@ -20,86 +20,87 @@ from perdure.domain.gate import (
 )
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.job import Claim
+from perdure.domain.operate.audit import By
 
 __all__ = ["BreakerReport", "GateChanges", "GateState", "GateStore", "Gatekeeper"]
 
 
 class GateStore(Protocol):
-    """The gates of the fleet. Counting is exact: all that ask for the same key wait for each other."""
+    """The gates of the fleet. Counting is exact: requests for the same key wait for each other."""
 
     async def pass_gates(
         self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
     ) -> list[Held | None]:
-        """Lock the gates, let `decide` answer, write what it says, all in one transaction.
+        """Lock the gates, let `decide` answer, write the changes, all in one transaction.
 
         A claim that is lost by now is answered as held, and changes nothing. Without a `borrower` nothing is lent.
         """
 
     async def loans(self, borrower: WorkerId) -> list[Loan]:
-        """What a worker was lent."""
+        """The loans of a worker."""
 
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:
-        """Take these off what a worker was lent; which of all its loans others wait for, as it was before.
+        """Deduct these from a worker's loans; returns for which of all its loans jobs waited before.
 
-        Of `left` it is said what the worker has, which may be less than is known here. That is for times when nothing
-        can be added to the same loans.
+        `left` says what the worker still has, which may be less than is stored here. It is for times when nothing can
+        be added to the same loans.
         """
 
     async def recall_loans(self) -> int:
-        """Take back what dead workers have been lent, and wake who waits for it; how many are ready.
+        """Take back the loans of dead workers, and wake the jobs waiting for them; returns how many are ready.
 
-        Slots as far as that worker holds fewer jobs by now, starts only once their time is over.
+        Slots are taken back as far as that worker holds fewer jobs by now, starts only once their time is over.
         """
 
     async def release_gates(self, keys: Collection[str]) -> int:
-        """Make as many jobs ready that wait for these concurrency keys as there is room for, in turn; how many.
+        """Make as many jobs ready that wait for these concurrency keys as there is room for, in turn; returns how many.
 
-        To be called when attempts that held the keys have ended, and once a job that waits for them is parked: what was
-        freed before that has not woken it.
+        Call it when attempts that held the keys have ended, and once a job that waits for them is parked: a slot freed
+        before that did not wake it.
         """
 
     async def report_breakers(
         self, names: Collection[str], decide: Callable[[datetime, Mapping[str, BreakerView]], Sequence[BreakerView]]
     ) -> list[BreakerView]:
-        """Lock breakers, let `decide` say how they change, write that; the changed ones come back."""
+        """Lock breakers, let `decide` say how they change, write that; returns the changed ones."""
 
     async def breakers(self) -> list[BreakerView]:
-        """All breakers that were ever met, by name."""
+        """All breakers that a job has ever reached, by name."""
 
-    async def set_breaker(self, breaker: BreakerView, actor: str) -> None:
-        """Put a breaker into a state by hand, and let its jobs look again at once if it is closed."""
+    async def set_breaker(self, breaker: BreakerView, by: By) -> None:
+        """Put a breaker into a state by hand; if it is closed, its jobs check again at once."""
 
     async def spend(self, claim: Claim, name: str, amount: float) -> bool:
-        """Record what an attempt has spent: the first time in place of its estimate. False: the claim is lost."""
+        """Record what an attempt has spent; the first call replaces its estimate. False: the claim is lost."""
 
     async def budgets(self, most: int) -> list[str]:
-        """The first names, in order, under which anything was spent lately."""
+        """The first names, in order, with recent spending."""
 
     async def spent(self, name: str, since: datetime) -> float:
-        """What was spent under a name since then."""
+        """The amount spent under a name since then."""
 
     async def sum_spends(self, limit: int) -> int:
-        """Add up to `limit` spends to the sums from which budgets are read; how many.
+        """Add up to `limit` spends to the sums that budgets read; returns how many.
 
-        It changes nothing but what reading costs: whatever is not in the sums, or not as it stands, is read beside
-        them. Several may do it at the same time.
+        It only makes reading cheaper: spends that are missing or changed in the sums are read beside them. Several
+        processes may do it at the same time.
         """
 
-    async def pause(self, pause: Pause) -> None:
-        """Keep a pause; it is recorded in the audit trail."""
+    async def pause(self, pause: Pause, by: By) -> None:
+        """Store a pause, with an entry in the audit trail."""
 
-    async def resume(self, ids: Collection[str], actor: str) -> int:
-        """Forget these pauses and make the jobs ready that were held by them; how many."""
+    async def resume(self, ids: Collection[str], by: By) -> int:
+        """Delete these pauses and make the jobs ready that they held; returns how many."""
 
     async def pauses(self) -> list[Pause]:
-        """The pauses that hold now, oldest first. One whose time is over is forgotten, and its jobs come back."""
+        """The current pauses, oldest first. One whose time is over is deleted, and its jobs come back."""
 
     async def forget_gates(self, limit: int) -> int:
-        """Look at `limit` rows of each sort, and delete those that count for nothing any more; how many in all.
+        """Look at `limit` rows of each type, and delete those that no longer count; returns how many in all.
 
-        Sorts that cannot be found by their time are gone through from call to call.
+        Types that cannot be found by their time are scanned from call to call.
 
-        Jobs that are on hold for a pause that is gone, because a worker heard of its end too late, come back.
+        Jobs that are held for a deleted pause, because a worker learned of its end too late, come back.
         """

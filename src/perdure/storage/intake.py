@@ -1,4 +1,4 @@
-"""How jobs come in."""
+"""Intake: how jobs are stored."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from perdure.domain.jobs.job import NewJob, Receipt
 
 
 class IntakeStore(Protocol):
-    """Where jobs come in."""
+    """Stores new jobs."""
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Store all these jobs in one transaction and answer in their order.
+        """Store all these jobs in one transaction and answer in order.
 
-        A job whose id is stored already is EXISTING, and nothing of it changes. A job with a unique key that another
-        job holds is EXISTING and answered with that job's id (REJECT raises DuplicateJobError for the whole batch;
-        REPLACE: see OnConflict). Two of one batch with the same key are one job. A job with a delay, or a run_at later
-        than the database's now, is scheduled; any other is ready.
+        A job whose id is already stored is EXISTING, and does not change. A job with a unique key that another job
+        holds is EXISTING and answered with that job's id (REJECT raises DuplicateJobError for the whole batch; REPLACE:
+        see OnConflict). Two of one batch with the same key are one job. A job with a delay, or a run_at later than the
+        database's now, is scheduled; any other is ready.
         """
 
 
 class BorrowingStore(Protocol):
-    """Where jobs come in through a connection of the caller, as part of the caller's own transaction."""
+    """Stores new jobs through a connection of the caller, as part of the caller's own transaction."""
 
     def through(self, connection: object, *, blocking: bool = False) -> IntakeStore:
         """Intake through this connection; the store need not be open, and is not opened.
 
-        Its `insert` commits and rolls back nothing that the caller began: the jobs are stored when the caller commits,
-        or not at all, and if it raises, the transaction goes on as if it had not been called. On a connection that
-        commits every statement by itself the jobs are stored at once, all or none. A connection that does not lead to
-        this store's database is refused by name. `blocking`: an async connection is refused, and `insert` never waits
-        for an event loop.
+        Its `insert` neither commits nor rolls back what the caller began: the jobs are stored when the caller commits,
+        or not at all, and if it raises, the transaction continues as if it had not been called. On a connection in
+        autocommit mode the jobs are stored at once, all or none. A connection that does not lead to this store's
+        database is refused by name.
+        `blocking`: an async connection is refused, and `insert` never waits for an event loop.
         """

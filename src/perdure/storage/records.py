@@ -12,21 +12,22 @@ from msgspec.structs import force_setattr
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.flows.flow import StepWrite
 from perdure.domain.jobs.ids import JobId, as_job_id
-from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.job import Claim, JobView
 from perdure.domain.jobs.log_lines import LINES_KEPT, NewLine
 from perdure.domain.jobs.states import JobState
 from perdure.domain.operate.audit import Audited
+from perdure.domain.operate.condition import MOST_CONDITIONS, Condition
 from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_instant
 from perdure.storage.checking import check_mark, check_number, check_text, check_whole, echo, read_ids, read_states
 
-_TEXTS: Final = ("kind", "queue", "tag", "error", "ref")
+_TEXTS: Final = ("kind", "queue", "tag", "error", "ref", "fingerprint")
 _ADVICE: Final = "; pass the `next` of the page before this one"
 _MOMENTS: Final = ("created_before", "created_after", "finished_before", "finished_after")
 
 
 class Wanted(Struct, frozen=True):
-    """How many jobs a worker can take from one queue now; `level`: of this priority alone."""
+    """How many jobs a worker can claim from one queue now; `level`: of this priority alone."""
 
     queue: str
     limit: int
@@ -34,7 +35,7 @@ class Wanted(Struct, frozen=True):
 
 
 class Front(Struct, frozen=True):
-    """One of the jobs that come next in one priority of a queue: since when it has been due."""
+    """One of the next jobs in one priority of a queue: since when it has been due."""
 
     queue: str
     priority: int
@@ -42,7 +43,7 @@ class Front(Struct, frozen=True):
 
 
 class Acknowledged(Struct, frozen=True):
-    """What became of a batch of transitions: how many were written, and which came from claims already lost."""
+    """The outcome of a batch of transitions: how many were written, and which claims were already lost."""
 
     applied: int
     stale: tuple[Claim, ...] = ()
@@ -51,7 +52,7 @@ class Acknowledged(Struct, frozen=True):
 class Alongside(Struct, frozen=True):
     """What is written with the acknowledgement of a handler that had a transaction: its steps and log lines since.
 
-    `audit` is what of it goes to the audit trail.
+    `audit` lists the actions that go to the audit trail.
     """
 
     steps: tuple[StepWrite, ...] = ()
@@ -66,7 +67,7 @@ ALONE: Final = Alongside()
 class Promoted(Struct, frozen=True):
     """Parked jobs that became ready, counted by queue, and when the next one is due.
 
-    `next_in` is how long that is from now by the store's clock, which need not be that of this machine.
+    `next_in` counts from now by the store's clock, which need not be that of this machine.
     """
 
     by_queue: dict[str, int]
@@ -80,7 +81,7 @@ class Promoted(Struct, frozen=True):
 
 
 class Overdue(Struct, frozen=True):
-    """A parked job whose time has come and that is not ready."""
+    """A parked job that is due and not ready."""
 
     job_id: JobId
     queue: str
@@ -88,7 +89,7 @@ class Overdue(Struct, frozen=True):
 
 
 class CancelRequest(Struct, frozen=True):
-    """Somebody wants a running job called off, and may have said why."""
+    """A request to cancel a running job, perhaps with a reason."""
 
     job_id: JobId
     token: int
@@ -96,14 +97,19 @@ class CancelRequest(Struct, frozen=True):
 
 
 class Keep(Struct, frozen=True):
-    """How long finished jobs are kept, by final state, and entries of the audit trail; None keeps them for ever."""
+    """How long finished jobs are kept, by final state, entries of the audit trail, and statistics; None: for ever.
+
+    `statistics_by_minute` also holds for those by quarter of an hour.
+    """
 
     succeeded: timedelta | None = timedelta(days=7)
     cancelled: timedelta | None = timedelta(days=30)
     dead: timedelta | None = None
     audit_trail: timedelta | None = None
+    statistics_by_minute: timedelta | None = timedelta(days=2)
+    statistics_by_hour: timedelta | None = timedelta(days=90)
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(
             self,
@@ -111,6 +117,8 @@ class Keep(Struct, frozen=True):
             cancelled: Duration | None = ...,
             dead: Duration | None = ...,
             audit_trail: Duration | None = ...,
+            statistics_by_minute: Duration | None = ...,
+            statistics_by_hour: Duration | None = ...,
         ) -> None: ...
 
     @property
@@ -128,10 +136,11 @@ class Keep(Struct, frozen=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs are meant; every condition given must hold. An empty filter means all jobs.
+    """A filter for jobs; all given conditions must match. An empty filter means all jobs.
 
     States may be given as words: `states="dead"`, `states=("dead", "cancelled")`. Times need a time zone. `mark` means
-    jobs with this mark, `marked` those with any (True) or none (False).
+    jobs with this mark, `marked` those with any (True) or none (False). `fingerprint` means jobs whose last error
+    belongs to this group of failures; `where` are conditions on what jobs carry.
     """
 
     ids: tuple[JobId, ...] | None = None
@@ -142,13 +151,15 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     created_after: datetime | None = None
     finished_before: datetime | None = None
-    error: str | None = None  # a piece of the last error's type or message, any case
+    error: str | None = None  # a part of the last error's type or message, ignoring case
     finished_after: datetime | None = None
     mark: str | None = None
     marked: bool | None = None
-    ref: str | None = None  # the whole of it
+    ref: str | None = None  # the exact ref
+    fingerprint: str | None = None
+    where: tuple[Condition, ...] = ()
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(
             self,
@@ -166,6 +177,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
             mark: str | None = ...,
             marked: bool | None = ...,
             ref: str | None = ...,
+            fingerprint: str | None = ...,
+            where: Condition | Iterable[Condition] = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -179,6 +192,11 @@ class JobFilter(Struct, frozen=True, kw_only=True):
         for field in _MOMENTS:
             if (moment := getattr(self, field)) is not None:
                 checked_instant(field, moment)
+        self._check_marks()
+        if self.where != ():
+            force_setattr(self, "where", _read_where(self.where))
+
+    def _check_marks(self) -> None:
         if self.mark is not None:
             check_mark(self.mark)
         if self.marked is not None and not isinstance(self.marked, bool):
@@ -187,15 +205,36 @@ class JobFilter(Struct, frozen=True, kw_only=True):
             raise ArgumentError("mark", "and marked=False are both given: choose one")
 
     @property
+    def must_look(self) -> bool:
+        """Whether jobs have to be looked at one by one: no index leads to those that match."""
+        if self.ids is not None or self.ref is not None:
+            return False
+        asked = (self.kind, self.queue, self.tag, self.created_before, self.created_after, self.error, self.marked)
+        others = (self.mark, self.fingerprint)
+        is_rare = self.states is not None and JobState.SUCCEEDED in self.states and len(self.states) < len(JobState)
+        return is_rare or self.has_window or bool(self.where) or any(each is not None for each in (*asked, *others))
+
+    @property
     def has_window(self) -> bool:
-        """Whether it asks for the time at which jobs have finished."""
+        """Whether it filters by finishing time."""
         return self.finished_after is not None or self.finished_before is not None
+
+
+def _read_where(value: object) -> tuple[Condition, ...]:
+    conditions = [value] if isinstance(value, Condition) else list(value) if isinstance(value, Iterable) else [value]
+    for condition in conditions:
+        if not isinstance(condition, Condition):
+            wanted = 'Condition("args", ("user", "id"), "=", 42)'
+            raise ArgumentError("where", f"must be conditions, as in {wanted}, got {echo(condition)}")
+    if len(conditions) > MOST_CONDITIONS:
+        raise ArgumentError("where", f"may hold at most {MOST_CONDITIONS} conditions, got {len(conditions)}")
+    return tuple(conditions)
 
 
 class Page(Struct, frozen=True):
     """A piece of a long list, newest first: at most `limit` rows.
 
-    `before` goes on behind the job of this id, however long the list is. `number` counts pages of `limit` rows from 1,
+    `before` continues after the job of this id, in a list of any length. `number` counts pages of `limit` rows from 1,
     up to the 10,000th row: a page by number is found by counting all rows before it.
     """
 
@@ -203,7 +242,7 @@ class Page(Struct, frozen=True):
     before: JobId | None = None
     number: int | None = None
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(self, limit: int = ..., before: str | None = ..., number: int | None = ...) -> None: ...
 
@@ -216,12 +255,27 @@ class Page(Struct, frozen=True):
 
     @property
     def skipped(self) -> int:
-        """How many rows come before a page that is given by its number."""
+        """How many rows come before a page given by its number."""
         return 0 if self.number is None else (self.number - 1) * self.limit
 
 
+class Reach(Struct, frozen=True):
+    """How far a list looks that must look at jobs one by one: at so many, and for so long."""
+
+    rows: int
+    time: timedelta
+
+
+class Searched(Struct, frozen=True):
+    """A piece of a list. `behind` and `back_to`: the search ended early, behind this job, made at this time."""
+
+    jobs: list[JobView]
+    behind: JobId | None = None
+    back_to: datetime | None = None
+
+
 class Count(Struct, frozen=True):
-    """How many jobs stand in one state of one queue. `capped`: there are at least that many."""
+    """How many jobs are in one state of one queue. `capped`: a lower bound."""
 
     queue: str
     state: JobState
@@ -230,9 +284,9 @@ class Count(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How many jobs match a filter, in all or in one group. `capped`: there are at least that many.
+    """How many jobs match a filter, in all or in one group. `capped`: a lower bound.
 
-    `kind`, `state` and `queue` name the group, as far as it was asked for by them.
+    `kind`, `state` and `queue` name the group, as requested.
     """
 
     jobs: int

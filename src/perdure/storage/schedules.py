@@ -8,43 +8,44 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Advance, DueSchedules, Fire, Schedule, ScheduleView
 
 
 class Timed(Struct, frozen=True):
-    """A schedule together with its next nominal time, which only the caller can tell."""
+    """A schedule with its next nominal time, which only the caller can compute."""
 
     schedule: Schedule
     next_at: datetime | None
 
 
 class ScheduleStore(Protocol):
-    """Schedules, and the record of their nominal times. Commands write who did what to the audit trail."""
+    """Schedules, and the record of their nominal times. Commands are recorded in the audit trail."""
 
     async def declare_schedules(self, declared: Sequence[Timed]) -> None:
-        """Enter the schedules that an app declares, in one transaction.
+        """Register the schedules that an app declares, in one transaction.
 
-        One that stands as declared already is only noted as seen. One whose definition differs takes the new one, and
-        the new `next_at` if its expression or zone has changed; a pause holds on. A schedule of that name that was
-        made at run time is left alone, and ConflictError raised.
+        An unchanged one is only marked as seen. A changed one takes the new definition, and the new `next_at` if its
+        expression or zone has changed; a pause stays. A schedule of that name made at run time is not changed, and
+        ConflictError is raised.
         """
 
-    async def save_schedule(self, timed: Timed, actor: str) -> ScheduleView:
-        """Make a schedule at run time, or change one that was; ConflictError if it is declared in code.
+    async def save_schedule(self, timed: Timed, by: By) -> ScheduleView:
+        """Create a schedule at run time, or replace one that was; ConflictError if it is declared in code.
 
-        A changed one keeps its pause and its history.
+        A replaced one keeps its pause and its history.
         """
 
     async def pause_schedule(
-        self, name: str, actor: str, *, until: datetime | None, next_at: datetime | None
+        self, name: str, by: By, *, until: datetime | None, next_at: datetime | None
     ) -> ScheduleView | None:
-        """Let its times pass until then, or until resumed (next_at None); None: there is no such schedule."""
+        """Pause it until then, or until resumed (next_at None); None: there is no such schedule."""
 
-    async def resume_schedule(self, name: str, actor: str, next_at: datetime | None) -> ScheduleView | None:
-        """Let it go on from its next time; None: there is no such schedule."""
+    async def resume_schedule(self, name: str, by: By, next_at: datetime | None) -> ScheduleView | None:
+        """Resume it from its next time; None: there is no such schedule."""
 
-    async def delete_schedule(self, name: str, actor: str) -> bool:
-        """Forget a schedule and the record of its times; its jobs stay. False: there is no such schedule."""
+    async def delete_schedule(self, name: str, by: By) -> bool:
+        """Delete a schedule and the record of its times; its jobs stay. False: there is no such schedule."""
 
     async def schedule(self, name: str) -> ScheduleView | None:
         """One schedule."""
@@ -53,21 +54,20 @@ class ScheduleStore(Protocol):
         """All schedules, by name."""
 
     async def due_schedules(self, limit: int, declared: Collection[str]) -> DueSchedules:
-        """Schedules whose `next_at` has come, most overdue first: those made at run time, and those `declared` here."""
+        """Due schedules, most overdue first: those made at run time, and those `declared` here."""
 
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
-        """Take these steps, all in one transaction, each if nobody else has; what was dealt with now comes back.
+        """Apply these steps, all in one transaction, each unless another process has; returns what was handled now.
 
-        A step to nominal times that are still to come is not taken: whoever asks for it saw a clock that has been put
-        back since. Of every firing a record is made. One whose nominal time has a job already is passed over, and so is
-        one without a job whose time has a record; a time that was let go may still get its job. The job is inserted
-        unless the schedule's overlap policy is against it: SKIP makes the time OVERLAPPED while the schedule's last job
-        is not final, CANCEL calls that one off first. `regardless` firings ask for neither. The jobs of a step that has
-        an `actor` are noted in the audit trail.
+        A step to future nominal times is not applied: its caller saw a clock that has been set back since. Every firing
+        gets a record. One whose nominal time has a job already is skipped, and so is one without a job whose time has a
+        record; a skipped time may still get its job. The job is inserted unless the schedule's overlap policy forbids
+        it: SKIP makes the time OVERLAPPED while the schedule's last job is not final, CANCEL cancels that one first.
+        `regardless` firings ignore the policy. The jobs of a step that has a `by` are recorded in the audit trail.
         """
 
     async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:
-        """What became of the schedule's nominal times, the latest first."""
+        """The outcomes of the schedule's nominal times, the latest first."""
 
     async def last_fires(self) -> list[Fire]:
-        """What became of the latest nominal time of each schedule that has had one."""
+        """The outcome of the latest nominal time of each schedule that has one."""

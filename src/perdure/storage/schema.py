@@ -1,4 +1,4 @@
-"""The shape of the database."""
+"""The schema of the database."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class SchemaStore(Protocol):
-    """The shape of the database."""
+    """The schema of the database."""
 
     async def migrate(self) -> list[str]:
-        """Bring the schema up to date, one process at a time; the names of the migrations applied now."""
+        """Migrate the schema, one process at a time; returns the names of the applied migrations."""
 
     async def check_schema(self) -> None:
-        """Raise SchemaError if migrations are missing, were changed after the fact, or are too new for this code.
+        """Raise SchemaError if migrations are missing, were changed after release, or are too new for this code.
 
-        Those of the next release are none of its business: neighbours may share a database (G10).
+        Migrations of the next release are accepted: neighbouring releases may share a database (G10).
         """

@@ -1,7 +1,7 @@
 """Jobs that are made while they are stored.
 
-Making a job (checking and encoding its arguments) takes about as long as storing it. Handed over as a supply, the next
-jobs are made while the database works on the last ones. Each is made once, however often it is looked at.
+Making a job (checking and encoding its arguments) takes about as long as storing it. From a supply, the next jobs are
+made while the database works on the previous ones. Each is made once, no matter how often it is read.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from perdure.domain.jobs.job import NewJob
 
 
 class Supply(Sequence[NewJob]):
-    """A sequence whose end is not known until somebody asks for it."""
+    """A sequence whose length is unknown until it is asked for."""
 
     def __init__(self, source: Iterable[NewJob]) -> None:
         self._source = iter(source)
         self._made: list[NewJob] = []
 
     def up_to(self, end: int) -> int:
-        """Make jobs until there are `end` of them, if the source gives so many; how many there are."""
+        """Make jobs until there are `end` of them, if the source has so many; returns how many there are."""
         missing = end - len(self._made)
         if missing > 0:
             self._made.extend(islice(self._source, missing))

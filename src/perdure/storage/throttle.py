@@ -12,6 +12,6 @@ class ThrottleStore(Protocol):
     async def once_per(self, key: str, period: timedelta, caller: str) -> bool:
         """Take a key for this period. False: another caller has it, and its period is not over.
 
-        Of any number of callers at once exactly one gets True. The same `caller` gets the same answer again, so that a
-        call whose answer was lost may be repeated. Keys whose period is over are deleted in passing.
+        Of any number of concurrent callers exactly one gets True. The same `caller` gets the same answer again, so that
+        a call whose answer was lost may be repeated. Keys whose period is over are deleted in passing.
         """

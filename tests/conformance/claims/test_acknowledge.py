@@ -33,6 +33,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Intake
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import FINAL, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter
 
@@ -122,7 +123,7 @@ async def test_attempts_are_told_oldest_first_over_all_lives(store: Store, clock
     assert (claim.failures, claim.crashes, claim.attempt) == (1, 1, 3)
     clock.move(SECOND)
     await apply(store, transition.died(claim, Reason.EXHAUSTED, Failure("E", "three")))
-    await store.requeue(JobFilter(), "ops", 10)
+    await store.requeue(JobFilter(), By("ops"), 10)
     claim = await claim_one(store, worker_id)
     assert claim.attempt == 1
     await apply(store, transition.died(claim, Reason.PERMANENT, Failure("E", "four")))
@@ -233,7 +234,7 @@ async def test_any_store_may_acknowledge_for_the_claimant(store: Store, other_st
     assert await state_of(store, claim.job_id) is JobState.SUCCEEDED
 
 
-async def test_a_declared_dead_worker_may_still_hand_in_what_nobody_rescued(store: Store) -> None:
+async def test_a_worker_declared_dead_may_still_acknowledge_jobs_that_were_not_rescued(store: Store) -> None:
     """Death frees the job for rescue; until that has happened, the claim is held and its word counts."""
     worker_id = await employ(store)
     await enqueue(store)
@@ -247,7 +248,7 @@ async def test_a_declared_dead_worker_may_still_hand_in_what_nobody_rescued(stor
 async def test_a_job_that_was_called_off_does_not_come_back(store: Store, state: JobState) -> None:
     """Released, failed or parked before its worker heard of the cancel: it is cancelled, and its key is free."""
     claim = await start(store, unique=a_key())
-    await store.cancel(JobFilter(ids=(claim.job_id,)), "ops", "not needed", 1)
+    await store.cancel(JobFilter(ids=(claim.job_id,)), By("ops", "not needed"), 1)
     await apply(store, ending_in(state, claim))
     view = await show(store, claim.job_id)
     assert (view.state, view.reason, view.due_at) == (JobState.CANCELLED, "cancelled: not needed", None)
@@ -259,12 +260,12 @@ async def test_a_job_that_was_called_off_does_not_come_back(store: Store, state:
 @pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.DEAD])
 async def test_a_job_that_ended_before_it_could_be_called_off_has_ended(store: Store, state: JobState) -> None:
     claim = await start(store)
-    await store.cancel(JobFilter(ids=(claim.job_id,)), "ops", "too late", 1)
+    await store.cancel(JobFilter(ids=(claim.job_id,)), By("ops", "too late"), 1)
     await apply(store, ending_in(state, claim))
     assert await state_of(store, claim.job_id) is state
 
 
-async def test_f6_since_when_a_kind_is_unknown_is_kept_until_somebody_knows_it(
+async def test_f6_since_when_a_kind_is_unknown_is_stored_until_a_worker_knows_it(
     store: Store, clock: ManualClock
 ) -> None:
     """The day after which it dies counts from the first worker without a handler, not from when the job was due."""
@@ -300,5 +301,5 @@ async def test_a_crash_and_a_new_life_tell_the_limit_of_the_job(store: Store) ->
     again = await claim_one(store, await employ(store))
     await apply(store, transition.died(again, Reason.EXHAUSTED, A_FAILURE, 1))
     assert (await show(store, claim.job_id)).max_attempts == 1
-    await store.requeue(JobFilter(ids=(claim.job_id,)), "ada", 1)
+    await store.requeue(JobFilter(ids=(claim.job_id,)), By("ada"), 1)
     assert (await show(store, claim.job_id)).max_attempts == 9

@@ -29,6 +29,7 @@ from tests.support.builders.jobs import (
 from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import FINAL, PARKED, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
 
@@ -105,7 +106,7 @@ async def test_c1_a_requeued_job_goes_on_from_its_cursor(store: Store, state: Jo
     await store.checkpoint(claim, CURSOR)
     await apply(store, ending_in(state, claim))
     assert (await show(store, claim.job_id)).cursor == CURSOR
-    assert await store.requeue(only(claim.job_id), "ops", 1) == [claim.job_id]
+    assert await store.requeue(only(claim.job_id), By("ops"), 1) == [claim.job_id]
     assert (await claim_one(store, await employ(store))).cursor == CURSOR
 
 
@@ -156,7 +157,7 @@ async def test_g3_a_job_that_does_not_run_takes_no_checkpoint(store: Store, stat
 
 async def test_a_job_that_is_asked_to_stop_may_still_keep_how_far_it_came(store: Store) -> None:
     claim = await start(store)
-    await store.cancel(only(claim.job_id), "ops", "no need", 1)
+    await store.cancel(only(claim.job_id), By("ops", "no need"), 1)
     assert await store.checkpoint(claim, CURSOR)
     assert (await show(store, claim.job_id)).cursor == CURSOR
 
@@ -184,6 +185,6 @@ async def test_a_cursor_goes_with_its_job(store: Store, clock: ManualClock) -> N
     await store.checkpoint(claim, CURSOR)
     await apply(store, transition.died(claim, Reason.EXHAUSTED, A_FAILURE))
     clock.move(DAY)
-    assert await store.purge(only(claim.job_id), "ops", 1) == [claim.job_id]
+    assert await store.purge(only(claim.job_id), By("ops"), 1) == [claim.job_id]
     fresh = await start(store, id=claim.job_id)
     assert fresh.cursor is None

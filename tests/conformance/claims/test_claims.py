@@ -26,9 +26,11 @@ from tests.support.builders.jobs import (
 )
 
 from perdure.clock import ManualClock
+from perdure.domain.flows.flow import Awaits
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Wanted
 
@@ -155,7 +157,7 @@ async def test_the_token_rises_with_every_claim(store: Store, clock: ManualClock
 async def test_the_token_rises_over_a_requeue(store: Store) -> None:
     claim = await start(store)
     await apply(store, transition.died(claim, Reason.EXHAUSTED, A_FAILURE))
-    await store.requeue(JobFilter(), "ops", 10)
+    await store.requeue(JobFilter(), By("ops"), 10)
     assert (await claim_one(store, await employ(store))).token > claim.token
 
 
@@ -166,7 +168,7 @@ async def test_only_ready_jobs_are_claimed(store: Store) -> None:
     assert await claim_some(store, await employ(store)) == []
 
 
-async def test_a_worker_nobody_knows_gets_nothing(store: Store) -> None:
+async def test_an_unknown_worker_gets_nothing(store: Store) -> None:
     job_id = await enqueue(store)
     assert await claim_some(store, WorkerId(987_654)) == []
     assert await state_of(store, job_id) is JobState.READY
@@ -238,3 +240,41 @@ async def test_what_stands_under_a_workers_id_is_listed_and_can_be_had_as_claims
     assert {claim.job_id: claim for claim in await store.claims_held(first, ids)} == by_id
     await apply(store, *(transition.succeeded(claim, None, ()) for claim in mine))
     assert (await store.leases(first), await store.claims_held(first, ids)) == ([], [])
+
+
+async def test_a_claim_knows_when_its_job_was_due(store: Store, clock: ManualClock) -> None:
+    """From its enqueueing, its own time, its retry, or from when it was requeued; after a crash it is not known."""
+    worker_id = await employ(store)
+    fresh, failing, crashing, dying = [await enqueue(store) for _ in range(4)]
+    late = await enqueue(store, delay=MINUTE)
+    clock.move(5 * SECOND)
+    claims = {claim.job_id: claim for claim in await claim_some(store, worker_id)}
+    assert claims[fresh].waited == 5 * SECOND
+    await apply(
+        store,
+        transition.retrying(claims[failing], Reason.FAILED, A_FAILURE, 55 * SECOND),
+        transition.crashed(claims[crashing], A_FAILURE),
+        transition.died(claims[dying], Reason.EXHAUSTED, A_FAILURE),
+    )
+    clock.move(58 * SECOND)
+    assert await store.promote(100)
+    await store.requeue(JobFilter(ids=(dying,)), By("ada"), 10)
+    clock.move(2 * SECOND)
+    again = {claim.job_id: claim.waited for claim in await claim_some(store, worker_id)}
+    assert again == {late: 5 * SECOND, failing: 5 * SECOND, crashing: None, dying: 2 * SECOND}
+
+
+async def test_a_job_that_was_woken_or_run_now_is_due_from_then_on(store: Store, clock: ManualClock) -> None:
+    worker_id = await employ(store)
+    later = await enqueue(store, delay=HOUR)
+    waiting = await enqueue(store)
+    claim = await claim_one(store, worker_id)
+    await apply(store, transition.parked(claim, Reason.AWAITING_EVENT, HOUR, Awaits(event="paid"), None))
+    clock.move(MINUTE)
+    await store.run_now(JobFilter(ids=(later,)), By("ada"), 10)
+    await store.emit("paid", None, By("ada"))
+    clock.move(SECOND)
+    assert {claim.job_id: claim.waited for claim in await claim_some(store, worker_id)} == {
+        later: SECOND,
+        waiting: SECOND,
+    }

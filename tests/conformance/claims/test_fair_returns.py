@@ -36,6 +36,7 @@ from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.job import Claim, Intake, NewJob, OnConflict
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -67,27 +68,27 @@ async def held_by_a_gate(store: Store, clock: ManualClock, claims: Sequence[Clai
 
 async def run_now(store: Store, clock: ManualClock, claims: Sequence[Claim]) -> None:
     await apply(store, *(transition.waiting(claim, Reason.SNOOZED, HOUR) for claim in claims))
-    assert len(await store.run_now(JobFilter(), "ann", 1_000)) == len(claims)
+    assert len(await store.run_now(JobFilter(), By("ann"), 1_000)) == len(claims)
 
 
 async def woken(store: Store, clock: ManualClock, claims: Sequence[Claim]) -> None:
     await apply(store, *map(awaiting, claims))
-    assert (await store.emit(EVENT, None, "ann")).woken == len(claims)
+    assert (await store.emit(EVENT, None, By("ann"))).woken == len(claims)
 
 
 async def woken_at_once(store: Store, clock: ManualClock, claims: Sequence[Claim]) -> None:
-    await store.emit(EVENT, None, "ann")
+    await store.emit(EVENT, None, By("ann"))
     await apply(store, *map(awaiting, claims))
 
 
 async def requeued(store: Store, clock: ManualClock, claims: Sequence[Claim]) -> None:
     await apply(store, *(transition.died(claim, Reason.EXHAUSTED, A_FAILURE) for claim in claims))
-    assert len(await store.requeue(JobFilter(), "ann", 1_000)) == len(claims)
+    assert len(await store.requeue(JobFilter(), By("ann"), 1_000)) == len(claims)
 
 
 async def resumed(store: Store, clock: ManualClock, claims: Sequence[Claim]) -> None:
     await apply(store, *(transition.paused(claim, Reason.ON_HOLD, None, "pause p1: a rest") for claim in claims))
-    assert await store.resume(["p1"], "ann") == len(claims)
+    assert await store.resume(["p1"], By("ann")) == len(claims)
 
 
 def awaiting(claim: Claim) -> Transition:
@@ -300,5 +301,5 @@ async def test_a_lone_job_that_is_requeued_takes_its_turn(store: Store) -> None:
     worker_id, [claim] = await begin(store, "small", 1)
     await apply(store, transition.succeeded(claim, None, ()))
     await store.insert(jobs_of("big", BIG))
-    await store.requeue(only(claim.job_id), "ann", 1)
+    await store.requeue(only(claim.job_id), By("ann"), 1)
     assert "small" in await takers(store, worker_id, 3)

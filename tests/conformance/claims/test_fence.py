@@ -22,6 +22,7 @@ from tests.support.builders.transitions import EVERY_TRANSITION, Decision
 
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter, Wanted
 
@@ -74,7 +75,7 @@ async def test_f5_the_id_must_match_as_well_as_the_token(store: Store) -> None:
 async def test_f5_a_deleted_job_is_stale(store: Store) -> None:
     claim = await start(store)
     await apply(store, transition.succeeded(claim, None, ()))
-    assert await store.purge(JobFilter(), "ops", 10) == [claim.job_id]
+    assert await store.purge(JobFilter(), By("ops"), 10) == [claim.job_id]
     answer = await store.acknowledge([transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE)])
     assert answer.stale == (claim,)
     assert await store.job(claim.job_id) is None

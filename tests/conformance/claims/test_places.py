@@ -34,6 +34,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import ACTIVE, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -73,7 +74,7 @@ async def held_by_a_gate(store: Store, clock: ManualClock, worker_id: WorkerId, 
 
 async def resumed(store: Store, clock: ManualClock, worker_id: WorkerId, claims: Sequence[Claim]) -> None:
     await apply(store, *(transition.paused(claim, Reason.ON_HOLD, None, "pause p1: a rest") for claim in claims))
-    assert await store.resume(["p1"], "ann") == len(claims)
+    assert await store.resume(["p1"], By("ann")) == len(claims)
 
 
 async def unknown(store: Store, clock: ManualClock, worker_id: WorkerId, claims: Sequence[Claim]) -> None:
@@ -88,18 +89,18 @@ async def slept(store: Store, clock: ManualClock, worker_id: WorkerId, claims: S
 
 async def woken(store: Store, clock: ManualClock, worker_id: WorkerId, claims: Sequence[Claim]) -> None:
     await apply(store, *(transition.parked(c, Reason.AWAITING_EVENT, None, Awaits(event=EVENT), None) for c in claims))
-    assert (await store.emit(EVENT, None, "ann")).woken == len(claims)
+    assert (await store.emit(EVENT, None, By("ann"))).woken == len(claims)
 
 
 async def woken_at_once(store: Store, clock: ManualClock, worker_id: WorkerId, claims: Sequence[Claim]) -> None:
-    await store.emit(EVENT, None, "ann")
+    await store.emit(EVENT, None, By("ann"))
     await apply(store, *(transition.parked(c, Reason.AWAITING_EVENT, None, Awaits(event=EVENT), None) for c in claims))
 
 
 async def run_now(store: Store, clock: ManualClock, worker_id: WorkerId, claims: Sequence[Claim]) -> None:
     await apply(store, *(transition.waiting(claim, Reason.SNOOZED, HOUR) for claim in claims))
     ids = tuple(claim.job_id for claim in claims)
-    assert len(await store.run_now(JobFilter(ids=ids), "ann", 100)) == len(claims)
+    assert len(await store.run_now(JobFilter(ids=ids), By("ann"), 100)) == len(claims)
 
 
 async def called_by_their_children(
@@ -222,7 +223,7 @@ async def test_b2_a_retry_goes_before_jobs_that_came_after_it_was_due(store: Sto
 
 
 async def test_b2_a_retry_passes_nothing_that_was_there_when_it_failed(store: Store, clock: ManualClock) -> None:
-    """Even if nobody has promoted anything since."""
+    """Even if nothing was promoted since."""
     [first] = await in_line(store, 1)
     claim = await claim_one(store, await employ(store))
     before = await in_line(store, 5, first=2)
@@ -276,7 +277,7 @@ async def test_b2_retries_with_a_priority_go_before_new_jobs_earliest_first(stor
     after = await in_line(store, 5, first=20)
     retries = [claims[number].job_id for number in (0, 2, 1)]
     assert await order(store) == [*retries, *before, *after]
-    await store.run_now(JobFilter(ids=(claims[3].job_id,)), "ann", 1)
+    await store.run_now(JobFilter(ids=(claims[3].job_id,)), By("ann"), 1)
     again = await claim_one(store, worker_id)
     assert again.job_id == claims[3].job_id
     await fail(store, again, timedelta(0))  # a failure without a word on it leaves the priority
@@ -337,9 +338,9 @@ async def test_a_requeued_job_begins_at_the_end(store: Store, clock: ManualClock
     dead, done = await claim_some(store, worker_id, 2)
     await apply(store, transition.died(dead, Reason.EXHAUSTED, A_FAILURE), transition.succeeded(done, None, ()))
     clock.move(SECOND)
-    await store.requeue(only(dead.job_id), "ann", 1)
+    await store.requeue(only(dead.job_id), By("ann"), 1)
     clock.move(SECOND)
-    await store.requeue(only(done.job_id), "ann", 1)
+    await store.requeue(only(done.job_id), By("ann"), 1)
     assert await order(store) == [*jobs[2:], dead.job_id, done.job_id]
 
 
@@ -357,7 +358,7 @@ async def test_run_now_undoes_the_delay(store: Store, clock: ManualClock) -> Non
     clock.move(SECOND)
     after = await in_line(store, 5, first=20)
     clock.move(SECOND)
-    assert len(await store.run_now(JobFilter(), "ann", 10)) == 2
+    assert len(await store.run_now(JobFilter(), By("ann"), 10)) == 2
     assert await order(store) == [*before, delayed, *between, failed, *after]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import apsw
+import psycopg
 import pytest
 from msgspec.structs import replace
 from tests.support.builders.families import start_parent
@@ -25,12 +27,13 @@ from tests.support.builders.jobs import (
     start,
 )
 from tests.support.builders.transitions import EVERY_TRANSITION
+from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, new_job_id
 from perdure.domain.jobs.states import JobState, Reason
-from perdure.domain.operate.audit import ActorType, Audited, AuditEntry, actor_type
+from perdure.domain.operate.audit import ActorType, Audited, AuditEntry, By, Note, actor_type
 from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 from perdure.storage.records import Alongside, JobFilter, Keep
@@ -48,12 +51,16 @@ async def told(store: Store, **which: Any) -> list[tuple[str, str, JobId | None]
 
 async def test_an_entry_is_added_and_read(store: Store, clock: ManualClock) -> None:
     job_id = await enqueue(store)
-    added = await store.record("app:shop", "invoice.sent", job_id, '{"to":"ada","sum":[1,2.5,null]}')
+    added = await store.record(
+        By("app:shop", "month's end", "code"),
+        Note(action="invoice.sent", job_id=job_id, jobs=1, details={"to": "ada", "sum": [1, 2.5, None]}),
+    )
     assert (added.at, added.actor, added.action, added.job_id) == (clock.now(), "app:shop", "invoice.sent", job_id)
     assert added.details == {"to": "ada", "sum": [1, 2.5, None]}
+    assert (added.why, added.source, added.jobs, added.bulk) == ("month's end", "code", 1, None)
     assert added.actor_type is ActorType.APPLICATION
     assert await trail(store) == [added]
-    alone = await store.record("ada", "reviewed", None, "{}")
+    alone = await store.record(By("ada"), Note(action="reviewed"))
     assert (alone.job_id, alone.details) == (None, {})
     assert await trail(store) == [alone, added]
 
@@ -66,7 +73,7 @@ async def test_entries_are_found_by_job_actor_action_and_time(store: Store, cloc
         ("ada", "sent", two),
         ("ada", "read", None),
     ):
-        await store.record(actor, action, job_id, "{}")
+        await store.record(By(actor), Note(action=action, job_id=job_id))
         clock.move(HOUR)
     everything = [("ada", "read", None), ("ada", "sent", two), ("bob", "read", two), ("ada", "read", one)]
     assert await told(store) == everything
@@ -89,8 +96,8 @@ async def test_pages_of_the_trail_skip_nothing(store: Store, clock: ManualClock,
     job_id = new_job_id()
     for number in range(9):
         clock.move((SECOND, -2 * SECOND, 0 * SECOND)[number % 3])
-        await store.record("ada", "read", job_id, f'{{"number":{number}}}')
-        await store.record("bob", "sent", new_job_id(), "{}")
+        await store.record(By("ada"), Note(action="read", job_id=job_id, details={"number": number}))
+        await store.record(By("bob"), Note(action="sent", job_id=new_job_id()))
     asked = AuditFilter(**({"job_id": job_id} if which.get("job_id") else which))
     every = await store.audit(asked, 100)
     assert every == sorted(every, key=lambda entry: (entry.at, entry.id), reverse=True)
@@ -104,40 +111,50 @@ async def test_pages_of_the_trail_skip_nothing(store: Store, clock: ManualClock,
 
 async def test_commands_are_in_the_trail_with_their_details(store: Store) -> None:
     job_id = await enqueue(store, delay=HOUR)
-    await store.cancel(only(job_id), "ada", "not needed", 1)
+    await store.cancel(only(job_id), By("ada", "not needed", "cli"), 1)
     [entry] = await trail(store)
     assert (entry.actor, entry.action, entry.job_id) == ("ada", "cancel", job_id)
-    assert entry.details["why"] == "not needed"
+    assert (entry.why, entry.source, entry.jobs) == ("not needed", "cli", 1)
     assert entry.actor_type is ActorType.PERSON
-    await store.purge(only(job_id), "ada", 1)
+    await store.purge(only(job_id), By("ada"), 1)
     assert await told(store, job_id=job_id) == [("ada", "purge", job_id), ("ada", "cancel", job_id)]
 
 
 async def test_each_command_notes_what_it_has_found(store: Store, clock: ManualClock) -> None:
-    """The same on both engines: where the job stood, and of which kind it was if it is gone."""
+    """The same on both engines: how the job was before, and how it is after, unless it is gone."""
     job_id = await enqueue(store, delay=HOUR)
     was_due, new = clock.now() + HOUR, clock.now() + 2 * HOUR
-    await store.reschedule(only(job_id), new, "ada", 1)
-    await store.run_now(only(job_id), "ada", 1)
+    await store.reschedule(only(job_id), new, By("ada"), 1)
+    await store.run_now(only(job_id), By("ada"), 1)
     claim = await claim_one(store, await employ(store))
-    await store.cancel(only(job_id), "ada", "not needed", 1)
+    await store.cancel(only(job_id), By("ada", "not needed"), 1)
     await apply(store, transition.cancelled(claim, None))
-    await store.requeue(only(job_id), "ada", 1)
-    await store.cancel(only(job_id), "ada", "", 1)
-    await store.purge(only(job_id), "ada", 1)
+    await store.requeue(only(job_id), By("ada"), 1)
+    await store.cancel(only(job_id), By("ada"), 1)
+    await store.mark(only(job_id), "read", By("ada"), 1)
+    await store.purge(only(job_id), By("ada"), 1)
     other = await enqueue(store)
-    await store.delete(only(other), "ada", 1)
+    await store.delete(only(other), By("ada"), 1)
     entries = await trail(store)
-    times = entries.pop().details
-    assert {name: datetime.fromisoformat(when) for name, when in times.items()} == {"from": was_due, "to": new}
-    assert [(entry.action, entry.details) for entry in reversed(entries)] == [
-        ("run_now", {"from": "scheduled"}),
-        ("cancel", {"from": "running", "why": "not needed"}),
-        ("requeue", {"from": "cancelled"}),
-        ("cancel", {"from": "ready", "why": ""}),
-        ("purge", {"from": "cancelled", "kind": "greet"}),
-        ("delete", {"from": "ready", "kind": "greet"}),
+    assert [
+        (entry.action, *(_timed(entry.details.get(when)) for when in ("before", "after"))) for entry in entries
+    ] == [
+        ("delete", {"state": "ready", "kind": "greet"}, None),
+        ("purge", {"state": "cancelled", "kind": "greet"}, None),
+        ("mark", {"mark": None}, {"mark": "read"}),
+        ("cancel", {"state": "ready"}, {"state": "cancelled"}),
+        ("requeue", {"state": "cancelled", "mark": None}, {"state": "ready"}),
+        ("cancel", {"state": "running"}, {"state": "running", "stop_requested": True}),
+        ("run_now", {"state": "scheduled", "due_at": new}, {"state": "ready"}),
+        ("reschedule", {"due_at": was_due}, {"due_at": new}),
     ]
+    assert {(entry.actor, entry.jobs) for entry in entries} == {("ada", 1)}
+
+
+def _timed(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The facts with their time as a time: the engines write it in different words."""
+    when = {} if facts is None or facts.get("due_at") is None else {"due_at": datetime.fromisoformat(facts["due_at"])}
+    return None if facts is None else facts | when
 
 
 @pytest.mark.parametrize(
@@ -231,7 +248,7 @@ async def test_a_retry_that_waits_for_its_key_says_so(store: Store) -> None:
 async def test_an_attempt_of_a_job_that_is_called_off_is_written_down_as_cancelled(store: Store) -> None:
     """Whatever became of the attempt: it would have been a retry."""
     claim = await start(store)
-    await store.cancel(only(claim.job_id), "ada", "enough", 1)
+    await store.cancel(only(claim.job_id), By("ada", "enough"), 1)
     assert (await show(store, claim.job_id)).cancelled_by == "ada"
     await store.acknowledge([transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE)], EVERYTHING)
     assert await told(store) == [("system", "job_cancel", claim.job_id), ("ada", "cancel", claim.job_id)]
@@ -263,7 +280,7 @@ async def test_children_cancelled_with_their_parent_are_the_systems_doing(store:
 
 async def test_children_cancelled_by_a_command_are_written_down_like_the_command(store: Store) -> None:
     claim, [child] = await start_parent(store, 1)
-    await store.delete(only(claim.job_id), "ada", 1)
+    await store.delete(only(claim.job_id), By("ada"), 1)
     assert set(await told(store)) == {("ada", "delete", claim.job_id), ("system", "job_cancel", child)}
     assert (await show(store, child)).cancelled_by == "system"
 
@@ -272,20 +289,46 @@ async def test_who_cancelled_a_job_is_on_its_view_until_its_new_life(store: Stor
     for state in (JobState.SCHEDULED, JobState.READY):
         job_id = await job_in(state, store)
         assert (await show(store, job_id)).cancelled_by is None
-        await store.cancel(only(job_id), "ada", "", 1)
+        await store.cancel(only(job_id), By("ada"), 1)
         assert (await show(store, job_id)).cancelled_by == "ada"
-        await store.requeue(only(job_id), "bob", 1)
+        await store.requeue(only(job_id), By("bob"), 1)
         assert (await show(store, job_id)).cancelled_by is None
-        await store.delete(JobFilter(), "ada", 10)
+        await store.delete(JobFilter(), By("ada"), 10)
     assert (await show(store, await job_in(JobState.CANCELLED, store))).cancelled_by == "handler"
     assert (await show(store, await job_in(JobState.DEAD, store))).cancelled_by is None
 
 
 async def test_old_entries_are_forgotten_if_that_is_asked_for(store: Store, clock: ManualClock) -> None:
-    await store.record("ada", "old", None, "{}")
+    await store.record(By("ada"), Note(action="old"))
     clock.move(2 * HOUR)
-    new = await store.record("ada", "new", None, "{}")
+    new = await store.record(By("ada"), Note(action="new"))
     await store.prune(Keep(), 10)
     assert len(await trail(store)) == 2
     await store.prune(Keep(audit_trail="1h"), 10)
     assert await trail(store) == [new]
+
+
+async def test_entries_are_found_by_surface_and_by_address(store: Store) -> None:
+    for source in ("cli", "desk 10.0.0.7", "desk 10.0.0.8", "desktop", None):
+        await store.record(By("ada", source=source), Note(action="read"))
+    assert [entry.source for entry in await trail(store, source="desk")] == ["desk 10.0.0.8", "desk 10.0.0.7"]
+    assert [entry.source for entry in await trail(store, source="desk 10.0.0.7")] == ["desk 10.0.0.7"]
+    assert [entry.source for entry in await trail(store, source="cli", actor="ada")] == ["cli"]
+
+
+@pytest.mark.parametrize("change", ["UPDATE {audit} SET actor = 'bob'", "DELETE FROM {audit}"])
+async def test_the_database_refuses_to_change_or_delete_entries(store: Store, engine_url: str, change: str) -> None:
+    added = await store.record(By("ada"), Note(action="read"))
+    with pytest.raises((apsw.Error, psycopg.Error), match="append-only"):
+        query(engine_url, change)
+    assert await trail(store) == [added]
+
+
+async def test_entries_of_an_older_release_are_read(store: Store, engine_url: str) -> None:
+    """It knows no reason, no source and no count, and wrote the state before under another name."""
+    job_id, at = new_job_id(), "1" if engine_url.startswith("sqlite") else "now()"
+    values = f"""VALUES ({at}, 'ada', 'requeue', '{job_id}', '{{"from": "dead"}}')"""
+    query(engine_url, f"INSERT INTO {{audit}} (at, actor, action, job_id, details) {values}")
+    [entry] = await trail(store)
+    assert (entry.why, entry.source, entry.jobs, entry.bulk) == (None, None, 1, None)
+    assert (entry.job_id, entry.details) == (job_id, {"from": "dead"})

@@ -33,6 +33,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Intake
 from perdure.domain.jobs.states import ACTIVE, FINAL, PARKED, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
@@ -40,10 +41,10 @@ ALL = frozenset(JobState)
 Command = Callable[[Store, JobFilter, int], Awaitable[list[JobId]]]
 
 COMMANDS: dict[str, Command] = {
-    "requeue": lambda store, which, limit: store.requeue(which, "ops", limit),
-    "cancel": lambda store, which, limit: store.cancel(which, "ops", "no need", limit),
-    "run_now": lambda store, which, limit: store.run_now(which, "ops", limit),
-    "purge": lambda store, which, limit: store.purge(which, "ops", limit),
+    "requeue": lambda store, which, limit: store.requeue(which, By("ops"), limit),
+    "cancel": lambda store, which, limit: store.cancel(which, By("ops", "no need"), limit),
+    "run_now": lambda store, which, limit: store.run_now(which, By("ops"), limit),
+    "purge": lambda store, which, limit: store.purge(which, By("ops"), limit),
 }
 SUITS = {"requeue": JobState.DEAD, "cancel": JobState.READY, "run_now": JobState.SCHEDULED, "purge": JobState.DEAD}
 each_command = pytest.mark.parametrize("name", COMMANDS)
@@ -52,7 +53,7 @@ each_command = pytest.mark.parametrize("name", COMMANDS)
 async def test_a7_the_claim_of_the_former_life_is_stale(store: Store) -> None:
     claim = await start(store)
     await apply(store, transition.died(claim, Reason.EXHAUSTED, A_FAILURE))
-    await store.requeue(JobFilter(), "ops", 10)
+    await store.requeue(JobFilter(), By("ops"), 10)
     assert (await store.acknowledge([transition.succeeded(claim, None, ())])).stale == (claim,)
     await claim_one(store, await employ(store))
     assert (await store.acknowledge([transition.succeeded(claim, None, ())])).stale == (claim,)
@@ -62,7 +63,7 @@ async def test_a7_the_claim_of_the_former_life_is_stale(store: Store) -> None:
 async def test_cancel_calls_off_what_has_not_started(store: Store, clock: ManualClock, state: JobState) -> None:
     job_id = await job_in(state, store, unique=a_key())
     clock.move(MINUTE)
-    assert await store.cancel(only(job_id), "ops", "no need", 10) == [job_id]
+    assert await store.cancel(only(job_id), By("ops", "no need"), 10) == [job_id]
     view = await show(store, job_id)
     assert view.state is JobState.CANCELLED
     assert view.reason.startswith(Reason.CANCELLED)
@@ -77,7 +78,7 @@ async def test_cancel_calls_off_what_has_not_started(store: Store, clock: Manual
 async def test_cancel_asks_a_running_job_to_stop(store: Store, clock: ManualClock) -> None:
     claim = await start(store)
     clock.move(MINUTE)
-    assert await store.cancel(only(claim.job_id), "ops", "no need", 10) == [claim.job_id]
+    assert await store.cancel(only(claim.job_id), By("ops", "no need"), 10) == [claim.job_id]
     view = await show(store, claim.job_id)
     assert (view.state, view.cancel_requested_at) == (JobState.RUNNING, clock.now())
     await apply(store, transition.cancelled(claim, "no need"))
@@ -89,11 +90,11 @@ async def test_cancel_asks_each_running_job_once(store: Store, clock: ManualCloc
     await store.insert([a_job() for _ in range(3)])
     claims = await claim_some(store, await employ(store))
     asked_at = clock.now()
-    first = await store.cancel(JobFilter(), "ops", "no need", 2)
-    second = await store.cancel(JobFilter(), "ops", "no need", 2)
+    first = await store.cancel(JobFilter(), By("ops", "no need"), 2)
+    second = await store.cancel(JobFilter(), By("ops", "no need"), 2)
     assert sorted(first + second) == sorted(claim.job_id for claim in claims)
     clock.move(MINUTE)
-    assert await store.cancel(JobFilter(), "ops", "no need", 2) == []
+    assert await store.cancel(JobFilter(), By("ops", "no need"), 2) == []
     assert (await show(store, claims[0].job_id)).cancel_requested_at == asked_at
 
 
@@ -104,7 +105,7 @@ async def test_cancel_and_claim_at_once_miss_no_job(store: Store, other_store: O
     for _ in range(50):
         ids = tuple(receipt.job_id for receipt in await store.insert([a_job() for _ in range(6)]))
         claiming = asyncio.create_task(claim_some(store, worker_id))
-        cancelled = await asyncio.gather(*(operator.cancel(only(job_id), "ops", "no need", 1) for job_id in ids))
+        cancelled = await asyncio.gather(*(operator.cancel(only(job_id), By("ops", "no need"), 1) for job_id in ids))
         claims = await claiming
         assert sorted(job_id for each in cancelled for job_id in each) == sorted(ids)
         requests = {request.job_id for request in await store.cancel_requests(worker_id)}
@@ -116,13 +117,13 @@ async def test_cancel_and_claim_at_once_miss_no_job(store: Store, other_store: O
 async def test_cancel_leaves_alone_what_is_final(store: Store, state: JobState) -> None:
     job_id = await job_in(state, store)
     before = await show(store, job_id)
-    assert await store.cancel(JobFilter(), "ops", "no need", 10) == []
+    assert await store.cancel(JobFilter(), By("ops", "no need"), 10) == []
     assert await show(store, job_id) == before
 
 
 async def test_cancel_keeps_the_key_if_the_job_says_so(store: Store) -> None:
     job_id = await enqueue(store, unique=a_key(states=ALL))
-    await store.cancel(JobFilter(), "ops", "", 10)
+    await store.cancel(JobFilter(), By("ops"), 10)
     [receipt] = await store.insert([a_job(unique=a_key())])
     assert (receipt.job_id, receipt.intake) == (job_id, Intake.EXISTING)
 
@@ -131,7 +132,7 @@ async def test_cancel_keeps_the_key_if_the_job_says_so(store: Store) -> None:
 async def test_run_now_makes_the_parked_ready(store: Store, state: JobState) -> None:
     job_id = await job_in(state, store)
     failures = (await show(store, job_id)).failures
-    assert await store.run_now(only(job_id), "ops", 10) == [job_id]
+    assert await store.run_now(only(job_id), By("ops"), 10) == [job_id]
     view = await show(store, job_id)
     assert (view.state, view.reason, view.due_at) == (JobState.READY, Reason.RUN_NOW, None)
     assert view.failures == failures
@@ -141,7 +142,7 @@ async def test_run_now_makes_the_parked_ready(store: Store, state: JobState) -> 
 async def test_run_now_resumes_what_was_paused_for_good(store: Store) -> None:
     claim = await start(store)
     await apply(store, transition.paused(claim, Reason.PAUSED, None))
-    assert await store.run_now(JobFilter(), "ops", 10) == [claim.job_id]
+    assert await store.run_now(JobFilter(), By("ops"), 10) == [claim.job_id]
     assert await state_of(store, claim.job_id) is JobState.READY
 
 
@@ -149,7 +150,7 @@ async def test_run_now_begins_a_scheduled_life_now(store: Store, clock: ManualCl
     """Limits over all attempts count from when the job could run."""
     await enqueue(store, delay=DAY)
     clock.move(MINUTE)
-    await store.run_now(JobFilter(), "ops", 10)
+    await store.run_now(JobFilter(), By("ops"), 10)
     assert (await claim_one(store, await employ(store))).since == clock.now()
 
 
@@ -157,7 +158,7 @@ async def test_run_now_begins_a_scheduled_life_now(store: Store, clock: ManualCl
 async def test_run_now_leaves_alone_what_is_not_parked(store: Store, state: JobState) -> None:
     job_id = await job_in(state, store)
     before = await show(store, job_id)
-    assert await store.run_now(JobFilter(), "ops", 10) == []
+    assert await store.run_now(JobFilter(), By("ops"), 10) == []
     assert await show(store, job_id) == before
 
 
@@ -165,7 +166,7 @@ async def test_run_now_does_not_break_a_unique_key(store: Store) -> None:
     claim = await start(store, unique=a_key(states=ALL - {JobState.WAITING}))
     await apply(store, transition.waiting(claim, Reason.SNOOZED, HOUR))
     holder = await enqueue(store, unique=a_key())
-    assert await store.run_now(JobFilter(), "ops", 10) == []
+    assert await store.run_now(JobFilter(), By("ops"), 10) == []
     assert await state_of(store, claim.job_id) in PARKED
     assert await state_of(store, holder) is JobState.READY
 
@@ -173,7 +174,7 @@ async def test_run_now_does_not_break_a_unique_key(store: Store) -> None:
 @pytest.mark.parametrize("state", sorted(FINAL))
 async def test_purge_deletes_the_finished_with_their_attempts_and_keys(store: Store, state: JobState) -> None:
     job_id = await job_in(state, store, unique=a_key(states=ALL))
-    assert await store.purge(only(job_id), "ops", 10) == [job_id]
+    assert await store.purge(only(job_id), By("ops"), 10) == [job_id]
     assert await store.job(job_id) is None
     assert await store.attempts(job_id) == []
     [receipt] = await store.insert([a_job(id=job_id, unique=a_key())])
@@ -184,7 +185,7 @@ async def test_purge_deletes_the_finished_with_their_attempts_and_keys(store: St
 async def test_purge_leaves_alone_what_is_not_final(store: Store, state: JobState) -> None:
     job_id = await job_in(state, store)
     before = await show(store, job_id)
-    assert await store.purge(JobFilter(), "ops", 10) == []
+    assert await store.purge(JobFilter(), By("ops"), 10) == []
     assert await show(store, job_id) == before
 
 

@@ -34,6 +34,7 @@ from perdure.domain.gate import BreakerReport, BreakerState
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Intake
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.operate.health.checkup import Checkup, repair
 from perdure.policy.limits.breaker import note_reports
 from perdure.storage.operate.diagnosis import Severity
@@ -82,7 +83,7 @@ async def test_g8_few_starts_that_lie_ahead_do_not_draw_others_along(
 
 
 @pytest.mark.parametrize("ahead", AHEAD)
-async def test_places_that_were_given_ahead_keep_nobody_behind_them(
+async def test_places_that_were_given_ahead_hold_no_job_behind_them(
     store: Store, clock: ManualClock, ahead: timedelta
 ) -> None:
     claims = await claims_of(store, 12)
@@ -97,7 +98,7 @@ async def test_places_that_were_given_ahead_keep_nobody_behind_them(
 
 
 async def test_places_of_a_line_that_moves_on_are_kept(store: Store, clock: ManualClock) -> None:
-    """A step back of some seconds, as NTP makes it, costs nobody its place."""
+    """A step back of some seconds, as NTP makes it, costs no job its place."""
     claims = await claims_of(store, 6)
     await park(store, claims[:5], await ask(store, claims[:5], **rate(1, MINUTE)))
     jump(clock, -5 * SECOND)
@@ -180,7 +181,7 @@ async def test_jobs_that_were_parked_ahead_are_told_of_and_mended(
     assert bad.severity is Severity.PROBLEM
     assert bad.seen.startswith("3 jobs parked by a clock that was ahead by up to")
     assert "perdure doctor --repair" in bad.advice
-    assert await repair(store, "ann") == 3
+    assert await repair(store, By("ann")) == 3
     assert await store.parked_ahead() is None
     dues = [(await show(store, claim.job_id)).due_at for claim in claims]
     assert dues == [clock.now() + wait for wait in (MINUTE, 2 * MINUTE, 3 * MINUTE)]
@@ -200,7 +201,7 @@ async def test_jobs_that_wait_long_by_their_own_wish_are_left_alone(store: Store
     await apply(store, transition.waiting(claim, Reason.SNOOZED, 10 * 365 * DAY))
     jump(clock, -5 * SECOND)
     assert await store.parked_ahead() is None
-    assert await repair(store, "ann") == 0
+    assert await repair(store, By("ann")) == 0
     assert (await claim_some(store, await employ(store))) == []
 
 
@@ -255,12 +256,12 @@ async def test_jobs_that_ended_ahead_are_kept_for_no_longer_than_others(
 # What else keeps the time
 
 
-async def test_a_job_of_a_kind_that_nobody_knew_ahead_is_given_up_in_time(store: Store, clock: ManualClock) -> None:
+async def test_a_job_of_a_kind_that_was_unknown_ahead_is_dead_in_time(store: Store, clock: ManualClock) -> None:
     jump(clock, 10 * 365 * DAY)
     first = await start(store)
     await apply(store, transition.paused(first, Reason.UNKNOWN_KIND, SECOND, "no handler"))
     jump(clock, -10 * 365 * DAY)
-    await repair(store, "ann")
+    await repair(store, By("ann"))
     for _ in range(2):
         clock.move(MINUTE)
         assert (await store.promote(10)).total == 1
@@ -270,7 +271,7 @@ async def test_a_job_of_a_kind_that_nobody_knew_ahead_is_given_up_in_time(store:
 
 
 @pytest.mark.parametrize("ahead", AHEAD)
-async def test_a_lead_that_was_taken_ahead_is_nobodys(store: Store, clock: ManualClock, ahead: timedelta) -> None:
+async def test_a_lead_that_was_taken_ahead_is_free(store: Store, clock: ManualClock, ahead: timedelta) -> None:
     """Its holder is gone. The next one to ask leads, and lists do not show the one that is gone."""
     jump(clock, ahead)
     assert (await store.lead("reports", "anna", MINUTE)).is_ours
@@ -294,7 +295,7 @@ async def test_a_leader_that_renews_a_lead_taken_ahead_has_it_since_now(store: S
 async def test_e9_keys_of_throttled_actions_that_were_taken_ahead_are_free(
     store: Store, clock: ManualClock, engine_url: str, ahead: timedelta
 ) -> None:
-    """And those that nobody asks for again are deleted in passing."""
+    """And those without further requests are deleted in passing."""
     jump(clock, ahead)
     for number in range(30):
         assert await store.once_per(f"alert:{number}", MINUTE, "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -34,6 +35,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Intake, OnConflict
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Fate
 from perdure.domain.worker import Phase
 from perdure.engines.shared.database.migrations import RELEASE
@@ -52,19 +54,50 @@ def migrate_to(release: int, url: str) -> None:
     tables = sorted(name for (name,) in query(url, _TABLES[_engine(url)]))
     columns = {table: [name for (name,) in query(url, _COLUMNS[_engine(url)].format(table))] for table in tables}
     every = sorted({name for names in columns.values() for name in names} | {"hold", "wanted", "worker", "added"})
-    now = "0" if _engine(url) == "sqlite" else "now()"
-    steps = [
-        f'ALTER TABLE {table} ADD COLUMN "{name}" text'
-        for table in tables
-        for name in every
-        if name not in columns[table]
-    ]
+    more = {table: [name for name in every if name not in columns[table]] for table in tables}
+    is_sqlite = _engine(url) == "sqlite"
+    now = "0" if is_sqlite else "now()"
+    if is_sqlite:
+        widen_sqlite(url, {table: (columns[table][-1], more[table]) for table in tables})
+        steps = []
+    else:
+        added = {table: ", ".join(f'ADD COLUMN "{name}" text' for name in more[table]) for table in tables}
+        steps = [f"ALTER TABLE {table} {added[table]}" for table in tables]
     steps.append("CREATE TABLE {novelty} (id integer PRIMARY KEY, kind text)")
     steps.append(
         "INSERT INTO {migration} (number, name, release, checksum, applied_at)"
         f" VALUES (9999, '9999_more', {release}, 'of a file that we have never seen', {now})"
     )
     query(url, "BEGIN;" + ";".join(steps) + ";COMMIT")
+    for table in tables:
+        assert {name for (name,) in query(url, _COLUMNS[_engine(url)].format(table))} >= set(every)
+
+
+def widen_sqlite(url: str, more: dict[str, tuple[str, list[str]]]) -> None:
+    """Add columns after the last one of each table.
+
+    SQLite reads the whole schema again for each column that it adds: thousands of them would take minutes. So this
+    writes what ALTER TABLE would write.
+    """
+    steps = []
+    for table, (last, names) in more.items():
+        [(sql,)] = query(url, f"SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = '{table}'")
+        end = _end_of_column(sql, last)
+        wider = sql[:end] + "".join(f', "{name}" text' for name in names) + sql[end:]
+        quoted = wider.replace("'", "''")
+        steps.append(f"UPDATE sqlite_schema SET sql = '{quoted}' WHERE type = 'table' AND name = '{table}'")
+    [(version,)] = query(url, "PRAGMA schema_version")
+    query(url, f"PRAGMA writable_schema = ON; BEGIN; {'; '.join(steps)}; PRAGMA schema_version = {version + 1}; COMMIT")
+
+
+def _end_of_column(sql: str, name: str) -> int:
+    """Where the definition of a column ends: at a comma or at the bracket that ends the table."""
+    depth = 0
+    for at in range(re.search(rf"[(,]\s*\"?{name}\b", sql).end(), len(sql)):  # type: ignore[union-attr]
+        depth += {"(": 1, ")": -1}.get(sql[at], 0)
+        if depth < 0 or (depth == 0 and sql[at] == ","):
+            return at
+    raise AssertionError(f"{name} does not end in {sql}")
 
 
 _TABLES = {
@@ -145,14 +178,14 @@ async def check_failures(store: Store, clock: ManualClock) -> None:
     assert await second_comer(store) == (job_id, Intake.EXISTING)
     puzzle = await start(store, kind="unheard of")
     await apply(store, transition.paused(puzzle, Reason.UNKNOWN_KIND, MINUTE))
-    assert await store.run_now(only(puzzle.job_id), "ada", 10) == [puzzle.job_id]
+    assert await store.run_now(only(puzzle.job_id), By("ada"), 10) == [puzzle.job_id]
     assert (await claim_one(store, worker_id)).unknown_since == clock.now()
     await store.retire(worker_id)
 
 
 async def check_commands(store: Store) -> None:
     dead = JobFilter(states=frozenset({JobState.DEAD}), error="no such host")
-    [reborn] = await store.requeue(dead, "ada", 10)
+    [reborn] = await store.requeue(dead, By("ada"), 10)
     view = await show(store, reborn)
     assert (view.state, view.failures, view.last_error) == (JobState.READY, 0, None)
     worker_id = await employ(store)
@@ -161,14 +194,14 @@ async def check_commands(store: Store) -> None:
     later = await enqueue(store, delay=HOUR)
     ready = await enqueue(store)
     which = JobFilter(ids=(reborn, later, ready))
-    assert sorted(await store.cancel(which, "ada", "not needed", 10)) == sorted([reborn, later, ready])
+    assert sorted(await store.cancel(which, By("ada", "not needed"), 10)) == sorted([reborn, later, ready])
     [request] = await store.cancel_requests(worker_id)
     assert (request.job_id, request.why) == (reborn, "not needed")
     await apply(store, transition.retrying(claim, Reason.FAILED, A_FAILURE, MINUTE))
     for job_id in (reborn, later, ready):
         view = await show(store, job_id)
         assert (view.state, view.reason) == (JobState.CANCELLED, "cancelled: not needed")
-    assert await store.purge(only(ready), "ada", 10) == [ready]
+    assert await store.purge(only(ready), By("ada"), 10) == [ready]
 
 
 async def check_rescue(store: Store, clock: ManualClock) -> None:
@@ -195,8 +228,8 @@ async def check_checkpoints(store: Store, clock: ManualClock) -> None:
     [orphan] = await store.orphans(100)
     await apply(store, transition.returning(transition.crashed(orphan.claim, A_FAILURE), MINUTE))
     assert await store.last_return("default") == clock.now() + MINUTE
-    assert await store.reschedule(only(again.job_id), clock.now() + HOUR, "ada", 10) == [again.job_id]
-    assert await store.run_now(only(again.job_id), "ada", 10) == [again.job_id]
+    assert await store.reschedule(only(again.job_id), clock.now() + HOUR, By("ada"), 10) == [again.job_id]
+    assert await store.run_now(only(again.job_id), By("ada"), 10) == [again.job_id]
     last = await claim_one(store, await employ(store))
     assert (last.cursor, last.attempt) == ('{"page":7}', 2)
     await apply(store, transition.succeeded(last, None, ()))
@@ -205,7 +238,7 @@ async def check_checkpoints(store: Store, clock: ManualClock) -> None:
 async def check_workers(store: Store) -> None:
     worker_id = await employ(store)
     await store.report(worker_id, Phase.OPENING)
-    assert await store.quiet([worker_id], "ada", quiet=True) == [worker_id]
+    assert await store.quiet([worker_id], By("ada"), quiet=True) == [worker_id]
     assert await store.wants_quiet(worker_id)
     [view] = [worker for worker in await store.workers() if worker.id == worker_id]
     assert view.phase is Phase.OPENING
@@ -230,8 +263,8 @@ async def check_schedules(store: Store, clock: ManualClock) -> None:
     [extra_fire] = await store.fire([extra(view, byhand)])
     assert [fire.fate for fire in await store.fires("report", 10)] == [Fate.FIRED, Fate.OVERLAPPED, Fate.FIRED]
     assert (await stands(store)).last_job_id == extra_fire.job_id
-    assert await store.pause_schedule("report", "ada", until=clock.now() + HOUR, next_at=clock.now() + HOUR)
-    assert await store.resume_schedule("report", "ada", clock.now() + MINUTE)
+    assert await store.pause_schedule("report", By("ada"), until=clock.now() + HOUR, next_at=clock.now() + HOUR)
+    assert await store.resume_schedule("report", By("ada"), clock.now() + MINUTE)
     made = await claim_some(store, await employ(store))
     assert len(made) == 3
     await apply(store, *(transition.succeeded(claim, None, ()) for claim in made))
@@ -239,7 +272,7 @@ async def check_schedules(store: Store, clock: ManualClock) -> None:
     assert (await fire_next(store)).fate is Fate.FIRED
     await apply(store, transition.succeeded(await claim_one(store, await employ(store)), None, ()))
     for name in ("nightly", "report"):
-        assert await store.delete_schedule(name, "ada")
+        assert await store.delete_schedule(name, By("ada"))
     assert await store.schedules() == []
 
 
@@ -287,7 +320,7 @@ async def check_views(store: Store) -> None:
     assert any(worker.running == 1 for worker in await store.workers())
     await store.diagnose()
     await apply(store, transition.succeeded(claim, None, ()))
-    assert len(await store.cancel(JobFilter(), "ada", "", 10)) == 2
+    assert len(await store.cancel(JobFilter(), By("ada"), 10)) == 2
 
 
 async def check_pruning(store: Store, clock: ManualClock) -> None:

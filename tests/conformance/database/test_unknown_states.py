@@ -9,7 +9,11 @@ from tests.support.databases.behind import query
 from perdure.clock import ManualClock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import ACTIVE, FINAL, PARKED, JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.stored_words import is_known, read_word
+from perdure.operate.alerts.evaluation import Evaluation
+from perdure.operate.alerts.rules import make_rule
+from perdure.operate.desk import Desk
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
 
@@ -25,7 +29,7 @@ async def foreign(store: Store, url: str, place: str) -> JobId:
     return job_id
 
 
-def test_a_word_that_nobody_knows_reads_as_it_is_written() -> None:
+def test_an_unknown_word_is_shown_as_it_is_stored() -> None:
     word = read_word(JobState, WORD)
     assert (word, str(word), word.value, f"{word}") == (WORD, WORD, WORD, WORD)
     assert isinstance(word, JobState)
@@ -66,12 +70,12 @@ async def test_g10_it_is_found_by_its_word_and_by_no_other(store: Store, engine_
 async def test_g10_commands_leave_it_alone(store: Store, clock: ManualClock, engine_url: str, place: str) -> None:
     job_id = await foreign(store, engine_url, place)
     for which in (only(job_id), JobFilter(), JobFilter(ids=(job_id,), states=frozenset({read_word(JobState, WORD)}))):
-        assert await store.cancel(which, "ada", "", 10) == []
-        assert await store.requeue(which, "ada", 10) == []
-        assert await store.run_now(which, "ada", 10) == []
-        assert await store.reschedule(which, clock.now() + HOUR, "ada", 10) == []
-        assert await store.purge(which, "ada", 10) == []
-        assert await store.delete(which, "ada", 10) == []
+        assert await store.cancel(which, By("ada"), 10) == []
+        assert await store.requeue(which, By("ada"), 10) == []
+        assert await store.run_now(which, By("ada"), 10) == []
+        assert await store.reschedule(which, clock.now() + HOUR, By("ada"), 10) == []
+        assert await store.purge(which, By("ada"), 10) == []
+        assert await store.delete(which, By("ada"), 10) == []
     clock.move(100 * DAY)
     while await store.prune(Keep(succeeded=DAY, cancelled=DAY, dead=DAY), 100):
         pass
@@ -81,9 +85,9 @@ async def test_g10_commands_leave_it_alone(store: Store, clock: ManualClock, eng
 async def test_g10_commands_still_reach_the_others(store: Store, engine_url: str) -> None:
     left = await foreign(store, engine_url, "parked")
     other = await job_in(JobState.PAUSED, store)
-    assert await store.cancel(JobFilter(), "ada", "", 10) == [other]
-    assert await store.requeue(JobFilter(), "ada", 10) == [other]
-    assert await store.delete(JobFilter(), "ada", 10) == [other]
+    assert await store.cancel(JobFilter(), By("ada"), 10) == [other]
+    assert await store.requeue(JobFilter(), By("ada"), 10) == [other]
+    assert await store.delete(JobFilter(), By("ada"), 10) == [other]
     assert (await show(store, left)).state == WORD
 
 
@@ -102,8 +106,21 @@ async def test_g10_it_is_not_made_ready_when_it_is_due(store: Store, clock: Manu
     assert [await state_of(store, job_id) for job_id in (left, other)] == [WORD, JobState.READY]
 
 
-async def test_g10_a_worker_in_a_phase_that_nobody_knows_is_listed(store: Store, engine_url: str) -> None:
+async def test_g10_a_worker_in_an_unknown_phase_is_listed(store: Store, engine_url: str) -> None:
     await employ(store)
     query(engine_url, "UPDATE {worker} SET phase = 'dreaming'")
     [worker] = await store.workers()
     assert worker.phase == "dreaming"
+
+
+async def test_g10_a_rule_about_an_unknown_cause_is_left_alone_and_the_others_are_evaluated(
+    store: Store, clock: ManualClock, engine_url: str
+) -> None:
+    alerts = Desk(store, "ada").alerts
+    await alerts.save_channel("mail", "smtp://localhost/?from=a@example.com&to=b@example.com")
+    for rule in ("deep", "new"):
+        await alerts.save(make_rule(rule, "depth", limit=1, to="mail"))
+    query(engine_url, f"UPDATE {{alert_rule}} SET rule = replace(rule, 'depth', '{WORD}') WHERE name = 'new'")
+    await enqueue(store)
+    assert [notice.rule for notice in (await Evaluation(store, clock).run()).notices] == ["deep"]
+    assert [view.rule.name for view in await alerts.rules()] == ["deep"]

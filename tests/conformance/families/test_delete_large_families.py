@@ -12,6 +12,7 @@ from perdure.domain.flows.flow import OnEnd
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import FINAL, JobState
+from perdure.domain.operate.audit import By
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.flows import settling as postgres_settling
 from perdure.engines.postgres.operate.commands import commands as postgres_commands
@@ -72,7 +73,7 @@ async def waiting_parent(store: Store, **terms: Any) -> tuple[Claim, list[JobId]
 async def test_c6_children_are_cancelled_some_at_a_time(store: Store, counted: Counted) -> None:
     parent, children = await waiting_parent(store, on_end=OnEnd.KEEP)
     before = counted.transactions
-    assert await store.delete(only(parent.job_id), "ops", 1) == [parent.job_id]
+    assert await store.delete(only(parent.job_id), By("ops"), 1) == [parent.job_id]
     assert counted.transactions - before >= MANY // AT_ONCE + 2
     assert await store.job(parent.job_id) is None
     assert await store.children(parent.job_id, KEY) == []
@@ -92,7 +93,7 @@ async def test_others_get_in_between_and_the_parent_does_not_run_meanwhile(store
         seen.extend((claim.job_id == other, view.state, len(await claim_children(store)) > 0))
 
     counted.then = meanwhile
-    await store.delete(only(parent.job_id), "ops", 1)
+    await store.delete(only(parent.job_id), By("ops"), 1)
     assert seen == [True, JobState.CANCELLED, True]
     left = await store.jobs(JobFilter(queue=CHILDREN), Page(limit=100))
     assert {view.state for view in left} == {JobState.CANCELLED}
@@ -117,11 +118,11 @@ async def test_a_delete_that_is_cut_short_is_finished_by_the_next(
 
             patch.setattr(owner, "cancel_some", fail)
         with pytest.raises(CutShortError):
-            await store.delete(only(parent.job_id), "ops", 1)
+            await store.delete(only(parent.job_id), By("ops"), 1)
     assert (await show(store, parent.job_id)).state is JobState.CANCELLED
     states = [(await show(store, child)).state for child in children]
     assert 0 < sum(state in FINAL for state in states) < MANY
-    assert await store.delete(only(parent.job_id), "ops", 1) == [parent.job_id]
+    assert await store.delete(only(parent.job_id), By("ops"), 1) == [parent.job_id]
     assert {(await show(store, child)).state for child in children} == {JobState.CANCELLED}
 
 
@@ -132,7 +133,7 @@ async def test_a_running_parent_is_told_and_its_own_parent_counts_it(store: Stor
     claim = (await claim_children(store))[middle.id]
     await spawn(store, claim, *offspring(MANY))
     await apply(store, awaiting(top))
-    assert await store.delete(only(middle.id), "ops", 1) == [middle.id]
+    assert await store.delete(only(middle.id), By("ops"), 1) == [middle.id]
     [child] = await store.children(top.job_id, KEY)
     assert (child.fate, child.error) == (JobState.CANCELLED, "job deleted")
     assert (await show(store, top.job_id)).state is JobState.READY
@@ -141,5 +142,5 @@ async def test_a_running_parent_is_told_and_its_own_parent_counts_it(store: Stor
 async def test_a_filter_by_state_means_the_jobs_that_matched_at_the_beginning(store: Store) -> None:
     parent, _ = await waiting_parent(store)
     which = JobFilter(states=frozenset({JobState.WAITING}))
-    assert await store.delete(which, "ops", 10) == [parent.job_id]
+    assert await store.delete(which, By("ops"), 10) == [parent.job_id]
     assert await store.job(parent.job_id) is None

@@ -37,6 +37,7 @@ from perdure.clock import ManualClock
 from perdure.domain.flows.flow import Child, FamilyView, NewFamily, OnEnd
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.errors import ConflictError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
@@ -109,7 +110,7 @@ async def test_c7_a_parent_that_has_lost_its_claim_spawns_nothing(store: Store, 
     """A parent deleted during its execution cannot leave children behind."""
     parent = await start(store)
     if loss == "deleted":
-        assert await store.delete(only(parent.job_id), "ops", 10) == [parent.job_id]
+        assert await store.delete(only(parent.job_id), By("ops"), 10) == [parent.job_id]
     elif loss == "cancelled":
         await apply(store, transition.cancelled(parent, None))
     else:
@@ -186,7 +187,7 @@ async def test_a_parent_that_is_forgotten_takes_its_families_along(store: Store,
     await end_parent(store, transition.succeeded(parent, None, ()))
     clock.move(2 * DAY)
     if how == "purge":
-        await store.purge(only(parent.job_id), "ops", 10)
+        await store.purge(only(parent.job_id), By("ops"), 10)
     else:
         await store.prune(Keep(succeeded=DAY), 10)
     assert await store.families(parent.job_id) == []
@@ -203,7 +204,7 @@ async def test_what_a_child_brought_outlives_the_child(store: Store, clock: Manu
     await apply(store, transition.succeeded(claim, '"kept"', HOSTILE_WARNINGS))
     clock.move(2 * DAY)
     if how == "purge":
-        await store.purge(only(child), "ops", 10)
+        await store.purge(only(child), By("ops"), 10)
     else:
         await store.prune(Keep(succeeded=DAY), 10)
     assert await store.job(child) is None

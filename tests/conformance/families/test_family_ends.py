@@ -41,6 +41,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest, JobFilter, Page, Wanted
 
@@ -164,7 +165,7 @@ async def test_c8_a_child_with_a_new_life_is_cancelled_with_its_parent_too(store
     parent, [child] = await start_parent(store, 1)
     [claim] = (await claim_children(store)).values()
     await apply(store, transition.died(claim, Reason.PERMANENT, A_FAILURE))
-    await store.requeue(only(child), "ops", 10)
+    await store.requeue(only(child), By("ops"), 10)
     await end_parent(store, transition.succeeded(parent, None, ()))
     assert await standing(store, child) == (CANCELLED, "cancelled: parent job completed")
     assert await tally(store, parent.job_id) == (1, 0, 1)
@@ -183,7 +184,7 @@ async def test_c8_a_cancelled_child_lets_go_of_its_unique_key(store: Store) -> N
 async def test_cancelling_the_last_child_wakes_the_parent(store: Store) -> None:
     parent, [child] = await start_parent(store, 1)
     await apply(store, awaiting(parent))
-    assert await store.cancel(only(child), "ops", "no need", 10) == [child]
+    assert await store.cancel(only(child), By("ops", "no need"), 10) == [child]
     assert await standing(store, parent.job_id) == (READY, Reason.CHILDREN_SETTLED)
     [seen] = await store.children(parent.job_id, KEY)
     assert (seen.fate, seen.error) == (JobState.CANCELLED, "no need")
@@ -192,7 +193,7 @@ async def test_cancelling_the_last_child_wakes_the_parent(store: Store) -> None:
 async def test_cancelling_a_waiting_parent_cancels_its_children(store: Store, clock: ManualClock) -> None:
     parent, children, running, _ = await every_standing(store, clock)
     await apply(store, as_parent(awaiting(parent)))
-    assert await store.cancel(only(parent.job_id), "ops", "enough", 10) == [parent.job_id]
+    assert await store.cancel(only(parent.job_id), By("ops", "enough"), 10) == [parent.job_id]
     assert await standing(store, parent.job_id) == (CANCELLED, "cancelled: enough")
     for state in ("waiting", "paused", "running", "ready", "scheduled"):
         assert await standing(store, children[state]) == (CANCELLED, "cancelled: parent job cancelled")
@@ -204,7 +205,7 @@ async def test_cancelling_a_whole_tree_at_once(store: Store) -> None:
     """Parent and children match the filter alike; each is called off once."""
     parent, children = await start_parent(store)
     await apply(store, as_parent(awaiting(parent)))
-    ids = await store.cancel(JobFilter(), "ops", "all of it", 100)
+    ids = await store.cancel(JobFilter(), By("ops", "all of it"), 100)
     assert sorted(ids) == sorted([parent.job_id, *children])
     assert await tally(store, parent.job_id) == (3, 0, 3)
     assert {(await standing(store, job_id))[0] for job_id in ids} == {CANCELLED}
@@ -214,7 +215,7 @@ async def test_c6_deleting_a_parent_cancels_its_active_children_and_leaves_the_f
     store: Store, clock: ManualClock
 ) -> None:
     parent, children, running, _ = await every_standing(store, clock)
-    assert await store.delete(only(parent.job_id), "ops", 10) == [parent.job_id]
+    assert await store.delete(only(parent.job_id), By("ops"), 10) == [parent.job_id]
     assert await store.job(parent.job_id) is None
     assert await store.families(parent.job_id) == []
     assert await store.children(parent.job_id, KEY) == []
@@ -231,7 +232,7 @@ async def test_c6_deleting_a_parent_spares_no_family(store: Store) -> None:
     parent, [child] = await start_parent(store, 1, on_end=OnEnd.KEEP)
     await end_parent(store, transition.succeeded(parent, None, ()))
     assert await state_of(store, child) is JobState.READY
-    await store.delete(only(parent.job_id), "ops", 10)
+    await store.delete(only(parent.job_id), By("ops"), 10)
     assert await standing(store, child) == (CANCELLED, "cancelled: parent job deleted")
 
 
@@ -240,7 +241,7 @@ async def test_c6_deleting_the_last_child_wakes_the_parent(store: Store) -> None
     claims = await claim_children(store)
     await apply(store, transition.succeeded(claims[other], "7", ()))
     await apply(store, awaiting(parent))
-    await store.delete(JobFilter(queue=CHILDREN), "ops", 10)
+    await store.delete(JobFilter(queue=CHILDREN), By("ops"), 10)
     assert await standing(store, parent.job_id) == (READY, Reason.CHILDREN_SETTLED)
     assert [(seen.fate, seen.result, seen.error) for seen in await store.children(parent.job_id, KEY)] == [
         (JobState.CANCELLED, None, "job deleted"),
@@ -253,7 +254,7 @@ async def test_c6_deleting_the_last_child_wakes_the_parent(store: Store) -> None
 async def test_c6_deleting_a_whole_tree_leaves_nothing(store: Store, clock: ManualClock) -> None:
     parent, *_ = await every_standing(store, clock)
     await apply(store, as_parent(awaiting(parent)))
-    assert len(await store.delete(JobFilter(), "ops", 100)) == 8
+    assert len(await store.delete(JobFilter(), By("ops"), 100)) == 8
     assert await store.jobs(JobFilter(), Page()) == []
     assert await store.counts() == []
     assert await store.children(parent.job_id, KEY) == []

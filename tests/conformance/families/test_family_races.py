@@ -17,6 +17,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 
 ROUNDS = 60
@@ -38,7 +39,7 @@ async def families(store: Store, count: int) -> tuple[list[Claim], dict[JobId, l
     return parents, children
 
 
-async def test_c5_the_parent_is_woken_once_whoever_comes_last(
+async def test_c5_the_parent_is_woken_once_whichever_child_ends_last(
     real_time_store: Store, engine_url: str, crew: Crew
 ) -> None:
     """One process parks the parents, three end the children, each round at the same instant."""
@@ -119,7 +120,7 @@ def spawn_or_delete(ready: Ready, url: str, parents: list[Claim], deletes: bool)
         for parent in parents:
             await asyncio.to_thread(ready)
             if deletes:
-                done += len(await store.delete(only(parent.job_id), "ops", 10))
+                done += len(await store.delete(only(parent.job_id), By("ops"), 10))
             else:
                 done += await store.spawn(parent, NewFamily(key=KEY, children=offspring(3)))
         return done

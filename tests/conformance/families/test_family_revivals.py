@@ -40,6 +40,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -61,7 +62,7 @@ async def test_a_child_with_a_new_life_is_waited_for_and_what_it_brings_counts(s
     parent, [first, second] = await start_parent(store, 2)
     claims = await claim_children(store)
     await apply(store, died(claims[first]), awaiting(parent))
-    assert await store.requeue(only(first), "ops", 10) == [first]
+    assert await store.requeue(only(first), By("ops"), 10) == [first]
     assert await tally(store, parent.job_id) == (2, 0, 0)
     assert (await store.children(parent.job_id, KEY))[0].fate is None
     await apply(store, done(claims[second]))
@@ -80,7 +81,7 @@ async def test_a_child_that_dies_again_is_counted_again(store: Store) -> None:
     for _ in range(3):
         await apply(store, died((await claim_children(store))[child]))
         assert await tally(store, parent.job_id) == (1, 0, 1)
-        await store.requeue(only(child), "ops", 10)
+        await store.requeue(only(child), By("ops"), 10)
         assert await tally(store, parent.job_id) == (1, 0, 0)
     await apply(store, transition.cancelled((await claim_children(store))[child], "enough"))
     assert await tally(store, parent.job_id) == (1, 0, 1)
@@ -94,7 +95,7 @@ async def test_what_was_said_of_an_earlier_end_is_kept(store: Store) -> None:
     parent, [child] = await start_parent(store, 1)
     await apply(store, died((await claim_children(store))[child]))
     [before] = await store.children(parent.job_id, KEY)
-    await store.requeue(only(child), "ops", 10)
+    await store.requeue(only(child), By("ops"), 10)
     assert [one.error for one in await store.children(parent.job_id, KEY)] == [before.error]
     await apply(store, done((await claim_children(store))[child]))
     assert [one.error for one in await store.children(parent.job_id, KEY)] == [before.error]
@@ -104,7 +105,7 @@ async def test_a_success_counts_for_good(store: Store) -> None:
     """Its parent may have gone on with what it brought: a second life is lived for itself."""
     parent, [child, _] = await start_parent(store, 2)
     await apply(store, done((await claim_children(store))[child], '"first"'))
-    assert await store.requeue(only(child), "ops", 10) == [child]
+    assert await store.requeue(only(child), By("ops"), 10) == [child]
     assert await tally(store, parent.job_id) == (2, 1, 0)
     await apply(store, died((await claim_children(store))[child]))
     assert await tally(store, parent.job_id) == (2, 1, 0)
@@ -115,7 +116,7 @@ async def test_a_success_counts_for_good(store: Store) -> None:
 async def test_a_parent_that_comes_to_wait_sleeps_until_the_new_life_is_over(store: Store) -> None:
     parent, [child] = await start_parent(store, 1)
     await apply(store, died((await claim_children(store))[child]))
-    await store.requeue(only(child), "ops", 10)
+    await store.requeue(only(child), By("ops"), 10)
     await apply(store, as_parent(awaiting(parent)))
     assert (await standing(store, parent.job_id))[0] == WAITING
     await apply(store, died((await claim_children(store))[child]))
@@ -126,7 +127,7 @@ async def test_a_quorum_that_was_out_of_reach_is_within_it_again(store: Store) -
     parent, children = await start_parent(store, 3, quorum=2)
     claims = await claim_children(store)
     await apply(store, died(claims[children[0]]), died(claims[children[1]]))
-    await store.requeue(only(children[1]), "ops", 10)
+    await store.requeue(only(children[1]), By("ops"), 10)
     await apply(store, as_parent(awaiting(parent)))
     assert (await standing(store, parent.job_id))[0] == WAITING
     await apply(store, done(claims[children[2]]))
@@ -142,10 +143,10 @@ async def test_many_children_of_several_families_are_given_a_new_life_at_once(st
     claims = await claim_children(store)
     await apply(store, done(claims[children[0]]), *(died(claims[one]) for one in (*children[1:], *others)))
     dead = JobFilter(states=frozenset({JobState.DEAD}))
-    assert set(await store.requeue(dead, "ops", 5)) <= {*children[1:], *others}
+    assert set(await store.requeue(dead, By("ops"), 5)) <= {*children[1:], *others}
     left = await store.family(parent.job_id, KEY), await store.family(parent.job_id, "others")
     assert sum(family.failed for family in left if family is not None) == 1
-    await store.requeue(dead, "ops", 5)
+    await store.requeue(dead, By("ops"), 5)
     assert await tally(store, parent.job_id) == (4, 1, 0)
     assert await tally(store, parent.job_id, "others") == (3, 0, 0)
 
@@ -154,12 +155,12 @@ async def test_many_children_of_several_families_are_given_a_new_life_at_once(st
 async def test_a_new_life_that_is_called_off_wakes_the_parent(store: Store, how: str) -> None:
     parent, [child] = await start_parent(store, 1)
     await apply(store, died((await claim_children(store))[child]))
-    await store.requeue(only(child), "ops", 10)
+    await store.requeue(only(child), By("ops"), 10)
     await apply(store, as_parent(awaiting(parent)))
     if how == "cancel":
-        await store.cancel(only(child), "ops", "enough", 10)
+        await store.cancel(only(child), By("ops", "enough"), 10)
     else:
-        await store.delete(only(child), "ops", 10)
+        await store.delete(only(child), By("ops"), 10)
     assert await standing(store, parent.job_id) == (READY, Reason.CHILDREN_SETTLED)
     assert await tally(store, parent.job_id) == (1, 0, 1)
 
@@ -168,7 +169,7 @@ async def test_a_new_life_that_is_called_off_wakes_the_parent(store: Store, how:
 async def test_c8_a_new_life_ends_with_the_parent_as_any_other(store: Store, on_end: OnEnd) -> None:
     parent, [child] = await start_parent(store, 1, on_end=on_end)
     await apply(store, died((await claim_children(store))[child]))
-    await store.requeue(only(child), "ops", 10)
+    await store.requeue(only(child), By("ops"), 10)
     await end_parent(store, done(parent))
     is_kept = on_end is OnEnd.KEEP
     assert await state_of(store, child) is (JobState.READY if is_kept else JobState.CANCELLED)
@@ -179,8 +180,8 @@ async def test_the_children_of_a_dead_parent_live_again_and_then_the_parent(stor
     parent, [child] = await start_parent(store, 1)
     await apply(store, died((await claim_children(store))[child]))
     await end_parent(store, died(parent))
-    await store.requeue(only(child), "ops", 10)
-    await store.requeue(only(parent.job_id), "ops", 10)
+    await store.requeue(only(child), By("ops"), 10)
+    await store.requeue(only(parent.job_id), By("ops"), 10)
     again = await claim_one(store, await employ(store))
     await apply(store, awaiting(again))
     assert (await standing(store, parent.job_id))[0] == WAITING
@@ -191,8 +192,8 @@ async def test_the_children_of_a_dead_parent_live_again_and_then_the_parent(stor
 async def test_a_forgotten_parent_is_no_obstacle(store: Store) -> None:
     parent, [child] = await start_parent(store, 1)
     await apply(store, died((await claim_children(store))[child]))
-    await store.delete(only(parent.job_id), "ops", 10)
-    assert await store.requeue(only(child), "ops", 10) == [child]
+    await store.delete(only(parent.job_id), By("ops"), 10)
+    assert await store.requeue(only(child), By("ops"), 10) == [child]
     await apply(store, done((await claim_children(store))[child]))
     assert await state_of(store, child) is JobState.SUCCEEDED
 
@@ -243,7 +244,7 @@ def move_or_requeue(ready: Ready, url: str, moves: Sequence[Transition], dead: l
                 await asyncio.to_thread(ready)
                 if moves:
                     await apply(store, moves[turn])
-                elif await store.requeue(only(dead[turn]), "crew", 1):
+                elif await store.requeue(only(dead[turn]), By("crew"), 1):
                     requeued += 1
                     await apply(store, *(done(claim) for claim in await claim_some(store, worker_id, 10, CHILDREN)))
         finally:

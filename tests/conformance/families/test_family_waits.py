@@ -37,6 +37,7 @@ from perdure.clock import ManualClock
 from perdure.domain.flows.flow import Awaits
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 
 READY, WAITING, CANCELLED = "ready", "waiting", "cancelled"
@@ -121,7 +122,7 @@ async def test_c5_a_quorum_wakes_the_parent_once_it_is_reached_or_out_of_reach(
     assert await tally(store, parent.job_id) == (4, succeed, fail)
 
 
-async def test_children_beyond_the_quorum_are_counted_and_wake_nobody(store: Store) -> None:
+async def test_children_beyond_the_quorum_are_counted_and_wake_no_parent(store: Store) -> None:
     """The parent waits for something else by then, or runs."""
     parent, [first, second, third] = await start_parent(store, 3, quorum=1)
     claims = await claim_children(store)
@@ -165,9 +166,9 @@ async def test_a_wait_for_children_may_come_due(store: Store, clock: ManualClock
     await apply(store, transition.succeeded(again, None, ()))
 
 
-async def test_a_parent_that_somebody_wants_called_off_is_not_parked(store: Store) -> None:
+async def test_a_parent_with_a_cancel_request_is_not_parked(store: Store) -> None:
     parent, children = await start_parent(store)
-    await store.cancel(only(parent.job_id), "ops", "enough", 10)
+    await store.cancel(only(parent.job_id), By("ops", "enough"), 10)
     await apply(store, as_parent(awaiting(parent)))
     assert await standing(store, parent.job_id) == (CANCELLED, "cancelled: enough")
     assert {await standing(store, child) for child in children} == {(CANCELLED, "cancelled: parent job cancelled")}

@@ -36,6 +36,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim, NewJob, OnConflict
 from perdure.domain.jobs.states import ACTIVE, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.errors import DuplicateJobError, StepError
 from perdure.storage.port import Store
 
@@ -114,7 +115,7 @@ async def test_several_parents_wait_for_one_job_and_the_end_of_one_leaves_it_alo
 async def test_a_parent_that_is_deleted_leaves_the_job_alone_and_nothing_behind(store: Store) -> None:
     holder = await holder_of(store)
     parent = await join(store)
-    assert await store.delete(only(parent.job_id), "test", 1) == [parent.job_id]
+    assert await store.delete(only(parent.job_id), By("test"), 1) == [parent.job_id]
     assert await state_of(store, holder) is JobState.READY
     await apply(store, transition.succeeded(await run_holder(store), None, ()))
     assert await store.settle_joined() == 0
@@ -128,12 +129,12 @@ async def test_a_job_that_does_not_succeed_counts_as_failed(store: Store, way: s
     if way == "dies":
         await apply(store, transition.died(await run_holder(store), Reason.PERMANENT, A_FAILURE))
     elif way == "cancelled":
-        await store.cancel(only(holder), "test", "not wanted", 1)
+        await store.cancel(only(holder), By("test", "not wanted"), 1)
     elif way == "purged":
         await apply(store, transition.succeeded(await run_holder(store), "1", ()))
-        await store.purge(only(holder), "test", 1)
+        await store.purge(only(holder), By("test"), 1)
     else:
-        await store.delete(only(holder), "test", 1)
+        await store.delete(only(holder), By("test"), 1)
     await store.settle_joined()
     [child] = await store.children(parent.job_id, KEY)
     fate = JobState.DEAD if way == "dies" else JobState.CANCELLED
@@ -148,14 +149,14 @@ async def test_a_failed_job_that_is_requeued_is_waited_for_again(store: Store) -
     parent = await join(store)
     await apply(store, transition.died(await run_holder(store), Reason.PERMANENT, A_FAILURE))
     assert (await store.settle_joined(), await tally(store, parent.job_id)) == (1, (1, 0, 1))
-    assert await store.requeue(only(holder), "test", 1) == [holder]
+    assert await store.requeue(only(holder), By("test"), 1) == [holder]
     assert await tally(store, parent.job_id) == (1, 0, 0)
     await apply(store, awaiting(parent))
     assert await state_of(store, parent.job_id) is JobState.WAITING
     await apply(store, transition.succeeded(await run_holder(store), "3", ()))
     assert (await store.settle_joined(), await tally(store, parent.job_id)) == (1, (1, 1, 0))
     assert await state_of(store, parent.job_id) is JobState.READY
-    await store.requeue(only(holder), "test", 1)
+    await store.requeue(only(holder), By("test"), 1)
     assert await tally(store, parent.job_id) == (1, 1, 0), "a success counts for good"
 
 
@@ -181,7 +182,7 @@ async def test_a_child_that_is_to_be_refused_is_and_nothing_is_made(store: Store
         await store.spawn(parent, family)
     assert (refused.value.job_id, await store.job(plain.id)) == (holder, None)
     assert await store.family(parent.job_id, KEY) is None
-    await store.delete(only(holder), "test", 1)
+    await store.delete(only(holder), By("test"), 1)
     assert await store.spawn(parent, family)
 
 

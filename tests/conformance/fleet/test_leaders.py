@@ -57,7 +57,7 @@ async def test_stepping_down_frees_the_lead_at_once_and_terms_go_on_rising(store
         assert await store.leaders() == []
 
 
-async def test_nobody_steps_down_for_another(store: Store, clock: ManualClock) -> None:
+async def test_a_leader_cannot_step_down_for_another(store: Store, clock: ManualClock) -> None:
     await store.lead("reports", "a", LEASE)
     await store.step_down("reports", "b")
     await store.step_down("unheard of", "a")
@@ -90,7 +90,7 @@ async def test_of_many_that_ask_at_once_one_leads(store: Store, other_store: Ope
         clock.move(LEASE)
 
 
-async def test_a_lease_from_before_the_clock_was_put_back_holds_nobody_up(store: Store, clock: ManualClock) -> None:
+async def test_a_lease_from_before_the_clock_was_put_back_delays_no_leader(store: Store, clock: ManualClock) -> None:
     long = timedelta(hours=1)
     assert (await store.lead("n", "anna", long)).is_ours
     assert not (await store.lead("n", "ben", LEASE)).is_ours, "a longer lease than ours is a lease all the same"

@@ -22,6 +22,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.domain.worker import Phase, WorkerView
 from perdure.storage.port import Store
 
@@ -50,7 +51,7 @@ async def test_a_worker_shows_what_it_is_about(store: Store, phase: Phase) -> No
 async def test_the_buried_tell_what_they_were_about(store: Store, clock: ManualClock) -> None:
     worker_id = await employ(store)
     await store.report(worker_id, Phase.CLOSING)
-    await store.quiet([worker_id], "ops", quiet=True)
+    await store.quiet([worker_id], By("ops"), quiet=True)
     asked_at = clock.now()
     clock.move(HOUR)
     [buried] = await store.bury_silent(LEASE)
@@ -70,11 +71,11 @@ async def test_c1_a_worker_can_be_asked_to_be_quiet_and_to_go_on(store: Store, c
     worker_id, other = await employ(store), await employ(store)
     assert not await store.wants_quiet(worker_id)
     clock.move(MINUTE)
-    assert await store.quiet([worker_id], "ops", quiet=True) == [worker_id]
+    assert await store.quiet([worker_id], By("ops"), quiet=True) == [worker_id]
     assert await store.wants_quiet(worker_id)
     assert not await store.wants_quiet(other)
     assert (await view_of(store, worker_id)).quiet_at == clock.now()
-    assert await store.quiet([worker_id], "ops", quiet=False) == [worker_id]
+    assert await store.quiet([worker_id], By("ops"), quiet=False) == [worker_id]
     assert not await store.wants_quiet(worker_id)
     assert (await view_of(store, worker_id)).quiet_at is None
 
@@ -82,26 +83,26 @@ async def test_c1_a_worker_can_be_asked_to_be_quiet_and_to_go_on(store: Store, c
 async def test_asked_twice_a_worker_has_been_asked_since_the_first_time(store: Store, clock: ManualClock) -> None:
     worker_id = await employ(store)
     first = clock.now()
-    await store.quiet([worker_id], "ops", quiet=True)
+    await store.quiet([worker_id], By("ops"), quiet=True)
     clock.move(MINUTE)
-    assert await store.quiet([worker_id], "ops", quiet=True) == [worker_id]
+    assert await store.quiet([worker_id], By("ops"), quiet=True) == [worker_id]
     assert (await view_of(store, worker_id)).quiet_at == first
 
 
 async def test_only_the_living_are_asked(store: Store) -> None:
     living, dead = await employ(store), await employ(store)
     await store.retire(dead)
-    assert await store.quiet([dead, living, WorkerId(living + 1_000)], "ops", quiet=True) == [living]
+    assert await store.quiet([dead, living, WorkerId(living + 1_000)], By("ops"), quiet=True) == [living]
     assert (await view_of(store, dead)).quiet_at is None
     assert not await store.wants_quiet(WorkerId(living + 1_000))
-    assert await store.quiet([], "ops", quiet=True) == []
+    assert await store.quiet([], By("ops"), quiet=True) == []
 
 
 async def test_who_asked_for_quiet_is_written_to_the_audit_trail(store: Store, engine_url: str) -> None:
     worker_id = await employ(store)
-    await store.quiet([worker_id], "ada", quiet=True)
-    await store.quiet([worker_id], "bob", quiet=False)
-    await store.quiet([WorkerId(worker_id + 1_000)], "eve", quiet=True)
+    await store.quiet([worker_id], By("ada"), quiet=True)
+    await store.quiet([worker_id], By("bob"), quiet=False)
+    await store.quiet([WorkerId(worker_id + 1_000)], By("eve"), quiet=True)
     lines = query(engine_url, "SELECT actor, action, job_id FROM {audit} ORDER BY id")
     assert [(actor, action, about or None) for actor, action, about in lines] == [
         ("ada", "quiet", None),
@@ -113,7 +114,7 @@ async def test_a_phase_and_a_wish_change_nothing_for_claims(store: Store) -> Non
     """Both are words: the worker itself heeds them, and what it holds stays its own."""
     worker_id = await employ(store)
     await store.report(worker_id, Phase.QUIET)
-    await store.quiet([worker_id], "ops", quiet=True)
+    await store.quiet([worker_id], By("ops"), quiet=True)
     await store.insert([a_job()])
     [claim] = await claim_some(store, worker_id)
     await apply(store, transition.succeeded(claim, None, ()))

@@ -34,6 +34,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim, Intake
 from perdure.domain.jobs.states import PARKED, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.errors import PerdureError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Promoted
@@ -148,7 +149,7 @@ async def test_a_key_that_is_free_again_makes_the_first_that_waits_for_it_due(st
     assert states == [JobState.READY, JobState.PAUSED, JobState.PAUSED]
 
 
-async def test_nobody_who_waits_for_a_key_is_found_at_once(store: Store) -> None:
+async def test_no_job_is_found_if_none_waits_for_a_key(store: Store) -> None:
     await enqueue(store, delay=MINUTE)
     assert await store.hasten(["a"]) == 0
     assert await store.hasten([]) == 0
@@ -261,9 +262,9 @@ async def test_one_bad_row_does_not_keep_others_from_being_woken(
         children = await claim_some(store, worker_id, queue="children")
         await apply(store, *(transition.succeeded(child, None, ()) for child in children))
     elif way == "event":
-        assert (await store.emit("e", None, "ann")).woken == 1
+        assert (await store.emit("e", None, By("ann"))).woken == 1
     else:
-        assert await store.resume(["p1"], "ann") == 1
+        assert await store.resume(["p1"], By("ann")) == 1
     assert await state_of(store, claims[0].job_id) is JobState.READY
     clock.move(HELD_FOR)
     assert [job.job_id for job in await store.overdue(10)] == [claims[1].job_id]

@@ -25,6 +25,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Intake
 from perdure.domain.jobs.states import ACTIVE, FINAL, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
 
@@ -82,7 +83,7 @@ async def test_b12_failures_of_the_retrying_are_spared_too(store: Store, clock: 
 async def test_b12_a_requeued_job_is_spared(store: Store, clock: ManualClock) -> None:
     job_id = await job_in(JobState.DEAD, store)
     clock.move(400 * DAY)
-    await store.requeue(JobFilter(), "ops", 10)
+    await store.requeue(JobFilter(), By("ops"), 10)
     assert await store.prune(EVERYTHING, 100) == 0
     assert await state_of(store, job_id) is JobState.READY
 

@@ -26,6 +26,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.worker import ProcessIdentity
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest, JobFilter, Keep
@@ -87,7 +88,7 @@ async def test_a_buried_worker_learns_it_at_its_next_beat_and_stays_dead(store: 
     assert view.beat_at == clock.now() - HOUR
 
 
-async def test_a_worker_nobody_knows_is_told_so(store: Store) -> None:
+async def test_an_unknown_worker_is_told_so(store: Store) -> None:
     assert not await store.beat(WorkerId(987_654))
     assert await store.cancel_requests(WorkerId(987_654)) == []
     await store.retire(WorkerId(987_654))
@@ -147,7 +148,7 @@ async def test_cancel_requests_reach_the_worker_that_holds_the_job(store: Store,
     await enqueue(store)
     await claim_one(store, theirs)
     assert await store.cancel_requests(mine) == []
-    await (await other_store()).cancel(JobFilter(ids=(job_id,)), "ops", "wrong address", 10)
+    await (await other_store()).cancel(JobFilter(ids=(job_id,)), By("ops", "wrong address"), 10)
     assert await store.cancel_requests(mine) == [CancelRequest(job_id, claim.token, "wrong address")]
     assert await store.cancel_requests(theirs) == []
 
@@ -157,7 +158,7 @@ async def test_a_cancel_request_stands_until_the_job_has_moved(store: Store) -> 
     job_id = await enqueue(store)
     claim = await claim_one(store, worker_id)
     for _ in range(2):
-        await store.cancel(JobFilter(ids=(job_id,)), "ops", "", 10)
+        await store.cancel(JobFilter(ids=(job_id,)), By("ops"), 10)
         assert await store.cancel_requests(worker_id) == [CancelRequest(job_id, claim.token, None)]
     await apply(store, transition.cancelled(claim, None))
     assert await store.cancel_requests(worker_id) == []
@@ -166,6 +167,6 @@ async def test_a_cancel_request_stands_until_the_job_has_moved(store: Store) -> 
 
 async def test_a_job_may_finish_before_the_request_reaches_it(store: Store) -> None:
     claim = await start(store)
-    await store.cancel(JobFilter(), "ops", "", 10)
+    await store.cancel(JobFilter(), By("ops"), 10)
     await apply(store, transition.succeeded(claim, "1", ()))
     assert await state_of(store, claim.job_id) is JobState.SUCCEEDED

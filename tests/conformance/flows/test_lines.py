@@ -23,6 +23,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.log_lines import LONGEST_LINE, LogLine, NewLine
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Alongside, Keep
 
@@ -128,9 +129,9 @@ async def test_lines_go_with_their_job(store: Store, clock: ManualClock, how: st
     if how == "prune":
         assert await store.prune(Keep(succeeded=DAY), 10) == 1
     elif how == "purge":
-        assert await store.purge(only(claim.job_id), "ops", 10) == [claim.job_id]
+        assert await store.purge(only(claim.job_id), By("ops"), 10) == [claim.job_id]
     else:
-        assert await store.delete(only(claim.job_id), "ops", 10) == [claim.job_id]
+        assert await store.delete(only(claim.job_id), By("ops"), 10) == [claim.job_id]
     assert await store.lines(claim.job_id) == []
 
 

@@ -14,6 +14,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
 
@@ -105,7 +106,7 @@ async def test_a_stale_claim_makes_no_link(store: Store, clock: ManualClock) -> 
 async def test_a_cancelled_chain_takes_its_link_with_it_and_goes_no_further(store: Store) -> None:
     chain = await sleeping_chain(store)
     await run_link(store)
-    assert await store.cancel(only(chain), "test", "enough", 1) == [chain]
+    assert await store.cancel(only(chain), By("test", "enough"), 1) == [chain]
     assert await standing(store, link_id(chain, 1)) == ("cancelled", "cancelled: parent job cancelled")
     assert await claim_children(store) == {}
     assert await store.job(link_id(chain, 2)) is None
@@ -116,7 +117,7 @@ async def test_a_requeued_link_goes_on_once_the_chain_waits_again(store: Store) 
     [claim] = (await claim_children(store)).values()
     await apply(store, transition.died(claim, Reason.PERMANENT, A_FAILURE))
     back = await claim_one(store, await employ(store))
-    await store.requeue(only(claim.job_id), "test", 1)
+    await store.requeue(only(claim.job_id), By("test"), 1)
     await apply(store, awaiting(back, link_key(0)))
     await run_link(store)
     assert (await show(store, chain)).awaits == "family:stage#2"
@@ -133,7 +134,7 @@ async def test_a_plan_is_forgotten_with_its_job(store: Store, clock: ManualClock
         every = dict.fromkeys(("succeeded", "dead", "cancelled"), DAY / 2)
         assert await store.prune(Keep(**every), 10) == 1
     else:
-        assert await getattr(store, way)(only(claim.job_id), "test", 1) == [claim.job_id]
+        assert await getattr(store, way)(only(claim.job_id), By("test"), 1) == [claim.job_id]
     assert await store.planned(claim.job_id, 0) is None
 
 

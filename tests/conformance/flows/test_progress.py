@@ -23,6 +23,7 @@ from perdure.domain.flows.flow import Progress
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Claim
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
 
@@ -111,7 +112,7 @@ async def test_progress_goes_with_its_job(store: Store, clock: ManualClock, how:
     if how == "prune":
         assert await store.prune(Keep(succeeded=DAY), 10) == 1
     elif how == "purge":
-        assert await store.purge(only(claim.job_id), "ops", 10) == [claim.job_id]
+        assert await store.purge(only(claim.job_id), By("ops"), 10) == [claim.job_id]
     else:
-        assert await store.delete(only(claim.job_id), "ops", 10) == [claim.job_id]
+        assert await store.delete(only(claim.job_id), By("ops"), 10) == [claim.job_id]
     assert await store.progress(claim.job_id) is None

@@ -28,6 +28,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.errors import ArgumentError
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
@@ -95,7 +96,7 @@ async def test_e3_what_was_done_survives_the_attempt_and_is_seen_by_the_next(sto
 
 @pytest.mark.parametrize("over", [StepState.DONE, StepState.GIVEN_UP])
 async def test_e3_a_step_that_is_over_is_never_written_over(store: Store, clock: ManualClock, over: StepState) -> None:
-    """Saying so again is no error: whoever did not learn of the first time may ask a second time."""
+    """A repeated call is no error: a caller that lost the first answer may ask again."""
     claim = await start(store)
     first = a_step(clock, state=over, result='"first"')
     await save(store, claim, first)
@@ -195,9 +196,9 @@ async def test_a_job_that_is_forgotten_takes_its_steps_along(store: Store, clock
     await apply(store, transition.succeeded(claim, None, ()))
     clock.move(2 * DAY)
     if how == "purge":
-        await store.purge(only(claim.job_id), "ops", 10)
+        await store.purge(only(claim.job_id), By("ops"), 10)
     elif how == "delete":
-        await store.delete(only(claim.job_id), "ops", 10)
+        await store.delete(only(claim.job_id), By("ops"), 10)
     else:
         await store.prune(Keep(succeeded=DAY), 10)
     assert await store.job(claim.job_id) is None

@@ -1,4 +1,4 @@
-"""ThrottleStore: at most once in a period, whoever asks (E9: an alert at most once an hour per audit)."""
+"""ThrottleStore: at most once in a period, across all callers (E9: an alert at most once an hour per audit)."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.policy.limits.breaker import close_by_hand, note_reports, open_by_hand
 from perdure.storage.port import Store
 
@@ -90,7 +91,7 @@ async def test_what_is_decided_upon_is_what_was_kept(store: Store, clock: Manual
         by_hand=True,
         note="said the operator",
     )
-    await store.set_breaker(view, "ann")
+    await store.set_breaker(view, By("ann"))
     shown: list[Mapping[str, BreakerView]] = []
 
     def look(now: datetime, views: Mapping[str, BreakerView]) -> Sequence[BreakerView]:
@@ -116,7 +117,7 @@ async def test_reports_at_the_same_time_are_all_counted(store: Store, other_stor
 
 async def test_a_breaker_opened_by_hand_stays_open(store: Store, clock: ManualClock, engine_url: str) -> None:
     claims = await claims_of(store, 3)
-    await store.set_breaker(open_by_hand(BreakerView(name="ca"), clock.now(), "they asked us to"), "ann")
+    await store.set_breaker(open_by_hand(BreakerView(name="ca"), clock.now(), "they asked us to"), By("ann"))
     clock.move(HOUR)
     assert await passed(store, claims, breaker=CHECK) == []
     [view] = await store.breakers()
@@ -127,11 +128,11 @@ async def test_a_breaker_opened_by_hand_stays_open(store: Store, clock: ManualCl
 async def test_closing_by_hand_lets_its_jobs_look_again_at_once(store: Store, clock: ManualClock) -> None:
     mine, others = await claims_of(store, 3), await claims_of(store, 2, "other")
     for name in ("ca", "ca 2"):
-        await store.set_breaker(open_by_hand(BreakerView(name=name), clock.now()), "ann")
+        await store.set_breaker(open_by_hand(BreakerView(name=name), clock.now()), By("ann"))
     await park(store, mine, await ask(store, mine, breaker=CHECK))
     await park(store, others, await ask(store, others, breaker=breaker("ca 2")))
     assert {await state_of(store, claim.job_id) for claim in mine} == {JobState.PAUSED}
-    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), "ann")
+    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), By("ann"))
     for claim in mine:
         view = await show(store, claim.job_id)
         assert (view.state, view.reason) == (JobState.READY, "resumed")
@@ -144,7 +145,7 @@ async def test_jobs_of_a_breaker_that_opened_by_itself_are_found_too(store: Stor
     for claim in claims[:2]:
         await report(store, claim, succeeded=False)
     await park(store, claims[2:], await ask(store, claims[2:], breaker=CHECK))
-    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), "ann")
+    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), By("ann"))
     assert await state_of(store, claims[2].job_id) is JobState.READY
 
 
@@ -152,10 +153,10 @@ async def test_a_job_that_cannot_have_its_unique_key_back_waits_for_it(store: St
     """It holds its key only while it is ready or running, and another has taken it since."""
     key = a_key(states=(JobState.READY, JobState.RUNNING))
     claim = await start(store, unique=key)
-    await store.set_breaker(open_by_hand(BreakerView(name="ca"), clock.now()), "ann")
+    await store.set_breaker(open_by_hand(BreakerView(name="ca"), clock.now()), By("ann"))
     await park(store, [claim], await ask(store, [claim], breaker=CHECK))
     second = await start(store, unique=key)
-    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), "ann")
+    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), By("ann"))
     view = await show(store, claim.job_id)
     assert (view.state, view.due_at) == (JobState.PAUSED, clock.now() + 30 * SECOND)
     await apply(store, transition.succeeded(second, None, ()))
@@ -168,17 +169,17 @@ async def test_any_number_of_jobs_is_set_free(store: Store, clock: ManualClock) 
     """They come back in batches; more than one of them are needed here."""
     claims = await claims_of(store, 2_050)
     await apply(store, *(transition.paused(claim, Reason.BREAKER_OPEN, HOUR, "ca: open") for claim in claims))
-    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), "ann")
+    await store.set_breaker(close_by_hand(BreakerView(name="ca"), clock.now()), By("ann"))
     [count] = await store.counts()
     assert (count.state, count.jobs) == (JobState.READY, 2_050)
 
 
 async def test_names_are_kept_apart_whatever_they_hold(store: Store, clock: ManualClock) -> None:
     for name in HOSTILE:
-        await store.set_breaker(open_by_hand(BreakerView(name=name), clock.now()), "ann")
+        await store.set_breaker(open_by_hand(BreakerView(name=name), clock.now()), By("ann"))
     assert [view.name for view in await store.breakers()] == sorted(HOSTILE, key=str.encode)
     for at, name in enumerate(HOSTILE):
         [claim] = await claims_of(store, 1, f"queue {at}")
         await park(store, [claim], await ask(store, [claim], breaker=breaker(name)))
-        await store.set_breaker(close_by_hand(BreakerView(name=name), clock.now()), "ann")
+        await store.set_breaker(close_by_hand(BreakerView(name=name), clock.now()), By("ann"))
         assert await state_of(store, claim.job_id) is JobState.READY

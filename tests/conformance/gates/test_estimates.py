@@ -17,6 +17,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -29,12 +30,12 @@ def by(move: Callable[[Claim], Transition]) -> End:
 
 
 async def called_off(store: Store, claim: Claim) -> None:
-    await store.cancel(only(claim.job_id), "ann", "", 1)
+    await store.cancel(only(claim.job_id), By("ann"), 1)
     await apply(store, transition.crashed(claim, A_FAILURE))
 
 
 async def deleted(store: Store, claim: Claim) -> None:
-    assert await store.delete(JobFilter(ids=(claim.job_id,)), "ann", 1)
+    assert await store.delete(JobFilter(ids=(claim.job_id,)), By("ann"), 1)
 
 
 ENDS: Final[dict[str, End]] = {

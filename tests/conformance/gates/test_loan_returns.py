@@ -36,7 +36,7 @@ from perdure.clock import ManualClock
 from perdure.domain.gate import Loan
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import JobState
-from perdure.policy.lending import SLOTS
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.port import Store
 
 # What goes back
@@ -71,7 +71,7 @@ async def test_what_is_left_is_never_more_than_was_lent(store: Store, engine_url
     assert rows(engine_url) == {(*SLOT, borrower): 2}
 
 
-async def test_what_goes_back_beyond_what_was_lent_is_owed_by_nobody(store: Store, engine_url: str) -> None:
+async def test_a_return_beyond_the_loan_leaves_no_debt(store: Store, engine_url: str) -> None:
     """It makes no more room than there was, and what is lent next counts in full."""
     borrower = await idle_loan(store, 2, **slots(20))
     await store.return_loans(borrower, [Loan(*SLOT, 9), Loan(*START, 9), Loan("another", SLOTS, 9)])
@@ -160,7 +160,7 @@ async def test_g8_a_worker_hears_which_of_its_starts_others_wait_for(store: Stor
     assert await store.return_loans(borrower, []) == set()
 
 
-async def test_g8_a_worker_hears_when_nobody_waits_any_more(store: Store) -> None:
+async def test_g8_a_worker_hears_when_no_job_waits_any_more(store: Store) -> None:
     """Of slots and of starts."""
     gates = slots(12) | rate(12, SECOND)
     borrower = await idle_loan(store, 3, **gates)
@@ -183,7 +183,7 @@ async def test_a_line_for_slots_is_none_for_starts(store: Store) -> None:
 
 
 async def test_who_was_woken_stands_in_line_no_more_when_it_has_passed(store: Store, engine_url: str) -> None:
-    """Whoever had to wait holds its slot, and borrows none."""
+    """A job that had to wait holds its slot, and borrows none."""
     borrower = await idle_loan(store, 5, **slots(10))
     claims = await claims_of(store, 6)
     await park(store, claims, await ask(store, claims, **slots(10)))
@@ -241,7 +241,7 @@ async def test_g8_slots_of_the_dead_are_recalled_as_its_jobs_are(
 
 
 async def test_g8_a_dead_worker_keeps_no_more_slots_than_it_holds_jobs(store: Store, engine_url: str) -> None:
-    """One job that cannot be rescued does not keep everybody out. Which job has which slot nobody knows."""
+    """One job that cannot be rescued does not block all others. Which job has which slot is unknown."""
     borrower, claims = await staffed(store, 11)
     await borrow(store, borrower, claims[:10], **slots(20))
     await borrow(store, borrower, claims[:1], **slots(20, "tenant:2"))

@@ -46,8 +46,9 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
-from perdure.policy.lending import LONGEST, SLOTS
+from perdure.domain.operate.audit import By
 from perdure.policy.limits.gatekeeping import gatekeeper
+from perdure.policy.limits.lending import LONGEST_LOAN, SLOTS
 from perdure.storage.port import Store
 from perdure.worker.gates.loans import Loans
 
@@ -97,7 +98,7 @@ async def test_g8_what_is_lent_counts_for_the_borrower_too(store: Store) -> None
 
 @pytest.mark.parametrize(
     ("gates", "number"),
-    [(slots(12), 6), (rate(12, SECOND), 3), (slots(12) | rate(12, LONGEST), 3)],
+    [(slots(12), 6), (rate(12, SECOND), 3), (slots(12) | rate(12, LONGEST_LOAN), 3)],
     ids=["slots", "starts", "both"],
 )
 async def test_g8_half_of_the_slots_and_a_quarter_of_the_starts_are_lent_and_the_rest_is_used_up_once(
@@ -108,7 +109,7 @@ async def test_g8_half_of_the_slots_and_a_quarter_of_the_starts_are_lent_and_the
     assert [held is None for held in answers] == [True] * 12 + [False]
     assert set(rows(engine_url).values()) == {number}
     await done(store, *claims[:12])
-    clock.move(LONGEST)
+    clock.move(LONGEST_LOAN)
     state = await state_for(store, **gates)
     assert [*state.holders.values(), *state.lent.values()] == [number] * len(gates)
 
@@ -185,7 +186,7 @@ async def test_g8_a_dead_worker_is_lent_nothing(store: Store, clock: ManualClock
     assert answers.count(None) == 10
 
 
-async def test_g8_a_worker_that_nobody_knows_is_lent_nothing(store: Store, engine_url: str) -> None:
+async def test_g8_an_unknown_worker_is_lent_nothing(store: Store, engine_url: str) -> None:
     claims = await claims_of(store, 1)
     assert await borrow(store, WorkerId(4_711), claims, **slots(20)) == [None]
     assert rows(engine_url) == {}
@@ -217,7 +218,7 @@ async def test_a_rate_that_the_same_batch_counts_over_a_longer_time_is_not_lent(
     borrower, [short, long] = await staffed(store, 2)
     requests = [
         GateRequest(claim=short, rates=(RateCheck("api", 20, SECOND),)),
-        GateRequest(claim=long, rates=(RateCheck("api", 90, LONGEST),)),
+        GateRequest(claim=long, rates=(RateCheck("api", 90, LONGEST_LOAN),)),
     ]
     assert await store.pass_gates(requests, gatekeeper(requests, lambda _: 0), borrower) == [None, None]
     assert rows(engine_url) == {}
@@ -229,7 +230,7 @@ async def test_g8_who_counts_for_longer_waits_until_nothing_is_lent_any_more(
     """From then on nothing is lent, so that it sees every start."""
     borrower = await idle_loan(store, 2, **rate(20, SECOND))
     long = await claims_of(store, 4)
-    [held] = await ask(store, long[:1], **rate(12, LONGEST))
+    [held] = await ask(store, long[:1], **rate(12, LONGEST_LOAN))
     assert held is not None
     assert (held.reason, held.wait) == ("rate limited", SECOND)
     assert await store.return_loans(borrower, []) == {START}
@@ -237,21 +238,27 @@ async def test_g8_who_counts_for_longer_waits_until_nothing_is_lent_any_more(
     assert await borrow(store, borrower, short, **rate(20, SECOND)) == [None] * 9
     assert rows(engine_url) == {(*START, borrower): 2}
     clock.move(SECOND)
-    [held] = await ask(store, long[:1], **rate(12, LONGEST))
+    [held] = await ask(store, long[:1], **rate(12, LONGEST_LOAN))
     assert held is not None
     assert held.wait == SECOND
     await store.return_loans(borrower, [Loan(*START, 2)])
     clock.move(SECOND)
-    *free, last = await ask(store, long, **rate(12, LONGEST))
+    *free, last = await ask(store, long, **rate(12, LONGEST_LOAN))
     assert free == [None] * 3
     assert last is not None
     assert "12 of 12 starts in 10s" in last.note
-    assert last.wait == LONGEST - 2 * SECOND
+    assert last.wait == LONGEST_LOAN - 2 * SECOND
 
 
 @pytest.mark.parametrize(
     "gates",
-    [slots(9), rate(9, SECOND), rate(20, LONGEST + INSTANT), slots(20) | budget(9, 1), slots(20) | rate(9, SECOND)],
+    [
+        slots(9),
+        rate(9, SECOND),
+        rate(20, LONGEST_LOAN + INSTANT),
+        slots(20) | budget(9, 1),
+        slots(20) | rate(9, SECOND),
+    ],
 )
 async def test_what_is_too_small_or_must_ask_anyhow_is_not_lent(
     store: Store, engine_url: str, gates: dict[str, Any]
@@ -261,9 +268,7 @@ async def test_what_is_too_small_or_must_ask_anyhow_is_not_lent(
     assert rows(engine_url) == {}
 
 
-async def test_nothing_is_lent_of_a_rate_before_which_somebody_stands(
-    store: Store, clock: ManualClock, engine_url: str
-) -> None:
+async def test_nothing_is_lent_of_a_rate_with_a_line(store: Store, clock: ManualClock, engine_url: str) -> None:
     claims = await claims_of(store, 11)
     assert await passed(store, claims, **rate(10, SECOND)) == claims[:10]
     clock.move(SECOND)
@@ -272,22 +277,20 @@ async def test_nothing_is_lent_of_a_rate_before_which_somebody_stands(
     assert rows(engine_url) == {}
 
 
-async def test_a_rate_before_which_nobody_stands_any_more_is_lent_again(
-    store: Store, clock: ManualClock, engine_url: str
-) -> None:
+async def test_a_rate_whose_line_is_empty_is_lent_again(store: Store, clock: ManualClock, engine_url: str) -> None:
     """A job that was called off while it had a place in the line does not come to leave it."""
     claims = await claims_of(store, 12)
     await park(store, claims, await ask(store, claims, **rate(10, SECOND)))
     clock.move(SECOND)
     for called_off, lent in zip(claims[10:], (0, 2), strict=True):
-        await store.cancel(only(called_off.job_id), "ann", "", 1)
+        await store.cancel(only(called_off.job_id), By("ann"), 1)
         await store.forget_gates(100)
         borrower, mine = await staffed(store, 1)
         assert await borrow(store, borrower, mine, **rate(99, SECOND)) == [None]
         assert rows(engine_url).get((*START, borrower), 0) == lent
 
 
-async def test_nothing_is_lent_of_slots_for_which_somebody_waits(store: Store, engine_url: str) -> None:
+async def test_nothing_is_lent_of_slots_while_a_job_waits_for_them(store: Store, engine_url: str) -> None:
     """Even if there is room again, and enough of it."""
     claims = await claims_of(store, 11)
     await park(store, claims, await ask(store, claims, **slots(10)))
@@ -393,7 +396,7 @@ async def test_g8_a_job_from_a_line_of_its_queue_is_fresh_as_well(store: Store) 
     assert [claim.is_fresh for claim in claims] == [True] * 5
 
 
-async def test_g8_nobody_passes_on_a_loan_of_another_limit_nor_on_a_mixed_one(store: Store) -> None:
+async def test_g8_no_job_passes_on_a_loan_of_another_limit_or_of_mixed_limits(store: Store) -> None:
     """Under the same key one kind allows 10 at a time, another 100."""
     borrower = await employ(store)
     loans = Loans(ManualClock(), lambda: True)

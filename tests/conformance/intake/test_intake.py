@@ -64,7 +64,7 @@ async def test_an_id_of_another_kind_is_refused_and_nothing_of_the_batch_is_stor
     there = a_job(kind="greet", has_own_id=True)
     await store.insert([there])
     other = a_job(id=there.id, kind="send", has_own_id=True, **options)
-    refusal = f"id {there.id} is that of a job of kind greet: choose another one for send"
+    refusal = f"id {there.id} belongs to a job of kind greet: choose another for send"
     with pytest.raises(ArgumentError, match=refusal):
         await store.insert([other])
     beside = a_job()
@@ -78,7 +78,7 @@ async def test_an_id_of_another_kind_is_refused_and_nothing_of_the_batch_is_stor
 
 async def test_two_kinds_cannot_share_an_id_within_a_batch(store: Store) -> None:
     one = a_job(kind="greet", has_own_id=True)
-    with pytest.raises(ArgumentError, match="of a job of kind greet"):
+    with pytest.raises(ArgumentError, match="belongs to a job of kind greet: choose another"):
         await store.insert([one, replace(one, kind="send"), one])
     assert await store.job(one.id) is None
 
@@ -155,7 +155,7 @@ LAST_EVENING = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
 
 
 @pytest.mark.parametrize("when", [FIRST_MORNING, LAST_EVENING], ids=["first morning", "last evening"])
-async def test_a_time_without_a_date_in_utc_holds_up_nobody_else(
+async def test_a_time_without_a_date_in_utc_delays_no_other_job(
     store: Store, clock: ManualClock, when: datetime
 ) -> None:
     odd = await enqueue(store, run_at=when)

@@ -9,6 +9,7 @@ from tests.support.builders.jobs import DAY, HOSTILE, a_job, a_key, claim_some, 
 
 from perdure.domain.jobs.job import Intake, OnConflict
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.errors import ArgumentError, DuplicateJobError
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
@@ -50,11 +51,11 @@ async def test_f4_a_ref_is_one_job_within_a_batch(store: Store) -> None:
 
 async def test_f4_a_ref_of_another_kind_is_refused_and_nothing_is_stored(store: Store) -> None:
     [first] = await store.insert([a_job(ref="JB_1")])
-    with pytest.raises(ArgumentError, match="ref 'JB_1' is that of a job of kind greet: choose another one for bill"):
+    with pytest.raises(ArgumentError, match="ref 'JB_1' belongs to a job of kind greet: choose another for bill"):
         await store.insert([a_job(), a_job(kind="bill", ref="JB_1", unique=a_key("a bill"))])
-    with pytest.raises(ArgumentError, match="is that of a job of kind greet"):
+    with pytest.raises(ArgumentError, match="belongs to a job of kind greet"):
         await store.insert([a_job(kind="bill", ref="JB_1")])
-    with pytest.raises(ArgumentError, match="is that of a job of kind a"):
+    with pytest.raises(ArgumentError, match="belongs to a job of kind a"):
         await store.insert([a_job(kind="a", ref="JB_2"), a_job(kind="b", ref="JB_2")])
     assert [view.id for view in await store.jobs(JobFilter(), Page())] == [first.job_id]
     assert await store.key_holder("a bill") is None
@@ -85,8 +86,8 @@ async def test_f4_of_many_at_once_with_one_ref_one_comes_in(store: Store) -> Non
 
 async def test_f4_a_ref_is_free_again_once_its_job_is_forgotten(store: Store) -> None:
     job_id = await job_in(JobState.SUCCEEDED, store, ref="JB_1")
-    assert await store.requeue(JobFilter(ref="JB_1"), "ada", 10) == [job_id]
-    assert await store.delete(JobFilter(ref="JB_1"), "ada", 10) == [job_id]
+    assert await store.requeue(JobFilter(ref="JB_1"), By("ada"), 10) == [job_id]
+    assert await store.delete(JobFilter(ref="JB_1"), By("ada"), 10) == [job_id]
     [fresh] = await store.insert([a_job(kind="bill", ref="JB_1")])
     assert fresh.intake is Intake.NEW
     assert await store.prune(Keep(), 10) == 0

@@ -1,4 +1,4 @@
-"""ScheduleStore.fire: one winner for each nominal time, whoever tries and however often (G6, B10)."""
+"""ScheduleStore.fire: one winner for each nominal time, however many try and however often (G6, B10)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import ACTIVE, FINAL, JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Cause, Fate, Fire, Firing, Overlap
 from perdure.storage.port import Store
 from perdure.storage.records import CancelRequest, JobFilter, Keep, Page
@@ -106,15 +107,15 @@ async def test_g6_a_step_is_taken_only_where_the_schedule_stands(store: Store, c
 
 async def test_g6_a_step_does_not_undo_what_an_operator_did_meanwhile(store: Store, clock: ManualClock) -> None:
     view = await make(store, clock.now())
-    paused = await store.pause_schedule("report", "ops", until=None, next_at=None)
+    paused = await store.pause_schedule("report", By("ops"), until=None, next_at=None)
     assert await store.fire([step(view)]) == []
     assert await stands(store) == paused
-    resumed = await store.resume_schedule("report", "ops", clock.now())
+    resumed = await store.resume_schedule("report", By("ops"), clock.now())
     assert resumed is not None
     changed = await make(store, clock.now(), args="[]")
     assert await store.fire([step(resumed)]) == []
     assert await stands(store) == changed
-    await store.delete_schedule("report", "ops")
+    await store.delete_schedule("report", By("ops"))
     assert await store.fire([step(changed), extra(changed, by_hand(changed, clock.now()))]) == []
     assert await store.schedules() == []
     assert await store.jobs(JobFilter(), Page()) == []
@@ -232,7 +233,7 @@ async def test_skip_lets_a_time_go_while_the_last_job_is_not_finished(
 
 @pytest.mark.parametrize("overlap", sorted(Overlap))
 @pytest.mark.parametrize("state", sorted(FINAL))
-async def test_a_finished_job_is_in_nobodys_way(
+async def test_a_finished_job_does_not_overlap(
     store: Store, clock: ManualClock, state: JobState, overlap: Overlap
 ) -> None:
     last_job = await job_of_a_schedule(store, clock, state, overlap)
@@ -242,9 +243,9 @@ async def test_a_finished_job_is_in_nobodys_way(
     assert (await stands(store)).last_job_id == fire.job_id
 
 
-async def test_a_job_that_is_gone_is_in_nobodys_way(store: Store, clock: ManualClock) -> None:
+async def test_a_deleted_job_does_not_overlap(store: Store, clock: ManualClock) -> None:
     await job_of_a_schedule(store, clock, JobState.SUCCEEDED, Overlap.SKIP)
-    await store.purge(JobFilter(), "ops", 10)
+    await store.purge(JobFilter(), By("ops"), 10)
     assert (await fire_next(store)).fate is Fate.FIRED
 
 
@@ -343,7 +344,7 @@ async def test_a_regardless_firing_asks_for_nothing(store: Store, clock: ManualC
 
 async def test_a_firing_by_hand_works_on_a_paused_schedule(store: Store, clock: ManualClock) -> None:
     await make(store, clock.now())
-    paused = await store.pause_schedule("report", "ops", until=None, next_at=None)
+    paused = await store.pause_schedule("report", By("ops"), until=None, next_at=None)
     assert paused is not None
     [fire] = await store.fire([extra(paused, by_hand(paused, clock.now()))])
     assert (fire.fate, fire.cause) == (Fate.FIRED, Cause.HAND)

@@ -13,6 +13,7 @@ from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Missed, Origin, Overlap, Schedule
 from perdure.errors import ArgumentError, ConflictError
 from perdure.storage.port import Store
@@ -39,7 +40,7 @@ def rich_schedule() -> Schedule:
 
 async def test_a_schedule_is_shown_as_it_was_made(store: Store, clock: ManualClock) -> None:
     next_at = clock.now() + HOUR
-    view = await store.save_schedule(Timed(rich_schedule(), next_at), "ops")
+    view = await store.save_schedule(Timed(rich_schedule(), next_at), By("ops"))
     assert view == await store.schedule("nightly")
     assert [view] == await store.schedules()
     assert (view.schedule, view.origin, view.version) == (rich_schedule(), Origin.MADE, 1)
@@ -59,31 +60,31 @@ async def test_a_declared_schedule_is_shown_as_it_was_declared(store: Store, clo
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_text_of_a_schedule_is_kept_as_it_is(store: Store, clock: ManualClock, text: str) -> None:
     schedule = a_schedule(text, kind=text, queue=text, args=text, tz=text, expression=text)
-    await store.save_schedule(Timed(schedule, clock.now()), text)
+    await store.save_schedule(Timed(schedule, clock.now()), By(text))
     assert (await stands(store, text)).schedule == schedule
     fire = await fire_next(store, text)
     assert (fire.schedule, fire.queue) == (text, text)
     assert [one.schedule for one in await store.fires(text, 10)] == [text]
-    assert await store.delete_schedule(text, text)
+    assert await store.delete_schedule(text, By(text))
 
 
 @pytest.mark.parametrize("field", ["name", "kind", "queue", "args"])
 @pytest.mark.parametrize("text", ["a\0b", "half \ud83d"])
 async def test_text_that_no_job_could_hold_is_refused_by_name(store: Store, field: str, text: str) -> None:
     bad = Timed(replace(a_schedule(), **{field: text}), None)
-    for refused in (store.save_schedule(bad, "ops"), store.declare_schedules([bad])):
+    for refused in (store.save_schedule(bad, By("ops")), store.declare_schedules([bad])):
         with pytest.raises(ArgumentError) as error:
             await refused
         assert error.value.field == field
     assert await store.schedules() == []
 
 
-async def test_nobody_knows_a_schedule_that_was_never_made(store: Store) -> None:
+async def test_a_schedule_that_was_never_made_is_unknown(store: Store) -> None:
     assert await store.schedule("nightly") is None
     assert await store.schedules() == []
-    assert await store.pause_schedule("nightly", "ops", until=None, next_at=None) is None
-    assert await store.resume_schedule("nightly", "ops", None) is None
-    assert not await store.delete_schedule("nightly", "ops")
+    assert await store.pause_schedule("nightly", By("ops"), until=None, next_at=None) is None
+    assert await store.resume_schedule("nightly", By("ops"), None) is None
+    assert not await store.delete_schedule("nightly", By("ops"))
     assert await store.fires("nightly", 10) == []
 
 
@@ -161,13 +162,13 @@ async def test_saving_the_same_again_is_no_change(store: Store, clock: ManualClo
 
 async def test_a_pause_without_end_holds_until_resumed(store: Store, clock: ManualClock) -> None:
     await make(store, clock.now())
-    paused = await store.pause_schedule("report", "ops", until=None, next_at=None)
+    paused = await store.pause_schedule("report", By("ops"), until=None, next_at=None)
     assert paused == await stands(store)
     assert (paused.paused_at, paused.paused_until, paused.next_at) == (clock.now(), None, None)
     assert paused.version == 1
     clock.move(DAY)
     assert (await store.due_schedules(10, ())).due == ()
-    resumed = await store.resume_schedule("report", "ops", clock.now())
+    resumed = await store.resume_schedule("report", By("ops"), clock.now())
     assert resumed == await stands(store)
     assert (resumed.paused_at, resumed.paused_until, resumed.next_at) == (None, None, clock.now())
     assert (await store.due_schedules(10, ())).due == (resumed,)
@@ -176,7 +177,7 @@ async def test_a_pause_without_end_holds_until_resumed(store: Store, clock: Manu
 async def test_a_pause_ends_by_itself_at_the_first_time_after_it(store: Store, clock: ManualClock) -> None:
     await make(store, clock.now())
     until = clock.now() + HOUR
-    paused = await store.pause_schedule("report", "ops", until=until, next_at=until + MINUTE)
+    paused = await store.pause_schedule("report", By("ops"), until=until, next_at=until + MINUTE)
     assert paused is not None
     assert (paused.paused_until, paused.next_at) == (until, until + MINUTE)
     clock.move(HOUR)
@@ -189,10 +190,10 @@ async def test_a_schedule_that_is_not_paused_has_nothing_to_resume(store: Store,
     """Times that are due are not forgotten."""
     before = await make(store, clock.now())
     clock.move(HOUR)
-    assert await store.resume_schedule("report", "ops", clock.now() + MINUTE) == before
-    await store.pause_schedule("report", "ops", until=clock.now() + HOUR, next_at=clock.now() + HOUR)
+    assert await store.resume_schedule("report", By("ops"), clock.now() + MINUTE) == before
+    await store.pause_schedule("report", By("ops"), until=clock.now() + HOUR, next_at=clock.now() + HOUR)
     clock.move(2 * HOUR)
-    resumed = await store.resume_schedule("report", "ops", clock.now() + MINUTE)
+    resumed = await store.resume_schedule("report", By("ops"), clock.now() + MINUTE)
     assert resumed is not None
     assert (resumed.next_at, resumed.paused_at) == (clock.now() - HOUR, None)
 
@@ -202,7 +203,7 @@ async def test_a_pause_holds_on_through_changes(store: Store, clock: ManualClock
     await store.declare_schedules([Timed(a_schedule("declared"), clock.now())])
     await make(store, clock.now(), name="made")
     for name in ("declared", "made"):
-        await store.pause_schedule(name, "ops", until=None, next_at=None)
+        await store.pause_schedule(name, By("ops"), until=None, next_at=None)
     clock.move(HOUR)
     await store.declare_schedules([Timed(a_schedule("declared", **change), clock.now())])
     await make(store, clock.now(), name="made", **change)
@@ -214,7 +215,7 @@ async def test_a_pause_holds_on_through_changes(store: Store, clock: ManualClock
 async def test_a_pause_with_an_end_is_not_cut_short_by_other_times(store: Store, clock: ManualClock) -> None:
     await make(store, clock.now())
     until = clock.now() + DAY
-    await store.pause_schedule("report", "ops", until=until, next_at=until)
+    await store.pause_schedule("report", By("ops"), until=until, next_at=until)
     view = await make(store, clock.now() + HOUR, expression="@hourly")
     assert (view.next_at, view.paused_until) == (until, until)
     view = await make(store, until + HOUR, expression="30 * * * *")
@@ -224,7 +225,7 @@ async def test_a_pause_with_an_end_is_not_cut_short_by_other_times(store: Store,
 async def test_a_deleted_schedule_is_gone_with_its_record_and_its_jobs_stay(store: Store, clock: ManualClock) -> None:
     await make(store, clock.now())
     fire = await fire_next(store)
-    assert await store.delete_schedule("report", "ops")
+    assert await store.delete_schedule("report", By("ops"))
     assert await store.schedules() == []
     assert await store.fires("report", 10) == []
     assert fire.job_id is not None
@@ -274,10 +275,10 @@ async def test_history_comes_in_pages_the_latest_first(store: Store, clock: Manu
 
 async def test_every_command_is_in_the_audit_trail(store: Store, clock: ManualClock, engine_url: str) -> None:
     await make(store, clock.now())
-    await store.pause_schedule("report", "ops", until=clock.now(), next_at=None)
-    await store.resume_schedule("report", "ops", None)
-    await store.delete_schedule("report", "ops")
-    await store.delete_schedule("report", "ops")
+    await store.pause_schedule("report", By("ops"), until=clock.now(), next_at=None)
+    await store.resume_schedule("report", By("ops"), None)
+    await store.delete_schedule("report", By("ops"))
+    await store.delete_schedule("report", By("ops"))
     trail = query(engine_url, "SELECT actor, action, details FROM {audit} ORDER BY id")
     assert [(actor, action) for actor, action, _ in trail] == [
         ("ops", f"schedule.{action}") for action in ("save", "pause", "resume", "delete")

@@ -23,9 +23,10 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.errors import ArgumentError
 from perdure.storage.port import Store
-from perdure.storage.records import JobFilter, Tally
+from perdure.storage.records import JobFilter, Page, Tally
 
 
 async def counted(store: Store, cap: int = 10_000, **which: Any) -> tuple[int, bool]:
@@ -88,6 +89,24 @@ async def test_jobs_are_counted_by_kind_queue_tag_and_error(store: Store) -> Non
         Tally(jobs=1, kind="text", state=JobState.READY),
     ]
     assert await store.count(JobFilter(kind="mail"), "queue") == [Tally(jobs=3, queue="out")]
+
+
+async def test_dead_letters_of_a_kind_are_counted_with_and_without_a_failure(store: Store) -> None:
+    """Some have a fingerprint, some none; other kinds and queues do not count."""
+    for queue in ("web", "mail"):
+        await finish(store, 2, "boom 1", kind="rare", queue=queue)
+        await finish(store, 1, "other", kind="usual", queue=queue)
+        await enqueue(store, kind="rare", queue=queue)
+        [claim] = await claim_some(store, await employ(store), 1, queue)
+        bare = transition.died(claim, Reason.PERMANENT, None)  # type: ignore[arg-type] # as of a release without them
+        await apply(store, bare)
+    assert await counted(store, kind="rare", states="dead") == (6, False)
+    assert await counted(store, kind="rare", states="dead", queue="mail") == (3, False)
+    assert await counted(store, 6, kind="rare", states="dead") == (6, False)
+    assert await counted(store, 2, kind="rare", states="dead") == (4, True)
+    rare = JobFilter(kind="rare", states="dead")
+    assert [(tally.queue, tally.jobs) for tally in await store.count(rare, ("queue",))] == [("mail", 3), ("web", 3)]
+    assert len(await store.jobs(rare, Page(10))) == 6
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -153,7 +172,7 @@ async def test_named_jobs_are_counted_where_they_stand(store: Store) -> None:
 
 async def test_marked_jobs_are_counted_where_they_stand(store: Store) -> None:
     await one_in_every_state(store)
-    await store.mark(JobFilter(states=("dead", "succeeded", "ready")), "read", "ada", 10)
+    await store.mark(JobFilter(states=("dead", "succeeded", "ready")), "read", By("ada"), 10)
     assert await counted(store, mark="read") == (3, False)
     assert await counted(store, mark="read", states="dead") == (1, False)
     assert await counted(store, 2, mark="read") == (2, True)

@@ -28,6 +28,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, new_job_id
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Count, JobFilter, Page
 
@@ -60,7 +61,7 @@ async def test_times_are_kept_to_the_microsecond_in_utc(store: Store, clock: Man
     assert view.created_at.tzinfo is UTC
 
 
-async def test_a_job_nobody_knows(store: Store) -> None:
+async def test_an_unknown_job(store: Store) -> None:
     assert await store.job(new_job_id()) is None
     assert await store.attempts(new_job_id()) == []
 
@@ -151,7 +152,7 @@ async def test_e10_jobs_that_finished_in_a_time_are_listed(
 ) -> None:
     """Few are looked up by the time, many are found along their ids: the list is the same."""
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight._FEW", few)
+        monkeypatch.setattr(f"perdure.engines.{engine}.operate.views.insight._JOBS_LOOKED_UP_SINGLY", few)
     ids = []
     for number in range(6):
         ids.append(await job_in(JobState.SUCCEEDED if number % 2 else JobState.DEAD, store, queue="ab"[number % 2]))
@@ -260,7 +261,7 @@ async def test_a_job_on_the_move_is_seen_in_exactly_one_place(store: Store, othe
             claims = await claim_some(store, worker_id)
             moves = [transition.waiting(claim, Reason.SNOOZED, MINUTE) for claim in claims]
             await store.acknowledge(moves)
-            await store.run_now(JobFilter(), "ops", 10)
+            await store.run_now(JobFilter(), By("ops"), 10)
 
     moving = asyncio.create_task(keep_moving())
     looks = 0

@@ -24,6 +24,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import FINAL, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page
@@ -118,7 +119,7 @@ async def test_every_way_to_end_goes_by_the_kinds_own_time(store: Store, clock: 
     [orphan] = await store.orphans(10)
     await apply(store, transition.crashed_for_good(orphan.claim, A_FAILURE))
     await store.insert([a_job(), a_job(delay=HOUR)])
-    assert len(await store.cancel(JobFilter(states=frozenset({JobState.READY, JobState.SCHEDULED})), "ada", "", 9)) == 2
+    assert len(await store.cancel(JobFilter(states=frozenset({JobState.READY, JobState.SCHEDULED})), By("ada"), 9)) == 2
     assert len(await left(store)) == 8
     clock.move(HOUR + SECOND)
     assert await store.prune(FOR_EVER, 100) == 8
@@ -173,7 +174,7 @@ async def test_a_job_that_lives_again_is_kept_from_its_last_end_on(store: Store,
     await store.declare_kinds([BRIEFLY])
     job_id = await job_in(JobState.DEAD, store)
     clock.move(timedelta(minutes=59))
-    await store.requeue(JobFilter(ids=(job_id,)), "ada", 1)
+    await store.requeue(JobFilter(ids=(job_id,)), By("ada"), 1)
     claim = await claim_one(store, await employ(store))
     await apply(store, transition.succeeded(claim, None, ()))
     clock.move(timedelta(minutes=59))

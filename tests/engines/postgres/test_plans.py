@@ -17,14 +17,16 @@ from tests.support.databases.databases import migrate
 from tests.support.databases.postgres import drop_schema
 
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.condition import Condition
 from perdure.engines.postgres.database.connections import Pool, Server
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.sessions import Terms
 from perdure.engines.postgres.database.wire import Wire
 from perdure.engines.postgres.operate.views.counting import count_query
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL, select
-from perdure.engines.postgres.operate.views.insight import jobs_query
-from perdure.engines.postgres.operate.views.queue_states import Spots
+from perdure.engines.postgres.operate.views.insight import floor_query, jobs_query
+from perdure.engines.postgres.operate.views.queue_states import QueueStates
+from perdure.engines.postgres.operate.views.statistics import WORDS
 from perdure.engines.postgres.operate.views.trail import trail_query
 from perdure.engines.shared.database.placeholders import numbered
 from perdure.storage.operate.audit import AuditFilter
@@ -36,133 +38,154 @@ KEPT_OF_A_JOB = {
 }
 LINE = {"ready_pkey", "ready_queue_priority_fair_key_seq_idx"}  # where those with a fair key stand
 HOT: dict[tuple[str, str], set[str]] = {
-    ("intake", "insert_one"): {"job_pkey"},
-    ("intake", "insert_plain"): {"job_pkey"},
-    ("intake", "insert_full"): {"job_pkey", "job_ref_idx", "unique_hold_pkey", *LINE},
-    ("intake", "holder"): {"unique_hold_pkey"},
-    ("intake", "lock_holder"): {"unique_hold_pkey"},
-    ("intake", "let_go"): {"unique_hold_pkey"},
-    ("intake", "replace"): {"ready_job_id_idx", "parked_pkey", "job_pkey", *LINE},
-    ("intake", "is_beyond_reach"): {"lease_pkey", "finished_pkey"},
-    ("claims", "claim_front"): {"ready_pkey", "ready_expr_priority_seq_idx", "job_pkey", "worker_pkey"},
-    ("claims", "claim_onward"): {"ready_pkey", "ready_expr_priority_seq_idx", "job_pkey", "worker_pkey"},
-    ("claims", "claim_onward_with_returns"): {"ready_pkey", "ready_expr_priority_seq_idx", "job_pkey", "worker_pkey"},
-    ("claims", "has_returns"): {"ready_expr_priority_seq_idx"},
-    ("claims", "fronts"): {"ready_pkey", "ready_expr_priority_seq_idx"},
-    ("claims", "lost_claims"): {"job_pkey"},
-    ("claims", "settle_keys"): {"unique_hold_pkey"},
-    ("acknowledgements", "acknowledge_plain"): {"lease_pkey", "worker_pkey"},
-    ("acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
-    ("acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey", "job_pkey", *LINE},
-    ("acknowledgements", "wait_for_more"): {"parked_pkey", "waiter_pkey"},
-    ("acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
-    ("workers", "beat"): {"worker_pkey"},
-    ("workers", "cancel_requests"): {"lease_worker_id_idx", "revoked_pkey"},
-    ("upkeep", "promote"): {
+    ("intake/intake", "insert_one"): {"job_pkey"},
+    ("intake/intake", "insert_plain"): {"job_pkey"},
+    ("intake/intake", "insert_full"): {"job_pkey", "job_ref_idx", "unique_hold_pkey", *LINE},
+    ("intake/intake", "holder"): {"unique_hold_pkey"},
+    ("intake/intake", "lock_holder"): {"unique_hold_pkey"},
+    ("intake/intake", "let_go"): {"unique_hold_pkey"},
+    ("intake/intake", "replace"): {"ready_job_id_idx", "parked_pkey", "job_pkey", *LINE},
+    ("intake/intake", "is_beyond_reach"): {"lease_pkey", "finished_pkey"},
+    ("claims/claims", "claim_front"): {"ready_pkey", "ready_expr_priority_seq_idx", "job_pkey", "worker_pkey"},
+    ("claims/claims", "claim_onward"): {"ready_pkey", "ready_expr_priority_seq_idx", "job_pkey", "worker_pkey"},
+    ("claims/claims", "claim_onward_with_returns"): {
+        "ready_pkey",
+        "ready_expr_priority_seq_idx",
+        "job_pkey",
+        "worker_pkey",
+    },
+    ("claims/claims", "has_returns"): {"ready_expr_priority_seq_idx"},
+    ("claims/claims", "fronts"): {"ready_pkey", "ready_expr_priority_seq_idx"},
+    ("claims/claims", "lost_claims"): {"job_pkey"},
+    ("claims/claims", "settle_keys"): {"unique_hold_pkey"},
+    ("claims/acknowledgements", "acknowledge_plain"): {"lease_pkey", "worker_pkey"},
+    ("claims/acknowledgements", "acknowledge_done"): {"lease_pkey", "worker_pkey"},
+    ("claims/acknowledgements", "acknowledge"): {"lease_pkey", "worker_pkey", "unique_hold_pkey", "job_pkey", *LINE},
+    ("claims/acknowledgements", "wait_for_more"): {"parked_pkey", "waiter_pkey"},
+    ("claims/acknowledgements", "checkpoint"): {"lease_pkey", "job_pkey"},
+    ("fleet/workers", "beat"): {"worker_pkey"},
+    ("fleet/workers", "cancel_requests"): {"lease_worker_id_idx", "revoked_pkey"},
+    ("fleet/upkeep", "promote"): {
         *("parked_due_at_idx", "parked_pkey", "job_pkey", "unique_hold_pkey", "seq_mark_pkey", *LINE),
     },
-    ("upkeep", "mark_number"): {"seq_mark_pkey"},
-    ("upkeep", "forget_marks"): {"seq_mark_pkey"},
-    ("upkeep", "next_due"): {"parked_due_at_idx"},
-    ("upkeep", "overdue"): {"parked_due_at_idx"},
-    ("upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
-    ("upkeep", "last_return"): {"parked_state_queue_idx"},
-    ("upkeep", "old"): {"finished_state_queue_finished_at_idx"},
-    ("upkeep", "finished_queues"): {"finished_state_queue_finished_at_idx"},
-    ("upkeep", "old_with_kind"): {"finished_state_queue_finished_at_idx", "job_pkey"},
-    ("upkeep", "old_of_kind"): {"finished_kept_as_state_finished_at_idx"},
-    ("upkeep", "forget_jobs"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
-    ("intake", "by_refs"): {"job_ref_idx"},
-    ("upkeep", "forget_holds"): {"unique_hold_expires_at_idx", "unique_hold_pkey"},
-    ("upkeep", "forget_fires"): {"fire_nominal_at_idx"},
-    ("insight", "attempts"): {"attempt_pkey"},
-    ("insight", "costs"): {"spend_job_id_name_idx"},
-    ("insight", "counts"): {"ready_pkey", "parked_state_queue_idx", "finished_state_queue_finished_at_idx"},
-    ("commands", "requeue"): {"finished_pkey", "job_pkey", "unique_hold_pkey", *LINE},
-    ("commands", "cancel"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "job_pkey", "unique_hold_pkey"},
-    ("commands", "run_now"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
-    ("commands", "reschedule"): {"parked_pkey", "job_pkey"},
-    ("commands", "purge"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
-    ("commands", "delete"): {"ready_job_id_idx", "parked_pkey", "lease_pkey", "finished_pkey", "job_pkey"},
-    ("commands", "active_children"): {"family_pkey", "child_pkey"},
-    ("commands", "erase"): {"job_pkey", "unique_hold_pkey", *KEPT_OF_A_JOB},
-    ("firing", "due_schedules"): {"schedule_next_at_idx"},
-    ("firing", "take"): {"schedule_pkey"},
-    ("firing", "unfinished"): {"ready_job_id_idx", "lease_pkey", "parked_pkey"},
-    ("firing", "record"): {"fire_pkey"},
-    ("firing", "remember"): {"schedule_pkey"},
-    ("schedules", "fires"): {"fire_pkey", "job_pkey"},
-    ("leaders", "lead"): {"leader_pkey"},
-    ("upkeep", "hasten"): {"parked_since_job_id_idx", "job_pkey"},
-    ("gates", "enter"): {"gate_pkey"},
-    ("gates", "lock"): {"gate_pkey"},
-    ("gates", "renew"): {"gate_pkey"},
-    ("gates", "look"): {"gate_hold_pkey", "gate_begun_pkey", "gate_loan_key_span_idx", "lease_pkey"},
-    ("loans", "lend"): {"gate_loan_pkey"},
-    ("loans", "waited_for"): {"gate_loan_pkey", "gate_wait_key_turn_idx", "gate_place_key_at_idx"},
-    ("loans", "take_off"): {"gate_loan_pkey"},
-    ("loans", "leave"): {"gate_loan_pkey"},
-    ("loans", "forget_empty"): {"gate_loan_pkey"},
-    ("loans", "recall"): {"gate_loan_pkey"},
-    ("gates", "last_places"): {"gate_place_key_at_idx"},
-    ("gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
-    ("spends", "spending"): {
+    ("fleet/upkeep", "mark_number"): {"seq_mark_pkey"},
+    ("fleet/upkeep", "forget_marks"): {"seq_mark_pkey"},
+    ("fleet/upkeep", "next_due"): {"parked_due_at_idx"},
+    ("fleet/upkeep", "overdue"): {"parked_due_at_idx"},
+    ("fleet/upkeep", "orphans"): {"lease_pkey", "job_pkey", "worker_pkey"},
+    ("fleet/upkeep", "last_return"): {"parked_state_queue_idx"},
+    ("fleet/upkeep", "old"): {"finished_state_queue_finished_at_idx"},
+    ("fleet/upkeep", "finished_queues"): {"finished_state_queue_finished_at_idx"},
+    ("fleet/upkeep", "old_with_kind"): {"finished_state_queue_finished_at_idx", "job_pkey"},
+    ("fleet/upkeep", "old_of_kind"): {"finished_kept_as_state_finished_at_idx"},
+    ("fleet/upkeep", "forget_jobs"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
+    ("intake/intake", "by_refs"): {"job_ref_idx"},
+    ("fleet/upkeep", "forget_holds"): {"unique_hold_expires_at_idx", "unique_hold_pkey"},
+    ("fleet/upkeep", "forget_fires"): {"fire_nominal_at_idx"},
+    ("operate/views/insight", "attempts"): {"attempt_pkey"},
+    ("operate/views/insight", "costs"): {"spend_job_id_name_idx"},
+    ("operate/views/insight", "counts"): {
+        "ready_pkey",
+        "parked_state_queue_idx",
+        "finished_state_queue_finished_at_idx",
+    },
+    ("operate/commands/commands", "requeue"): {"finished_pkey", "job_pkey", "unique_hold_pkey", *LINE},
+    ("operate/commands/commands", "cancel"): {
+        "ready_job_id_idx",
+        "parked_pkey",
+        "lease_pkey",
+        "job_pkey",
+        "unique_hold_pkey",
+    },
+    ("operate/commands/commands", "run_now"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
+    ("operate/commands/commands", "reschedule"): {"parked_pkey", "job_pkey"},
+    ("operate/commands/commands", "purge"): {"finished_pkey", "job_pkey", *KEPT_OF_A_JOB},
+    ("operate/commands/commands", "delete"): {
+        "ready_job_id_idx",
+        "parked_pkey",
+        "lease_pkey",
+        "finished_pkey",
+        "job_pkey",
+    },
+    ("operate/commands/commands", "active_children"): {"family_pkey", "child_pkey"},
+    ("operate/commands/commands", "erase"): {"job_pkey", "unique_hold_pkey", *KEPT_OF_A_JOB},
+    ("schedules/firing", "due_schedules"): {"schedule_next_at_idx"},
+    ("schedules/firing", "take"): {"schedule_pkey"},
+    ("schedules/firing", "unfinished"): {"ready_job_id_idx", "lease_pkey", "parked_pkey"},
+    ("schedules/firing", "record"): {"fire_pkey"},
+    ("schedules/firing", "remember"): {"schedule_pkey"},
+    ("schedules/schedules", "fires"): {"fire_pkey", "job_pkey"},
+    ("fleet/leaders", "lead"): {"leader_pkey"},
+    ("fleet/upkeep", "hasten"): {"parked_since_job_id_idx", "job_pkey"},
+    ("gates/gates", "enter"): {"gate_pkey"},
+    ("gates/gates", "lock"): {"gate_pkey"},
+    ("gates/gates", "renew"): {"gate_pkey"},
+    ("gates/gates", "look"): {"gate_hold_pkey", "gate_begun_pkey", "gate_loan_key_span_idx", "lease_pkey"},
+    ("gates/loans", "lend"): {"gate_loan_pkey"},
+    ("gates/loans", "waited_for"): {"gate_loan_pkey", "gate_wait_key_turn_idx", "gate_place_key_at_idx"},
+    ("gates/loans", "take_off"): {"gate_loan_pkey"},
+    ("gates/loans", "leave"): {"gate_loan_pkey"},
+    ("gates/loans", "forget_empty"): {"gate_loan_pkey"},
+    ("gates/loans", "recall"): {"gate_loan_pkey"},
+    ("gates/gates", "last_places"): {"gate_place_key_at_idx"},
+    ("gates/gates", "other_places"): {"gate_place_key_at_idx", "gate_place_pkey"},
+    ("gates/spends", "spending"): {
         "spend_name_at_idx",
         "spend_sum_pkey",
         "spend_expr_at_idx",
         "spend_expr_summed_at_idx",
         "spend_name_job_id_idx",
     },
-    ("spends", "oldest"): {"spend_name_at_idx"},
-    ("spend_sums", "sum_up"): {"spend_expr_at_idx", "spend_pkey", "spend_sum_pkey"},
-    ("spend_sums", "forget_sums"): {"spend_sum_pkey", "spend_name_at_idx"},
-    ("gates", "leave_places"): {"gate_place_pkey"},
-    ("gates", "reserve"): {"gate_place_pkey"},
-    ("gates", "stand_in_line"): {"gate_wait_pkey"},
-    ("gates", "leave_line"): {"gate_wait_pkey"},
-    ("gates", "next_in_line"): {
+    ("gates/spends", "oldest"): {"spend_name_at_idx"},
+    ("gates/spend_sums", "sum_up"): {"spend_expr_at_idx", "spend_pkey", "spend_sum_pkey"},
+    ("gates/spend_sums", "forget_sums"): {"spend_sum_pkey", "spend_name_at_idx"},
+    ("gates/gates", "leave_places"): {"gate_place_pkey"},
+    ("gates/gates", "reserve"): {"gate_place_pkey"},
+    ("gates/gates", "stand_in_line"): {"gate_wait_pkey"},
+    ("gates/gates", "leave_line"): {"gate_wait_pkey"},
+    ("gates/gates", "next_in_line"): {
         "gate_wait_key_turn_idx",
         "gate_hold_pkey",
         "gate_loan_key_span_idx",
         "lease_pkey",
         "parked_pkey",
     },
-    ("gates", "estimate"): {"spend_name_job_id_idx"},
-    ("gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
-    ("gates", "ended_estimates"): {"spend_name_job_id_idx", "lease_pkey", "spend_pkey"},
-    ("gates", "drop_estimates"): {"spend_pkey", "lease_pkey"},
-    ("gates", "forget_places"): {"gate_place_until_idx"},
-    ("gates", "forget_spends"): {"spend_name_at_idx"},
-    ("gates", "forget_gates"): {"gate_until_idx"},
-    ("gates", "stale_holds"): {"gate_hold_pkey", "lease_pkey"},
-    ("gates", "begin"): {"gate_begun_pkey"},
-    ("gates", "stale_starts"): {"gate_begun_pkey"},
-    ("gates", "stale_line"): {"gate_wait_pkey", "job_pkey", "finished_pkey"},
-    ("gates", "stale_places"): {"gate_place_pkey", "job_pkey", "finished_pkey"},
-    ("breakers", "breakers_named"): {"breaker_pkey"},
-    ("breakers", "keep"): {"breaker_pkey"},
-    ("waking", "held"): {"parked_reason_job_id_idx"},
-    ("waking", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
-    ("pauses", "unpaused"): {"parked_reason_job_id_idx"},
-    ("linking", "next_link"): {"parked_pkey", "plan_pkey", "child_pkey", "family_pkey"},
-    ("linking", "sleep_on"): {"parked_pkey"},
-    ("families", "planned"): {"plan_pkey"},
-    ("steps", "steps"): {"step_pkey"},
-    ("steps", "save_steps"): {"lease_pkey", "step_pkey"},
-    ("progress", "save_progress"): {"lease_pkey", "progress_pkey"},
-    ("lines", "save_lines"): {"lease_pkey", "line_pkey"},
-    ("lines", "lines"): {"line_pkey"},
-    ("events", "known"): {"event_pkey"},
-    ("events", "emit"): {"event_pkey"},
-    ("events", "sleepers"): {"parked_awaits_idx", "waiter_pkey"},
-    ("families", "hold"): {"lease_pkey"},
-    ("families", "make"): {"job_pkey"},
-    ("families", "family"): {"family_pkey"},
-    ("families", "families"): {"family_pkey"},
-    ("families", "children"): {"child_pkey"},
-    ("settling", "lock_families"): {"lease_pkey", "family_pkey", "child_pkey", "child_job_id_idx", "job_pkey"},
-    ("settling", "ended_parents"): {"finished_pkey", "family_pkey"},
-    ("settling", "cancel_children"): {
+    ("gates/gates", "estimate"): {"spend_name_job_id_idx"},
+    ("gates/gates", "spend"): {"lease_pkey", "spend_name_job_id_idx"},
+    ("gates/gates", "ended_estimates"): {"spend_name_job_id_idx", "lease_pkey", "spend_pkey"},
+    ("gates/gates", "drop_estimates"): {"spend_pkey", "lease_pkey"},
+    ("gates/gates", "forget_places"): {"gate_place_until_idx"},
+    ("gates/gates", "forget_spends"): {"spend_name_at_idx"},
+    ("gates/gates", "forget_gates"): {"gate_until_idx"},
+    ("gates/gates", "stale_holds"): {"gate_hold_pkey", "lease_pkey"},
+    ("gates/gates", "begin"): {"gate_begun_pkey"},
+    ("gates/gates", "stale_starts"): {"gate_begun_pkey"},
+    ("gates/gates", "stale_line"): {"gate_wait_pkey", "job_pkey", "finished_pkey"},
+    ("gates/gates", "stale_places"): {"gate_place_pkey", "job_pkey", "finished_pkey"},
+    ("gates/breakers", "breakers_named"): {"breaker_pkey"},
+    ("gates/breakers", "keep"): {"breaker_pkey"},
+    ("flows/waking", "held"): {"parked_reason_job_id_idx"},
+    ("flows/waking", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
+    ("gates/pauses", "unpaused"): {"parked_reason_job_id_idx"},
+    ("flows/linking", "next_link"): {"parked_pkey", "plan_pkey", "child_pkey", "family_pkey"},
+    ("flows/linking", "sleep_on"): {"parked_pkey"},
+    ("flows/families", "planned"): {"plan_pkey"},
+    ("flows/steps", "steps"): {"step_pkey"},
+    ("flows/steps", "save_steps"): {"lease_pkey", "step_pkey"},
+    ("flows/progress", "save_progress"): {"lease_pkey", "progress_pkey"},
+    ("flows/lines", "save_lines"): {"lease_pkey", "line_pkey"},
+    ("flows/lines", "lines"): {"line_pkey"},
+    ("flows/events", "known"): {"event_pkey"},
+    ("flows/events", "emit"): {"event_pkey"},
+    ("flows/events", "sleepers"): {"parked_awaits_idx", "waiter_pkey"},
+    ("flows/families", "hold"): {"lease_pkey"},
+    ("flows/families", "make"): {"job_pkey"},
+    ("flows/families", "family"): {"family_pkey"},
+    ("flows/families", "families"): {"family_pkey"},
+    ("flows/families", "children"): {"child_pkey"},
+    ("flows/settling", "lock_families"): {"lease_pkey", "family_pkey", "child_pkey", "child_job_id_idx", "job_pkey"},
+    ("flows/settling", "ended_parents"): {"finished_pkey", "family_pkey"},
+    ("flows/settling", "cancel_children"): {
         "family_pkey",
         "child_pkey",
         "ready_job_id_idx",
@@ -172,10 +195,10 @@ HOT: dict[tuple[str, str], set[str]] = {
         "job_pkey",
         "unique_hold_pkey",
     },
-    ("settling", "settle"): {"child_job_id_idx", "finished_pkey", "attempt_pkey", "family_pkey"},
-    ("settling", "lock_revived"): {"child_job_id_idx", "family_pkey"},
-    ("settling", "revive"): {"child_job_id_idx", "family_pkey"},
-    ("settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
+    ("flows/settling", "settle"): {"child_job_id_idx", "finished_pkey", "attempt_pkey", "family_pkey"},
+    ("flows/settling", "lock_revived"): {"child_job_id_idx", "family_pkey"},
+    ("flows/settling", "revive"): {"child_job_id_idx", "family_pkey"},
+    ("flows/settling", "wake"): {"parked_pkey", "job_pkey", "unique_hold_pkey", *LINE},
 }
 SMALL = {"worker", "lease", "ready_seq"}  # a fleet's workers, what they hold when they are counted, and one number
 FILL = """
@@ -310,9 +333,12 @@ def test_statements_find_their_rows_by_index_on_a_full_database(postgres_url: st
         (JobFilter(), {"ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey", "job_pkey", "attempt_pkey"}),
         (JobFilter(states=frozenset({JobState.DEAD})), {"finished_state_job_id_idx", "job_pkey"}),
         (JobFilter(ids=()), {"ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
+        (JobFilter(states="dead", fingerprint="f"), {"finished_fingerprint_job_id_idx", "job_pkey"}),
+        (JobFilter(kind="k", error="e", where=Condition("args", ("a",), "=", "word")), {"finished_pkey", "job_pkey"}),
+        (JobFilter(states="succeeded"), {"finished_pkey", "job_pkey"}),
         (JobFilter(ref="JB_1"), {"job_ref_idx", "ready_job_id_idx", "lease_pkey", "parked_pkey", "finished_pkey"}),
     ],
-    ids=["all", "dead", "ids", "ref"],
+    ids=["all", "dead", "ids", "group", "where", "succeeded", "ref"],
 )
 def test_lists_are_read_along_an_index_of_ids(
     postgres_url: str, full: str, which: JobFilter, indexes: set[str]
@@ -320,6 +346,25 @@ def test_lists_are_read_along_an_index_of_ids(
     views = Naming(full).statements("operate/views/insight.sql")
     sql = f"SELECT * {jobs_query(views, select(which), 'DESC')}"
     assert_by_index(plan_of(postgres_url, sql), indexes)
+    assert_by_index(plan_of(postgres_url, floor_query(views, which)), set())
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "indexes"),
+    [
+        ("operate/views/failure_groups", "each_group", {"finished_fingerprint_job_id_idx"}),
+        ("operate/views/failure_groups", "groups", {"failure_group_pkey", "failure_count_pkey"}),
+        ("operate/views/failure_groups", "count_dead", {"finished_fingerprint_job_id_idx"}),
+        ("operate/views/failure_groups", "hours", {"failure_count_pkey"}),
+        ("operate/views/failure_groups", "unprinted", {"finished_job_id_idx", "job_pkey", "attempt_pkey"}),
+        ("operate/views/counting", "failed_alike", {"attempt_fingerprint_job_id_idx"}),
+        ("operate/views/counting", "died_alike", {"finished_fingerprint_job_id_idx"}),
+    ],
+)
+def test_groups_of_failures_are_found_by_index(
+    postgres_url: str, full: str, file: str, name: str, indexes: set[str]
+) -> None:
+    assert_by_index(plan_of(postgres_url, Naming(full).statements(f"{file}.sql")[name]), indexes)
 
 
 @pytest.mark.parametrize("schema", ["empty", "full"])
@@ -343,8 +388,8 @@ def test_jobs_are_counted_along_the_indexes_up_to_the_cap(
     unread: str,
 ) -> None:
     """Running jobs, which are few, are walked through once; what is not asked for is not read."""
-    spots = Spots(Naming(request.getfixturevalue(schema)), Pool(Server(postgres_url), 1))
-    sql, _ = count_query(spots, which, 10, by_kind=by_kind)
+    queue_states = QueueStates(Naming(request.getfixturevalue(schema)), Pool(Server(postgres_url), 1))
+    sql, _ = count_query(queue_states, which, 10, by_kind=by_kind)
     plan = plan_of(postgres_url, sql)
     scans = [line.strip() for line in plan.splitlines() if "Seq Scan on" in line]
     assert all(" on lease " in scan for scan in scans), plan
@@ -358,8 +403,8 @@ def test_jobs_are_counted_along_the_indexes_up_to_the_cap(
 def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(
     postgres_url: str, request: pytest.FixtureRequest, schema: str
 ) -> None:
-    spots = Spots(Naming(request.getfixturevalue(schema)), Pool(Server(postgres_url), 1))
-    plan = plan_of(postgres_url, spots.window_query())
+    queue_states = QueueStates(Naming(request.getfixturevalue(schema)), Pool(Server(postgres_url), 1))
+    plan = plan_of(postgres_url, queue_states.window_query())
     assert "Seq Scan" not in plan, plan
     assert re.search(
         r"finished_state_queue_finished_at_idx on finished f.*\n +Index Cond: .*state = .*queue = .*finished_at > "
@@ -427,7 +472,12 @@ def test_jobs_of_one_claim_are_acknowledged_in_one_walk(postgres_url: str, full:
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("upkeep", "orphans"), ("upkeep", "forget_workers"), ("workers", "workers"), ("claims", "lost_claims")],
+    [
+        ("fleet/upkeep", "orphans"),
+        ("fleet/upkeep", "forget_workers"),
+        ("fleet/workers", "workers"),
+        ("claims/claims", "lost_claims"),
+    ],
 )
 async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
     postgres_url: str, full: str, file: str, name: str
@@ -441,7 +491,7 @@ async def test_what_has_no_index_by_worker_walks_through_the_leases_once(
 
 async def test_while_there_is_no_worker_to_forget_the_leases_are_not_read(postgres_url: str, full: str) -> None:
     """A snapshot that is held open keeps the rows of all leases there ever were: they are no quick read."""
-    [walk] = await walks_through_leases(postgres_url, full, "upkeep", "forget_workers")
+    [walk] = await walks_through_leases(postgres_url, full, "fleet/upkeep", "forget_workers")
     assert "(never executed)" in walk
 
 
@@ -465,7 +515,7 @@ async def walks_through_leases(
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("firing", "due_schedules"), ("upkeep", "orphans")],
+    [("schedules/firing", "due_schedules"), ("fleet/upkeep", "orphans")],
 )
 def test_long_lists_are_looked_up_by_hash(postgres_url: str, full: str, file: str, name: str) -> None:
     """Ten thousand declared names or a large fleet are not gone through again for every row."""
@@ -479,3 +529,25 @@ def test_waking_many_jobs_goes_through_their_list_once(postgres_url: str, empty:
     """An event may wake ten thousand: the list of what came is not searched again for each of them."""
     plan = plan_of(postgres_url, Naming(empty).statements("flows/settling.sql")["wake"])
     assert plan.count("Function Scan on unnest i") + plan.count("Function Scan on i") == 1, plan
+
+
+@pytest.mark.parametrize("schema", ["empty", "full"])
+@pytest.mark.parametrize(
+    ("name", "indexes"),
+    [
+        ("add", {"statistic_part_pkey", "statistic_writer_pkey"}),
+        ("roll_up", {"statistic_part_pkey", "statistic_pkey"}),
+        ("forget", {"statistic_pkey"}),
+        ("statistics", {"statistic_pkey", "statistic_part_pkey"}),
+    ],
+)
+def test_statistics_are_read_in_the_stretch_that_is_asked_for(
+    postgres_url: str, request: pytest.FixtureRequest, schema: str, name: str, indexes: set[str]
+) -> None:
+    """A page of an hour costs the same after 90 days."""
+    plan = plan_of(
+        postgres_url, Naming(request.getfixturevalue(schema)).statements("operate/views/statistics.sql", WORDS)[name]
+    )
+    assert_by_index(plan, indexes)
+    if name == "statistics":
+        assert re.search(r"Index Cond: \(\(span = .*facet = .*at >= .*at < ", plan), plan

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from perdure.engines.shared.database.instants import span, to_micros
-from perdure.engines.shared.gates.needs import Line
+from perdure.engines.shared.gates.needs import RateNeed
 from perdure.engines.shared.gates.tally import Tallies, Tally
 
 SECOND = timedelta(seconds=1)
@@ -19,14 +19,14 @@ DAY = timedelta(days=1)
 NOW = 1_800_000_000_000_000
 
 
-def line(limit: int, *spans: timedelta) -> Line:
-    return Line(max(spans), min(spans), limit, limit, asking=1)
+def line(limit: int, *spans: timedelta) -> RateNeed:
+    return RateNeed(max(spans), min(spans), limit, limit, asking=1)
 
 
 class Key:
     """One key, as an engine would keep it, and everything that has ever begun under it."""
 
-    def __init__(self, asked: Line) -> None:
+    def __init__(self, asked: RateNeed) -> None:
         self.line = asked
         self.kept: list[Tally] = []
         self.begun: list[int] = []
@@ -64,7 +64,7 @@ def test_g8_no_start_is_forgotten_before_its_time(batches: list[tuple[int, int]]
 
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=300), st.integers(1, 128))
 def test_g8_a_small_limit_is_kept_to_the_microsecond(steps: list[int], limit: int) -> None:
-    """As far as it is used: nobody begins who would be beyond it."""
+    """As far as it is used: no job starts beyond it."""
     key, now = Key(line(limit, MINUTE)), NOW
     for step in steps:
         now += step

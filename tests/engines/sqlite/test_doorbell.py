@@ -1,4 +1,4 @@
-"""The doorbell: other connections' commits are noticed, whoever made them, and idle ones wake nobody."""
+"""The doorbell: other connections' commits are noticed, and idle ones wake no listener."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tests.support.builders.jobs import a_job, claim_one, claim_some, employ, en
 from tests.support.waiting import until
 
 from perdure.domain.jobs import transition
+from perdure.domain.operate.audit import By
 from perdure.engines.sqlite.database.drivers import Connection, Params, Row
-from perdure.engines.sqlite.fleet import inotify, signals
+from perdure.engines.sqlite.fleet import doorbell, inotify, signals
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import StoreUnavailable
 from perdure.storage.records import JobFilter
@@ -96,7 +97,7 @@ async def test_a_commit_that_shows_only_after_the_one_before_it_is_heard(sqlite:
     """Two are written; a look sees the first of them, while the other is still being flushed."""
     event = asyncio.Event()
     glimpses = cast("Connection", Glimpses(0, 1, 1, 2))
-    bell = signals.Doorbell(sqlite._database, glimpses, event)
+    bell = doorbell.Doorbell(sqlite._database, glimpses, event)
     write_to(sqlite._database.log)
     for _ in range(2):
         await asyncio.wait_for(event.wait(), SOON)
@@ -109,8 +110,8 @@ async def test_a_write_is_looked_at_soon_although_nothing_came_of_the_one_before
 ) -> None:
     """The pauses have grown long by then."""
     looks: list[None] = []
-    monkeypatch.setattr(signals, "_PAUSES", (0.001, 60.0))
-    bell = signals.Doorbell(sqlite._database, cast("Connection", Glimpses(0)), asyncio.Event())
+    monkeypatch.setattr(doorbell, "_PAUSES_SECONDS", (0.001, 60.0))
+    bell = doorbell.Doorbell(sqlite._database, cast("Connection", Glimpses(0)), asyncio.Event())
     monkeypatch.setattr(bell, "_look", lambda: looks.append(None))
     for _ in range(3):
         write_to(sqlite._database.log)
@@ -141,12 +142,12 @@ async def test_a_request_to_cancel_is_heard(sqlite: SqliteStore, way: str) -> No
     claim = await claim_one(sqlite, await employ(sqlite))
     other = await sibling_of(sqlite)
     async with sqlite.wakeups() as items:
-        assert await other.cancel(JobFilter(), "ops", "no need", 1) == [claim.job_id]
+        assert await other.cancel(JobFilter(), By("ops", "no need"), 1) == [claim.job_id]
         await heard(items)
     await other.close()
 
 
-async def test_commits_that_leave_nothing_to_do_wake_nobody(sqlite: SqliteStore, way: str) -> None:
+async def test_commits_that_leave_nothing_to_do_wake_no_worker(sqlite: SqliteStore, way: str) -> None:
     """Heartbeats, claims and acknowledgements of others are not for us."""
     other = await sibling_of(sqlite)
     worker_id = await employ(other)

@@ -94,7 +94,7 @@ async def test_g5_a_commit_that_is_called_off_midway_goes_on_to_its_end(store: S
 
 
 async def test_a_commit_waits_for_no_thread_of_asyncios(store: SqliteStore, no_free_thread: None) -> None:
-    """It holds the lock: while handlers block all those threads, nobody could write, and workers would be lost."""
+    """It holds the lock: while handlers block all those threads, no other could write, and workers would be lost."""
     claim = await start(store)
     effects = await store.begin_effects()
     committing = asyncio.create_task(effects.commit_with(transition.succeeded(claim, None, ())))

@@ -30,6 +30,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import By
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.store import SqliteStore
@@ -117,7 +118,7 @@ async def test_each_link_of_a_chain_costs_the_same_statements(sqlite: SqliteStor
     assert (await show(sqlite, chain.job_id)).cursor == "150"
 
 
-async def test_saving_steps_wakes_nobody(sqlite: SqliteStore, clock: ManualClock) -> None:
+async def test_saving_steps_wakes_no_worker(sqlite: SqliteStore, clock: ManualClock) -> None:
     claim = await start(sqlite)
     rung: list[bool] = []
     sqlite._database.listen(lambda: rung.append(True))
@@ -139,7 +140,7 @@ async def test_nothing_is_left_of_a_tree_that_was_deleted(sqlite: SqliteStore, p
     await apply(sqlite, expecting(claim))
     await apply(sqlite, as_parent(awaiting(parent)))
     assert set(rows_of(path)) >= {"perdure_step", "perdure_progress", "perdure_family", "perdure_child"}
-    assert len(await sqlite.delete(JobFilter(), "ops", 100)) == 1 + len(children) + 2
+    assert len(await sqlite.delete(JobFilter(), By("ops"), 100)) == 1 + len(children) + 2
     assert rows_of(path) == {}
 
 
@@ -152,34 +153,34 @@ async def test_a_waiter_goes_with_the_wait(sqlite: SqliteStore, path: str, clock
         clock.move(HOUR)
         assert (await sqlite.promote(10)).total == 1
     elif how == "emit":
-        assert (await sqlite.emit("paid", None, "ops")).woken == 1
+        assert (await sqlite.emit("paid", None, By("ops"))).woken == 1
     elif how == "cancel":
-        await sqlite.cancel(only(claim.job_id), "ops", "", 10)
+        await sqlite.cancel(only(claim.job_id), By("ops"), 10)
     else:
-        await (sqlite.run_now if how == "run_now" else sqlite.delete)(only(claim.job_id), "ops", 10)
+        await (sqlite.run_now if how == "run_now" else sqlite.delete)(only(claim.job_id), By("ops"), 10)
     assert "perdure_waiter" not in rows_of(path)
 
 
-async def test_a_stale_waiter_wakes_nobody(sqlite: SqliteStore, path: str) -> None:
+async def test_a_stale_waiter_wakes_no_job(sqlite: SqliteStore, path: str) -> None:
     """Should one be left, the job's own row says what it waits for."""
     claim = await start(sqlite)
     await apply(sqlite, expecting(claim, "shipped"))
     link = apsw.Connection(path)
     link.execute("INSERT INTO perdure_waiter (event, job_id) VALUES ('paid', ?)", (claim.job_id,))
     link.close()
-    assert (await sqlite.emit("paid", None, "ops")).woken == 0
+    assert (await sqlite.emit("paid", None, By("ops"))).woken == 0
     assert (await show(sqlite, claim.job_id)).awaits == "event:shipped"
-    assert (await sqlite.emit("shipped", None, "ops")).woken == 1
+    assert (await sqlite.emit("shipped", None, By("ops"))).woken == 1
 
 
-async def test_what_nobody_is_left_to_be_told_is_forgotten(sqlite: SqliteStore, path: str, clock: ManualClock) -> None:
+async def test_a_notice_without_a_receiver_is_deleted(sqlite: SqliteStore, path: str, clock: ManualClock) -> None:
     """A worker that died before it was told; one that was dead already gets no word at all."""
     dead, dying = await employ(sqlite), await employ(sqlite)
     for worker_id in (dead, dying):
         await enqueue(sqlite)
         await claim_one(sqlite, worker_id)
     await sqlite.retire(dead)
-    await sqlite.delete(JobFilter(states=frozenset({JobState.RUNNING})), "ops", 10)
+    await sqlite.delete(JobFilter(states=frozenset({JobState.RUNNING})), By("ops"), 10)
     await sqlite.retire(dying)
     link = apsw.Connection(path)
     assert link.execute("SELECT worker_id FROM perdure_revoked").fetchall() == [(dying,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Final
 
 import pytest
@@ -12,8 +13,10 @@ from tests.support.builders.jobs import job_in
 from perdure.clock import ManualClock
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.states import FINAL, JobState
+from perdure.domain.operate.condition import Condition
 from perdure.engines.sqlite.operate.views.filters import Selector
-from perdure.engines.sqlite.operate.views.queue_states import Spots
+from perdure.engines.sqlite.operate.views.queue_states import QueueStates
+from perdure.engines.sqlite.operate.views.statistics import WORDS
 from perdure.engines.sqlite.operate.views.trail import trail_query
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.storage.operate.audit import AuditFilter
@@ -32,8 +35,8 @@ HOT: Final = {
         "succeed_plainly succeed end park line_up note_turns fair_ones record_attempts stale let_go"
     ),
     "intake/keys.sql": "drop_keys take_keys denied",
-    "fleet/workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet hush unhush",
-    "operate/commands/audit.sql": "write note_moves note_children at record forget",
+    "fleet/workers.sql": "beat retire cancel_requests forget_revoked report wants_quiet",
+    "operate/commands/audit.sql": "write write_each note_command note_moves note_children at forget",
     "fleet/upkeep.sql": (
         "next_due due ready_from_parked note_turns fair_ones leave_waiters leave_parked hold_back old forget_attempts "
         "forget_steps forget_progress forget_lines forget_waiters forget_joined forget_children "
@@ -41,7 +44,7 @@ HOT: Final = {
         "forget_plans forget_keys forget_finished forget_jobs last_return forget_fires"
     ),
     "operate/commands/commands.sql": (
-        "ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark"
+        "ready_from_finished leave_finished ask_to_stop reschedule note_run_at mark unmark make_quiet make_loud"
     ),
     "operate/commands/cancels.sql": (
         "cancel_ready leave_ready cancel_parked leave_parked leave_waiters cancel_lease revoke leave_lease"
@@ -238,6 +241,46 @@ async def test_list_of_the_dead_or_cancelled_does_not_wade_through_success(
     assert not any("TEMP B-TREE" in line for line in plan)
 
 
+@pytest.mark.parametrize(
+    "which",
+    [
+        JobFilter(states="succeeded"),
+        JobFilter(states=FINAL),
+        JobFilter(kind="k", tag="t", error="e", where=Condition("args", ("a",), "=", "word")),
+        JobFilter(states="dead", where=Condition("error", (), "~", "e")),
+        JobFilter(states="dead", fingerprint="f"),
+        JobFilter(queue="q", created_after=datetime(2026, 1, 1, tzinfo=UTC), states=("retrying", "cancelled")),
+    ],
+)
+async def test_a_stretch_of_a_search_is_read_along_the_ids(sqlite: SqliteStore, which: JobFilter) -> None:
+    """Between two ids, nothing sorted: its cost is that of the stretch, whatever the database holds."""
+    for selection in Selector(sqlite._database).select(which, also={"before": "f", "floor": "0"}):
+        if selection.place != "ready":  # of which a short line is sorted, and a long one found along the ids
+            walked = selection.newest_first.replace(" place.state IN (SELECT", " +place.state IN (SELECT")
+            plan = await plan_of(sqlite, f"SELECT place.job_id {walked}")
+            assert not any("TEMP B-TREE" in line or re.match("SCAN (place|job|perdure)", line) for line in plan), plan
+            assert any("job_id>? AND job_id<?" in line for line in plan), plan
+        walk = await plan_of(sqlite, selection.walk) if selection.walk else []
+        assert not any("TEMP B-TREE" in line or line.startswith("SCAN") for line in walk), walk
+
+
+async def test_groups_of_failures_are_found_by_seeks(sqlite: SqliteStore) -> None:
+    statements = sqlite._database.statements("operate/views/failure_groups.sql")
+    for name in ("count_dead", "hours", "some_groups", "print_dead", "print_attempts", "unprinted"):
+        plan = await plan_of(sqlite, statements[name])
+        walks = [line for line in plan if line.startswith("SCAN") and not HARMLESS.match(line)]
+        assert [line for line in walks if "perdure_finished_unprinted" not in line and line != "SCAN seen"] == []
+    [*plan] = await plan_of(sqlite, statements["groups"])
+    assert any("COVERING INDEX perdure_finished_fingerprint (fingerprint>?)" in line for line in plan), plan
+    for name in ("failed_alike", "died_alike"):
+        plan = await plan_of(sqlite, sqlite._database.statements("operate/views/counting.sql")[name])
+        assert [line.split(" (")[0].split(" USING ")[1] for line in plan if "SEARCH" in line] in (
+            ["COVERING INDEX perdure_attempt_fingerprint"],
+            ["COVERING INDEX perdure_finished_fingerprint"],
+        )
+        assert not any("TEMP B-TREE FOR ORDER BY" in line for line in plan)
+
+
 @pytest.mark.parametrize("state", sorted(JobState))
 async def test_job_is_found_by_id_without_a_walk(sqlite: SqliteStore, state: JobState) -> None:
     which = JobFilter(ids=(), states=frozenset({state}))
@@ -268,15 +311,27 @@ async def test_counting_never_walks_through_all_rows(sqlite: SqliteStore) -> Non
 async def test_each_spot_is_counted_along_its_index_up_to_the_cap(
     sqlite: SqliteStore, state: JobState, which: JobFilter
 ) -> None:
-    """The jobs of a spot are one stretch of an index; what else is asked of each is looked up by its key."""
+    """The jobs of a queue state are one stretch of an index; what else is asked of each is looked up by its key."""
     await job_in(state, sqlite, queue="q")
-    spots, which = Spots(sqlite._database), replace(which, states=frozenset({state}))
-    [spot] = await sqlite._database.read(lambda transaction: spots.of(transaction, which))
-    condition, _ = Selector(sqlite._database).residue(which, spot.place)
-    plan = await plan_of(sqlite, spots.looked_at(spot, condition or "1", with_job=bool(condition)))
-    walks = {line for line in plan if line.startswith("SCAN") and not line.startswith("SCAN tag")}
+    queue_states, which = QueueStates(sqlite._database), replace(which, states=frozenset({state}))
+    [queue_state] = await sqlite._database.read(lambda transaction: queue_states.of(transaction, which))
+    residue = Selector(sqlite._database).residue(which, queue_state.place, state)
+    columns = residue.condition or "1"
+    plan = await plan_of(sqlite, queue_states.looked_at(queue_state, columns, with_job=residue.with_job))
+    walks = {line for line in plan if line.startswith("SCAN") and line.split()[1] not in {"tag", "known"}}
     assert walks <= ({"SCAN place"} if state is JobState.RUNNING else set()), plan
     assert not any("TEMP B-TREE" in line for line in plan)
+
+
+async def test_dead_letters_of_a_kind_are_counted_without_their_jobs(sqlite: SqliteStore) -> None:
+    """By the groups of its failures: the dead letters of other kinds are not read, nor is any job."""
+    queue_states, which = QueueStates(sqlite._database), JobFilter(kind="rare", states=frozenset({JobState.DEAD}))
+    of_groups, _ = queue_states.dead_of_kind(which)
+    residue = Selector(sqlite._database).residue(which, of_groups.place, JobState.DEAD)
+    assert not residue.with_job
+    plan = await plan_of(sqlite, queue_states.looked_at(of_groups, "place.queue", with_job=residue.with_job))
+    assert "SEARCH place USING INDEX perdure_finished_fingerprint (fingerprint=?)" in plan
+    assert not any("job" in line.split()[1] for line in plan)
 
 
 @pytest.mark.parametrize("name", ["queues_of_ready", "queues_of_parked", "queues_of_finished", "marked"])
@@ -312,10 +367,37 @@ async def test_the_audit_trail_is_read_along_an_index(
 async def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(
     sqlite: SqliteStore, clock: ManualClock
 ) -> None:
-    spots = Spots(sqlite._database)
+    queue_states = QueueStates(sqlite._database)
     await job_in(JobState.DEAD, sqlite)
     which = JobFilter(finished_after=clock.now(), finished_before=clock.now())
-    [spot] = await sqlite._database.read(lambda transaction: spots.of(transaction, which))
-    plan = await plan_of(sqlite, f"SELECT place.job_id {spot.source} WHERE {spot.where} LIMIT :limit")
+    [queue_state] = await sqlite._database.read(lambda transaction: queue_states.of(transaction, which))
+    plan = await plan_of(sqlite, f"SELECT place.job_id {queue_state.source} WHERE {queue_state.where} LIMIT :limit")
     stretch = "(state=? AND queue=? AND finished_at>? AND finished_at<?)"
     assert plan == [f"SEARCH place USING COVERING INDEX perdure_finished_standing {stretch}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "seeks"),
+    [
+        ("note_flush", set()),
+        ("add", set()),
+        ("minutes", {"SEARCH perdure_statistic_part USING PRIMARY KEY (at<?)"}),
+        ("roll_up", {"SEARCH part USING PRIMARY KEY (at<?)"}),
+        ("take_out", {"SEARCH perdure_statistic_part USING PRIMARY KEY (at<?)"}),
+        ("forget", {"SEARCH old USING PRIMARY KEY (span=? AND facet=? AND at<?)"}),
+        (
+            "statistics",
+            {
+                "SEARCH perdure_statistic USING PRIMARY KEY (span=? AND facet=? AND at>? AND at<?)",
+                "SEARCH perdure_statistic_part USING PRIMARY KEY (at>? AND at<?)",
+            },
+        ),
+    ],
+)
+async def test_statistics_are_read_in_the_stretch_that_is_asked_for(
+    sqlite: SqliteStore, name: str, seeks: set[str]
+) -> None:
+    """A page of an hour costs the same after 90 days. What a query sums up may be sorted."""
+    plan = await plan_of(sqlite, sqlite._database.statements("operate/views/statistics.sql", WORDS)[name])
+    assert seeks <= set(plan), plan
+    assert not [line for line in plan if line.startswith("SCAN perdure_")], plan

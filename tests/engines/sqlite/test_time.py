@@ -1,4 +1,4 @@
-"""Schedules and leaders in a file: whoever only looks takes no write lock, and either library will do."""
+"""Schedules and leaders in a file: reads take no write lock, with either library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEASE = timedelta(seconds=30)
 
 
 async def test_an_idle_house_takes_no_write_lock(sqlite: SqliteStore, clock: ManualClock, path: str) -> None:
-    """A scheduler with nothing due, a follower, and a worker that nobody asks to be quiet only look."""
+    """A scheduler with nothing due, a follower, and a worker without a quiet request only read."""
     await make(sqlite, clock.now() + MINUTE)
     worker_id = await employ(sqlite)
     await sqlite.lead("reports", "a", LEASE)

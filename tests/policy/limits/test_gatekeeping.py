@@ -162,7 +162,7 @@ def run(plans: Sequence[Plan], batch: int = 1, most: int = 500) -> Ran:
                 assert held.wait > timedelta(0)
                 late = plan.late[(sum(seen) - 1) % len(plan.late)]
                 heapq.heappush(due, (clock + -(-held.wait // timedelta(milliseconds=1)) + late, number))
-    raise AssertionError("somebody who keeps coming back never begins")
+    raise AssertionError("a job that asks again and again never starts")
 
 
 def exact(fleet: Fleet, rates: Sequence[RateCheck]) -> bool:
@@ -196,7 +196,7 @@ def plans(draw: st.DrawFn) -> tuple[list[RateCheck], list[Plan]]:
 
 @settings(deadline=None)
 @given(plans(), st.integers(1, 5))
-def test_g8_no_rate_is_ever_broken_and_whoever_keeps_coming_back_begins(
+def test_g8_no_rate_is_ever_exceeded_and_a_job_that_asks_again_starts(
     made: tuple[list[RateCheck], list[Plan]], batch: int
 ) -> None:
     """Late and lost jobs, retries at once, several rates and keys, batches; each is looked at a few times only."""
@@ -220,7 +220,7 @@ def test_g8_those_who_are_punctual_begin_in_the_order_in_which_they_came_and_wai
     assert all(seen[0] <= 2 for seen in ran.looks)
 
 
-def test_g8_a_backlog_is_drained_at_nearly_the_full_rate_though_everybody_is_a_little_late() -> None:
+def test_g8_a_backlog_is_drained_at_nearly_the_full_rate_if_each_job_is_a_little_late() -> None:
     rate = RateCheck("a", 10, MINUTE)
     ran = run([Plan(0, (5, 90, 20, 170), lost=False, runs=1, rates=(rate,)) for _ in range(200)], batch=10)
     assert exact(ran.fleet, [rate])
@@ -228,7 +228,7 @@ def test_g8_a_backlog_is_drained_at_nearly_the_full_rate_though_everybody_is_a_l
     assert max(seen[0] for seen in ran.looks) <= 4
 
 
-def test_g8_after_an_outage_nobody_storms() -> None:
+def test_g8_after_an_outage_jobs_start_at_the_rate() -> None:
     """All 300 places have passed when the fleet comes back: each waits once more, for one second after the other."""
     rate = RateCheck("a", 1, SECOND)
     ran = run(
@@ -303,7 +303,7 @@ def test_g8_each_attempt_counts_so_a_job_that_is_retried_at_once_waits_too() -> 
     assert held.wait == MINUTE
 
 
-def test_g8_a_place_whose_job_never_comes_blocks_nobody_for_longer_than_per() -> None:
+def test_g8_a_place_whose_job_never_comes_blocks_others_for_per_at_most() -> None:
     fleet, rate = Fleet(), RateCheck("a", 1, MINUTE)
     fleet.ask(rated("a", rate), rated("lost", rate))
     fleet.now += 2 * MINUTE
@@ -401,7 +401,7 @@ def test_c11_a_job_looks_again_soon_while_others_may_spend_less_than_was_estimat
 
 
 def test_c11_of_a_long_list_of_spends_the_end_is_only_guessed() -> None:
-    """Only so many are looked at; whoever waits looks again every hour anyway."""
+    """Only so many are looked at; waiting jobs look again every hour anyway."""
     fleet = Fleet()
     fleet.spends = [spent(0.01, DAY - n * SECOND) for n in range(1, 2_001)]
     sure, unsure = (fleet.ask(budgeted("a", 1, (DAY, limit)))[0] for limit in (20.0, 5.0))

@@ -15,17 +15,9 @@ from perdure.domain.gate import BreakerCheck, BudgetCheck, ConcurrencyCheck, Gat
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.limits.gates import (
-    KEY_LIMIT,
-    Breaker,
-    Budget,
-    Concurrency,
-    Gate,
-    GatePlan,
-    Rate,
-    are_disputed,
-    check_gates,
-)
+from perdure.policy.limits.declared_gates import are_disputed, check_gates
+from perdure.policy.limits.gate_plan import KEY_LIMIT, GatePlan
+from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Gate, Rate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CLAIM = Claim(JobId("j"), 7, "audit", "default", "{}", 0, 0, 3, NOW, NOW)
@@ -165,8 +157,14 @@ def broken(arguments: Any) -> str:
     [
         (Rate(1, "1s", key=broken, name="web"), r"^rate\.key of gate web raised KeyError: 'tenant'$"),
         (Concurrency(1, key=broken), r"^concurrency\.key of gate audit raised KeyError: 'tenant'$"),
-        (Rate(1, "1s", key=lambda _: object()), r"^rate\.key of gate audit gives what cannot be written as JSON"),
-        (Rate(1, "1s", key=lambda _: "\ud800"), r"^rate\.key of gate audit gives what cannot be written as JSON"),
+        (
+            Rate(1, "1s", key=lambda _: object()),
+            r"^rate\.key of gate audit returns a value that cannot be stored as JSON",
+        ),
+        (
+            Rate(1, "1s", key=lambda _: "\ud800"),
+            r"^rate\.key of gate audit returns a value that cannot be stored as JSON",
+        ),
     ],
 )
 def test_a_key_that_cannot_be_told_names_its_gate(gate: Rate | Concurrency, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""What of a gate is lent to a worker; that no limit is passed whoever borrows, gives back, dies or hears nothing."""
+"""What of a gate is lent to a worker; no limit is exceeded when workers borrow, give back, die or hear nothing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from perdure.domain.gate import (
 )
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
-from perdure.policy.lending import FEWEST, LONGEST, SLOTS
 from perdure.policy.limits.gatekeeping import RATE_LIMITED, gatekeeper
+from perdure.policy.limits.lending import FEWEST, LONGEST_LOAN, SLOTS
 from perdure.worker.gates.loans import Loans, Spare
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-NOBODY = JobId("")
+NO_JOB = JobId("")
 NOTHING = Spare([], [])
 
 
@@ -95,7 +95,7 @@ def test_g8_a_job_borrows_of_all_its_gates_or_of_none() -> None:
     [
         request("small slots", ConcurrencyCheck("api", FEWEST - 1)),
         request("small rate", RateCheck("api", FEWEST - 1, SECOND)),
-        request("long rate", RateCheck("api", 100, LONGEST + SECOND)),
+        request("long rate", RateCheck("api", 100, LONGEST_LOAN + SECOND)),
         request("two rates of one key", RateCheck("api", 100, SECOND), RateCheck("api", 400, 10 * SECOND)),
         request("slots named twice", ConcurrencyCheck("api", 10), ConcurrencyCheck("api", 20)),
         replace(request("disputed", ConcurrencyCheck("api", 10)), borrows=False),
@@ -109,7 +109,7 @@ def test_g8_what_is_not_lent(job: GateRequest) -> None:
     assert lent(job, spending={"ai": Spending()}) == (set(), set())
 
 
-def test_g8_nothing_is_lent_where_somebody_stands_in_line_or_counts_for_longer() -> None:
+def test_g8_nothing_is_lent_while_a_job_stands_in_line_or_counts_for_longer() -> None:
     job = request("job", RateCheck("api", 100, SECOND))
     assert lent(job, starts={"api": [Start("api", NOW + MINUTE, JobId("other"), False)]}) == (set(), set())
     assert lent(job, watched=frozenset({"api"})) == (set(), set())
@@ -134,7 +134,7 @@ def test_g8_without_a_borrower_that_lives_nothing_is_lent() -> None:
 
 def test_g8_what_is_lent_counts_as_begun() -> None:
     jobs = [request(f"job {number}", RateCheck("api", 12, SECOND)) for number in range(4)]
-    starts = {"api": [Start("api", NOW - SECOND / 2, NOBODY, True)] * 3}
+    starts = {"api": [Start("api", NOW - SECOND / 2, NO_JOB, True)] * 3}
     answers, _ = gatekeeper(jobs)(
         GateState(now=NOW, starts=starts, holders={}, spending={}, breakers={}, lent={("api", SECOND): 7})
     )
@@ -218,7 +218,7 @@ def test_g8_who_asks_for_another_limit_has_to_ask() -> None:
     assert loans.passes([request("other", ConcurrencyCheck("api", 10))]) == [True]
 
 
-def test_g8_nobody_passes_while_it_is_not_sure_that_the_worker_lives() -> None:
+def test_g8_no_job_passes_on_a_loan_while_it_is_unsure_that_the_worker_lives() -> None:
     loans, _ = books(sure=False)
     loans.add([Loan("api", SLOTS, 3)], [request("job", ConcurrencyCheck("api", 10))])
     assert loans.passes([request("other", ConcurrencyCheck("api", 10))]) == [False]
@@ -230,7 +230,7 @@ def test_g8_a_job_that_may_stand_in_a_line_has_to_ask() -> None:
     assert loans.passes([came_back(request("back", ConcurrencyCheck("api", 10)))]) == [False]
 
 
-def test_g8_a_loan_of_two_limits_is_for_nobody() -> None:
+def test_g8_no_job_uses_a_loan_of_two_limits() -> None:
     loans, _ = books()
     small, large = (request(name, ConcurrencyCheck("api", limit)) for name, limit in (("small", 10), ("large", 99)))
     loans.add([Loan("api", SLOTS, 1)], [small])
@@ -239,14 +239,14 @@ def test_g8_a_loan_of_two_limits_is_for_nobody() -> None:
     assert loans.passes([small, large]) == [False, False]
 
 
-def test_g8_a_loan_of_two_limits_that_came_at_once_is_for_nobody() -> None:
+def test_g8_no_job_uses_a_loan_of_two_limits_that_came_at_once() -> None:
     loans, _ = books()
     small, large = (request(name, ConcurrencyCheck("api", limit)) for name, limit in (("small", 10), ("large", 99)))
     loans.add([Loan("api", SLOTS, 5)], [small, large])
     assert loans.passes([small, large]) == [False, False]
 
 
-def test_g8_a_loan_that_nobody_may_use_is_not_added_to_and_goes_back() -> None:
+def test_g8_a_loan_that_no_job_may_use_is_not_extended_and_goes_back() -> None:
     loans, _ = books()
     small, large = (request(name, ConcurrencyCheck("api", limit)) for name, limit in (("small", 10), ("large", 99)))
     loans.add([Loan("api", SLOTS, 2)], [small, large])
@@ -276,7 +276,7 @@ def test_g8_what_was_not_used_since_the_last_look_goes_back() -> None:
     assert loans.passes([jobs[1]]) == [False]
 
 
-def test_g8_what_others_wait_for_goes_back_as_soon_as_it_is_free_until_nobody_waits() -> None:
+def test_g8_while_others_wait_a_free_slot_goes_back_at_once() -> None:
     loans, _ = books()
     jobs = [request(f"job {number}", ConcurrencyCheck("api", 10)) for number in range(3)]
     loans.add([Loan("api", SLOTS, 3)], jobs[:2])
@@ -370,7 +370,7 @@ class Database:
             asking = sum(1 for each in requests if each.rates and each.rates[0].key == check.key)
             counted = [at for at in self.begun.get(check.key, []) if at > now - check.per]
             if len(counted) + lent.get((check.key, check.per), 0) >= check.limit // 2 - asking:
-                starts[check.key] = [Start(check.key, at, NOBODY, True) for at in counted]
+                starts[check.key] = [Start(check.key, at, NO_JOB, True) for at in counted]
         return GateState(now=now, starts=starts, holders=holders, spending={}, breakers={}, lent=lent, lends=True)
 
     def write(self, changes: GateChanges, worker: WorkerId) -> None:
@@ -506,7 +506,7 @@ DEEDS = st.tuples(
 
 @settings(deadline=None, max_examples=300)
 @given(st.lists(DEEDS, min_size=30, max_size=150))
-def test_g8_no_limit_is_passed_whoever_borrows_gives_back_dies_or_hears_nothing(
+def test_g8_no_limit_is_exceeded_by_workers_that_borrow_return_die_or_miss_messages(
     deeds: list[tuple[str, int, int, int]],
 ) -> None:
     database, begun = Database(), dict[str, list[datetime]]()

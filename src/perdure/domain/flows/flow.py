@@ -1,7 +1,7 @@
-"""Flows: what a job has done already, what it waits for, and the jobs it has spawned.
+"""Flows: the steps that a job has done, what it waits for, and the jobs it has spawned.
 
-A handler is run again from its beginning whenever its job comes back. What it has done is kept as *steps*, each under
-its own key, so that a step that happened does not happen again; what it waits for is a step too, that is not done yet.
+When a job comes back, its handler runs again from the beginning. Completed work is stored as *steps*, each under its
+own key, so that a completed step does not run again; a wait is a step that is not done yet.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from perdure.domain.jobs.states import JobState
 
 
 class StepKind(StrEnum):
-    """What a step is."""
+    """The kind of a step."""
 
-    CALL = "call"  # of a function
+    CALL = "call"  # calls a function
     SLEEP = "sleep"
     EVENT = "event"  # waits for one
     POLL = "poll"
@@ -27,15 +27,15 @@ class StepKind(StrEnum):
 
 
 class StepState(StrEnum):
-    """How far a step is."""
+    """The status of a step."""
 
     BEGUN = "begun"  # tried, or waiting
     DONE = "done"
-    GIVEN_UP = "given up"  # an optional one that failed for good: it yields None, and a warning
+    GIVEN_UP = "given up"  # an optional one that failed for good: it returns None, with a warning
 
 
 class StepRecord(Struct, frozen=True, kw_only=True):
-    """One step as it is kept. `key` is its name, with a number from the second use on: `fetch`, `fetch#2`."""
+    """One step as stored. `key` is its name, with a number from the second use on: `fetch`, `fetch#2`."""
 
     key: str
     kind: StepKind
@@ -43,31 +43,31 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     result: str | None = None  # JSON
     note: str | None = None  # the last error, or why it was given up
     tries: int = 0
-    due_at: datetime | None = None  # when it is to be looked at again, at the latest
+    due_at: datetime | None = None  # when to look at it again, at the latest
     begun_at: datetime
-    changed_at: datetime | None = None  # when it was last written; the database says so
+    changed_at: datetime | None = None  # when it was last written, by the database's clock
 
 
 class StepWrite(Struct, frozen=True):
-    """A step to be kept for the job of a claim."""
+    """A step to be stored for the job of a claim."""
 
     claim: Claim
     step: StepRecord
 
 
 class OnEnd(StrEnum):
-    """What becomes of children that are not final when their parent ends."""
+    """What happens to children that are not final when their parent ends."""
 
     CANCEL = "cancel"
     KEEP = "keep"
 
 
 class NewFamily(Struct, frozen=True, kw_only=True):
-    """Children to be spawned under one key. `quorum`: so many successes are enough to wake the parent.
+    """Children to be spawned under one key. `quorum`: this many successes wake the parent.
 
-    `cursor` becomes the parent's checkpoint in the same transaction; None leaves it as it is. `next_link` is the number
-    of the document in the parent's plan that is the next link of a chain: it is made when this family has succeeded,
-    in the transaction that records so, while the parent sleeps on.
+    `cursor` becomes the parent's checkpoint in the same transaction; None keeps the current one. `next_link` is the
+    index in the parent's plan of the next link of a chain: the engine makes it when this family has succeeded, in the
+    transaction that records the success, while the parent stays parked.
     """
 
     key: str
@@ -81,8 +81,8 @@ class NewFamily(Struct, frozen=True, kw_only=True):
 class Child(Struct, frozen=True, kw_only=True):
     """One child as its parent sees it. `fate` is its final state; None: it is not final.
 
-    `error` is what was said when it failed last, which stays when it was given a new life since. One that is `joined`
-    is no child of this parent: the job was there before, and held the child's unique key.
+    `error` is the last failure's message; it stays when the child is requeued. A `joined` job is not a child of this
+    parent: it existed before, and held the child's unique key.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Child(Struct, frozen=True, kw_only=True):
 
 
 class FamilyView(Struct, frozen=True, kw_only=True):
-    """How far the children of one key are."""
+    """The status of the children of one key."""
 
     key: str
     total: int
@@ -107,7 +107,7 @@ class FamilyView(Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the parent has nothing to wait for: all are final, or the quorum is reached, or out of reach."""
+        """Whether the parent can stop waiting: all are final, or the quorum is reached or out of reach."""
         if self.succeeded + self.failed >= self.total:
             return True
         return self.quorum is not None and (self.succeeded >= self.quorum or self.total - self.failed < self.quorum)
@@ -120,12 +120,12 @@ class Awaits(Struct, frozen=True, gc=False):
     family: str | None = None
 
     def __str__(self) -> str:
-        """As it is stored, and shown."""
+        """The text form, as stored and shown."""
         return f"family:{self.family}" if self.event is None else f"event:{self.event}"
 
 
 class Emission(Struct, frozen=True):
-    """An event that was emitted. The first payload is kept; `is_first` says whether it was this one."""
+    """An emitted event. The first payload is kept; `is_first` says whether this emission was the first."""
 
     event: str
     payload: str | None
@@ -135,7 +135,7 @@ class Emission(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a running job is, in its own words."""
+    """The progress of a running job, as the job reported it."""
 
     current: float
     total: float | None

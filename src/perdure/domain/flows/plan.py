@@ -1,4 +1,4 @@
-"""Jobs that are planned and not made yet: what a batch or a chain keeps of its calls until their turn comes."""
+"""Planned jobs: what a batch or a chain stores of its calls until they are made."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from perdure.domain.jobs.job import DEFAULT_CRASH_LIMIT, DEFAULT_PRIORITY, DEFAU
 
 BATCH: Final = "perdure.batch"
 CHAIN: Final = "perdure.chain"
-OWN: Final = "perdure."  # how the names of our own kinds begin
+OWN: Final = "perdure."  # prefix of the names of perdure's own kinds
 
 
 class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job to be made later. `fills` is the parameter that gets what came before it; None: there is none."""
+    """A job to be made later. `fills` is the parameter that receives the previous result; None: there is none."""
 
     kind: str
     args: str
@@ -36,7 +36,7 @@ class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fair_key: str | None = None
 
     def made(self, job_id: JobId, before: str | None = None) -> NewJob:
-        """The job itself; `before` is the JSON of what came before it."""
+        """The job itself; `before` is the JSON of the previous result."""
         args = self.args
         if self.fills is not None:
             given = json.decode(args, type=dict[str, Raw])
@@ -47,12 +47,12 @@ class Planned(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def link_key(number: int) -> str:
-    """The family of a link of a chain, counting from 0."""
+    """The family of a link of a chain, starting at 0."""
     return "stage" if number == 0 else f"stage#{number + 1}"
 
 
 def link(chain: JobId, number: int, plan: Planned, before: str | None, *, is_last: bool) -> NewFamily:
-    """A link of a chain as a family; `before` is the JSON of what the link before it has returned."""
+    """A link of a chain as a family; `before` is the JSON that the previous link returned."""
     key = link_key(number)
     (own,) = child_ids(chain, key, 1)
     following = None if is_last else number + 1
@@ -60,6 +60,6 @@ def link(chain: JobId, number: int, plan: Planned, before: str | None, *, is_las
 
 
 def planned(job: NewJob, fills: str | None = None) -> Planned:
-    """What is kept of a job: all but its id, which its parent gives it."""
+    """The stored form of a job: all but its id, which its parent assigns."""
     kept = {name: getattr(job, name) for name in Planned.__struct_fields__ if name != "fills"}
     return Planned(**kept, fills=fills)

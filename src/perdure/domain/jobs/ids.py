@@ -1,4 +1,4 @@
-"""Identities: job ids that sort by the time they were made, and worker ids drawn at random."""
+"""Identities: job ids that sort by creation time, and random worker ids."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ WorkerId = NewType("WorkerId", int)
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VARIANT: Final = "89ab"
-_FIRST_WORKER: Final = 2**40  # above all that a database has counted
+_FIRST_WORKER: Final = 2**40  # above any number that a database has counted
 _STOCK: Final = 256
 _NOISE: Final[list[str]] = []
-os.register_at_fork(after_in_child=_NOISE.clear)  # or parent and child would make the same ids
+os.register_at_fork(after_in_child=_NOISE.clear)  # otherwise parent and child would make the same ids
 
 
 def new_job_id() -> JobId:
-    """Make a UUID of version 7: unique everywhere, and sorted by creation time, which keeps indexes compact."""
+    """Make a UUID of version 7: globally unique, and sorted by creation time, which keeps indexes compact."""
     try:
         noise = _NOISE.pop()
     except IndexError:
@@ -38,7 +38,7 @@ def _prefix(milliseconds: int) -> str:
 
 
 def _more_noise() -> str:
-    """Ask the system for the noise of many ids at once: the one call costs more than all the rest of an id."""
+    """Get the random bits for many ids at once: one system call costs more than the rest of an id."""
     text = os.urandom(10 * _STOCK).hex()
     pieces = (text[start : start + 20] for start in range(0, len(text), 20))
     _NOISE.extend(f"{n[:3]}-{_VARIANT[int(n[3], 16) & 3]}{n[4:7]}-{n[7:19]}" for n in pieces)
@@ -46,9 +46,9 @@ def _more_noise() -> str:
 
 
 def new_worker_id() -> WorkerId:
-    """Draw a number that no worker has had.
+    """Draw a random worker id.
 
-    The database does not count them: one that is an older copy of itself would give an id away that is in use.
+    The database does not count them: a restored older copy would assign an id that is in use.
     """
     return WorkerId(_FIRST_WORKER + secrets.randbelow(_FIRST_WORKER))
 
@@ -59,7 +59,7 @@ def is_job_id(value: object) -> bool:
 
 
 def as_job_id(value: object, *, field: str = "id", advice: str = "") -> JobId:
-    """Accept a UUID, or its text, as the id of a job; refuse anything else by name, with this advice."""
+    """Accept a UUID, or its text, as a job id; refuse anything else by name, with this advice."""
     text = str(value).strip().lower()
     if not _UUID.fullmatch(text):
         raise ArgumentError(field, f"must be a UUID such as {new_job_id()}, got {value!r}{advice}")

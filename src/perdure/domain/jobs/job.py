@@ -1,7 +1,7 @@
-"""What a job is: as it is handed in, as it is held by a claim, and as it is shown.
+"""A job: as enqueued, as held by a claim, and as shown.
 
 The structs of the hot path are msgspec's: frozen like a dataclass, and ten times cheaper to make. They hold no cycles,
-so the garbage collector need not look at them.
+so the garbage collector skips them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 class OnConflict(StrEnum):
     """What enqueue does when another job holds the unique key."""
 
-    RETURN = "return"  # hand back the existing job
+    RETURN = "return"  # return the existing job
     REJECT = "reject"  # raise DuplicateJobError
-    REPLACE = "replace"  # give the existing job the new arguments; one that runs already passes the key on
+    REPLACE = "replace"  # replace the arguments of the existing job; a running one passes the key on
 
 
 class UniqueKey(Struct, frozen=True, gc=False):
-    """A job's claim to be the only one of its key while it is in one of the `states`.
+    """A job's right to be the only one with its key while it is in one of the `states`.
 
     `dead_for` keeps the key for that long after the job has died, although DEAD is not among its states.
     """
@@ -47,7 +47,7 @@ class UniqueKey(Struct, frozen=True, gc=False):
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job on its way into the store. `args` is a JSON document, checked against the handler's signature."""
+    """A job to be stored. `args` is a JSON document, checked against the handler's signature."""
 
     id: JobId
     kind: str
@@ -61,15 +61,15 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     crash_limit: int = DEFAULT_CRASH_LIMIT
     tags: tuple[str, ...] = ()
     meta: str | None = None
-    fair_key: str | None = None  # jobs of one queue and priority that bear different keys take turns
-    has_own_id: bool = False  # the caller chose its id, and may have done so before
-    plan: tuple[str, ...] = ()  # documents that are kept beside the job and read one by one, when they are needed
-    settings: str | None = None  # JSON: what was said of this job alone (see `policy.own_settings`)
-    ref: str | None = None  # the name that people outside know it by; no two jobs have the same
+    fair_key: str | None = None  # jobs of one queue and priority with different keys take turns
+    has_own_id: bool = False  # the caller chose its id, and may have enqueued it before
+    plan: tuple[str, ...] = ()  # documents that are stored beside the job and read one by one when needed
+    settings: str | None = None  # JSON: settings of this job alone (see `policy.own_settings`)
+    ref: str | None = None  # its external name; unique among all jobs
 
 
 class Intake(StrEnum):
-    """What became of a job that was handed in."""
+    """The outcome of an enqueue."""
 
     NEW = "new"
     EXISTING = "existing"
@@ -77,7 +77,7 @@ class Intake(StrEnum):
 
 
 class Receipt(Struct, frozen=True, gc=False):
-    """The store's answer to one NewJob: which job now stands for it, and whether it is a new one."""
+    """The store's answer to one NewJob: the job that represents it, and whether it is new."""
 
     job_id: JobId
     intake: Intake
@@ -86,11 +86,12 @@ class Receipt(Struct, frozen=True, gc=False):
 class Claim(Struct, frozen=True, gc=False):
     """One attempt's exclusive hold on a job.
 
-    `token` rises with every claim of the job, and no two claims share one; each write of the attempt is fenced by it.
-    `since` is the instant at which this life of the job became due: limits over all attempts count from there.
+    `token` rises with every claim of the job, and no two claims share one; it fences every write of the attempt.
+    `since` is when this life of the job became due: limits over all attempts count from there.
     `unknown_since` is when a worker first had no handler for the job, if that is why it did not run last time.
-    `is_fresh`: it comes straight from where it was enqueued, and has been nowhere else.
-    `gates_passed` is the start of the job that passed its gates last, as far as that matters.
+    `is_fresh`: the job was never claimed or parked before. Of others `due_at` is when they were to come back: their
+    time, or when the event came, the pause ended or an operator asked; None if not known, as after a crash.
+    `gates_passed` is the start of the job that last passed its gates, if that matters.
     """
 
     job_id: JobId
@@ -107,32 +108,39 @@ class Claim(Struct, frozen=True, gc=False):
     tags: tuple[str, ...] = ()
     meta: str | None = None
     unknown_since: datetime | None = None
-    cursor: str | None = None  # JSON: how far an earlier attempt came, as it said itself
+    cursor: str | None = None  # JSON: the checkpoint that an earlier attempt saved
     parent: JobId | None = None  # the job that spawned this one
-    is_parent: bool = False  # it has spawned jobs in an earlier attempt
+    is_parent: bool = False  # an earlier attempt has spawned jobs
     is_fresh: bool = False
     gates_passed: str | None = None
-    settings: str | None = None  # JSON: what was said of this job alone
+    settings: str | None = None  # JSON: settings of this job alone
     ref: str | None = None
+    due_at: datetime | None = None
 
     @property
     def start(self) -> str:
-        """Which start of the job this is: the same for all runs of an attempt, and another one in another life."""
+        """The number of this start: the same for all runs of an attempt, and different after a requeue."""
         return f"{(self.since - _EPOCH) // _MICROSECOND}/{self.attempt}"
 
     @property
+    def waited(self) -> timedelta | None:
+        """From when it was due to its claim; None if that is not known."""
+        due_at = self.since if self.is_fresh else self.due_at
+        return None if due_at is None else self.claimed_at - due_at
+
+    @property
     def has_passed(self) -> bool:
-        """Whether this attempt has passed its gates in an earlier run: it was parked since, or given back."""
+        """Whether an earlier run of this attempt has passed its gates: it was parked since, or released."""
         return self.gates_passed is not None and self.gates_passed == self.start
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt, counting from 1: those that failed and those that crashed come before it."""
+        """The number of this attempt, starting at 1: earlier failures and crashes count."""
         return self.failures + self.crashes + 1
 
 
 class Orphan(Struct, frozen=True):
-    """A claim whose worker is dead, with what is known of that worker."""
+    """A claim whose worker is dead, with the facts known about that worker."""
 
     claim: Claim
     worker_id: WorkerId
@@ -157,7 +165,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class JobView(Struct, frozen=True, kw_only=True):
-    """All that can be said of one job from outside."""
+    """All public facts about one job."""
 
     id: JobId
     kind: str
@@ -175,7 +183,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
     failures: int
     crashes: int
-    max_attempts: int | None  # at most, whatever the errors; after a failure: as the rule for that error says
+    max_attempts: int | None  # the maximum for any error; after a failure: by the rule for that error
     worker: str | None
     cancel_requested_at: datetime | None
     result: str | None
@@ -184,28 +192,29 @@ class JobView(Struct, frozen=True, kw_only=True):
     last_error: str | None
     cursor: str | None = None
     parent: JobId | None = None
-    awaits: str | None = None  # of a waiting one: event:NAME or family:KEY
+    awaits: str | None = None  # of a waiting job: event:NAME or family:KEY
     fair_key: str | None = None
     also_awaits: tuple[str, ...] = ()  # what it waits for at the same time
-    mark: str | None = None  # a word that the application has put on it
-    cancelled_by: str | None = None  # who called it off, or asked a running one to stop
-    settings: str | None = None  # JSON: the retry policy and the time limit that were set for this job alone
-    ref: str | None = None  # the name that people outside know it by
-    word: str | None = None  # what the app calls its state
+    mark: str | None = None  # a mark that the application has set
+    cancelled_by: str | None = None  # who cancelled it, or asked a running one to stop
+    settings: str | None = None  # JSON: the retry policy and the time limit of this job alone
+    ref: str | None = None  # its external name
+    word: str | None = None  # the app's word for its state
+    fingerprint: str | None = None  # of its last error: which group of failures it belongs to
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by name, decoded to plain Python: `args` is the JSON text that is stored."""
+        """The arguments by name, decoded to plain Python: `args` is the stored JSON text."""
         decoded: dict[str, Any] = unpacked(self.args)
         return decoded
 
     @property
     def value(self) -> Any:
-        """The result, decoded to plain Python: `result` is the JSON text that is stored. None: there is none."""
+        """The result, decoded to plain Python: `result` is the stored JSON text. None: there is none."""
         return unpacked(self.result)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON's own types: times as ISO 8601 text; args, meta, result, cursor and settings decoded."""
+        """All fields as JSON types: times as ISO 8601 text; args, meta, result, cursor and settings decoded."""
         document: dict[str, Any] = plain(self)
         for field in _DOCUMENTS:
             document[field] = unpacked(document[field])

@@ -1,4 +1,4 @@
-"""What a job has logged, as far as it is kept with the job."""
+"""Log lines that are stored with their job."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 
 LINES_KEPT: Final = 200
-"""So many lines are kept with each job, the newest."""
+"""How many lines are kept with each job: the newest."""
 
 LONGEST_LINE: Final = 2_000
-"""Characters of a line that are kept."""
+"""The longest line that is kept, in characters."""
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
-    """One line of a job's log. Numbers rise over all its attempts; control characters are as they were written."""
+    """One line of a job's log. Numbers rise over all its attempts; control characters are unchanged."""
 
     number: int
     at: datetime
@@ -29,7 +29,7 @@ class LogLine(Struct, frozen=True, kw_only=True):
 
 
 class NewLine(Struct, frozen=True, kw_only=True):
-    """A line to be kept for the job of a claim."""
+    """A line to be stored for the job of a claim."""
 
     claim: Claim
     at: datetime
@@ -38,7 +38,7 @@ class NewLine(Struct, frozen=True, kw_only=True):
 
 
 def by_job(lines: Iterable[NewLine], keep: int) -> list[tuple[int, NewLine]]:
-    """The newest `keep` lines of each claim with their places from 1 on, by job; each as long as it was given."""
+    """The newest `keep` lines of each claim with their positions from 1 on, by job, uncut."""
     kept: dict[tuple[JobId, int], list[NewLine]] = defaultdict(list)
     for line in lines:
         kept[line.claim.job_id, line.claim.token].append(line)
@@ -46,5 +46,5 @@ def by_job(lines: Iterable[NewLine], keep: int) -> list[tuple[int, NewLine]]:
 
 
 def cut(text: str) -> str:
-    """The text of a line, no longer than is kept; one that was cut ends in "…"."""
+    """The text of a line, cut to the longest length; a cut one ends in "…"."""
     return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"

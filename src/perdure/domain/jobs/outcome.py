@@ -1,4 +1,4 @@
-"""What became of an attempt, before anybody has decided what it means.
+"""The outcome of an attempt, before it is decided what it means for the job.
 
 F3's list, one struct per word. A classifier (the executor's, with the job's triage) makes an outcome; `policy.decide`
 turns it into a transition.
@@ -14,7 +14,7 @@ from perdure.domain.flows.flow import Awaits
 
 
 class Failure(Struct, frozen=True):
-    """An error as it is kept: its type, what it said, and where it happened."""
+    """An error as stored: its type, message and traceback."""
 
     error_type: str
     message: str
@@ -32,9 +32,9 @@ class Done(Struct, frozen=True, gc=False):
 
 
 class Failed(Struct, frozen=True):
-    """The handler failed in a way that may pass. `retry_after` overrides the backoff; `timed_out` is told apart.
+    """The handler failed, and a retry may help. `retry_after` overrides the backoff; `timed_out` marks a time limit.
 
-    `kinds` names the error's type and all it derives from, the most specific first: policies by error look there.
+    `kinds` names the error's type and its base classes, the most specific first: policies by error use them.
     """
 
     failure: Failure
@@ -44,7 +44,7 @@ class Failed(Struct, frozen=True):
 
 
 class Permanent(Struct, frozen=True):
-    """The handler failed in a way that trying again cannot mend."""
+    """The handler failed, and a retry cannot help."""
 
     failure: Failure
 
@@ -56,22 +56,22 @@ class BadArguments(Struct, frozen=True):
 
 
 class StillPending(Struct, frozen=True):
-    """Nothing is wrong, the outside world is not ready: look again later, at no cost."""
+    """The outside system is not ready: poll again later. No attempt is used."""
 
     after: timedelta
 
 
 class Snoozed(Struct, frozen=True):
-    """The handler asked to be run again later, at no cost."""
+    """The handler asked to run again later. No attempt is used."""
 
     after: timedelta
 
 
 class Parked(Struct, frozen=True):
-    """The handler waits for something and needs no worker meanwhile: the time, an event, or its children.
+    """The handler waits for a time, an event or its children, and needs no worker meanwhile.
 
-    `reason` is the word of `Reason` for it; `after` None: there is no time at which it comes back by itself. What it
-    waits for at the same time is in `also`: whichever comes first wakes it.
+    `reason` is its word of `Reason`; `after` None: it does not come back by itself. `also` holds what it waits for at
+    the same time: the first one wakes it.
     """
 
     reason: str
@@ -83,13 +83,13 @@ class Parked(Struct, frozen=True):
 
     @property
     def awaits(self) -> tuple[Awaits, ...]:
-        """All that it waits for besides the time."""
+        """Everything that it waits for besides the time."""
         own = (Awaits(self.event, self.family),) if self.event or self.family else ()
         return own + self.also
 
 
 class Gated(Struct, frozen=True):
-    """A gate holds the job back before it ran, at no cost; `reason` is the word of `Reason` for it."""
+    """A gate holds the job back before it runs; no attempt is used. `reason` is its word of `Reason`."""
 
     reason: str
     note: str
@@ -97,24 +97,24 @@ class Gated(Struct, frozen=True):
 
 
 class Released(Struct, frozen=True):
-    """The worker gives the job back untouched, at no cost: it is closing, or it was asked to."""
+    """The worker gives the job back unchanged, without using an attempt: it is closing, or the handler asked for it."""
 
     after: timedelta | None = None
 
 
 class UnknownKind(Struct, frozen=True):
-    """This worker has no handler of that name; another, newer one may."""
+    """This worker has no handler of that name; a newer one may."""
 
 
 class Paused(Struct, frozen=True):
-    """Something outside the job holds it back, at no cost; `until` None waits for somebody to resume it."""
+    """Something outside the job pauses it; no attempt is used. `until` None: until an operator resumes it."""
 
     why: str
     until: timedelta | None = None
 
 
 class Cancelled(Struct, frozen=True):
-    """The job was called off, by its handler or by an operator."""
+    """The job was cancelled, by its handler or by an operator."""
 
     why: str = ""
 

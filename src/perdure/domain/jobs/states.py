@@ -1,8 +1,8 @@
 """The states of a job and every legal move between them.
 
-A state is a word with a table behind it: engines keep a job in exactly one *place* (parked, ready, lease or
-finished), and the state says why it is there. ``MOVES`` is the whole state machine; ``docs/reference/states.md`` is
-generated from it, and ``Transition`` refuses every move of a running job that is not in it.
+A state has a table behind it: engines keep a job in exactly one *place* (parked, ready, lease or finished), and the
+state says why it is there. ``MOVES`` is the whole state machine; ``docs/reference/states.md`` is generated from it, and
+``Transition`` refuses every move of a running job that is not in it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Final
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     SCHEDULED = "scheduled"  # waits for its time
     READY = "ready"  # waits for a worker
     RUNNING = "running"  # held by one claim of one worker
     RETRYING = "retrying"  # failed, waits for its next attempt
-    WAITING = "waiting"  # parked by its own wish: snoozed, polling, for children, for an event
-    PAUSED = "paused"  # held back by somebody or something else: a gate, an operator, a missing handler
+    WAITING = "waiting"  # parked by its handler: snoozed, polling, or waiting for children or an event
+    PAUSED = "paused"  # held back from outside: by a gate, an operator, or a missing handler
     SUCCEEDED = "succeeded"  # done, perhaps with warnings
-    DEAD = "dead"  # given up; an operator may requeue it
-    CANCELLED = "cancelled"  # called off before it was done
+    DEAD = "dead"  # failed for good; an operator may requeue it
+    CANCELLED = "cancelled"  # cancelled before it was done
 
 
 class Reason(StrEnum):
-    """Why a job made its last move; recorded with every one."""
+    """Why a job made its last move; recorded with every move."""
 
     ENQUEUED = "enqueued"
     DUE = "due"
@@ -71,7 +71,7 @@ GATED: Final = frozenset(
     {Reason.RATE_LIMITED, Reason.BUDGET_EXCEEDED, Reason.CONCURRENCY_REACHED, Reason.BREAKER_OPEN, Reason.ON_HOLD}
 )
 FAULTS: Final = frozenset({Reason.FAILED, Reason.TIMED_OUT})
-"""Why a job that comes back loses its place in line: its new one is that of the time at which it is due again."""
+"""Reasons after which a returning job loses its place in line: its new place follows from its new due time."""
 
 _S = JobState
 _R = Reason
@@ -102,7 +102,7 @@ MOVES: Final[dict[tuple[JobState | None, JobState], frozenset[Reason]]] = {
     (_S.RETRYING, _S.CANCELLED): frozenset({_R.CANCELLED}),
     (_S.WAITING, _S.CANCELLED): frozenset({_R.CANCELLED}),
     (_S.PAUSED, _S.CANCELLED): frozenset({_R.CANCELLED}),
-    (_S.READY, _S.SCHEDULED): frozenset({_R.ENQUEUED}),  # put off by a newcomer with the same unique key
+    (_S.READY, _S.SCHEDULED): frozenset({_R.ENQUEUED}),  # displaced by a new job with the same unique key
     (_S.SCHEDULED, _S.PAUSED): frozenset({_R.KEY_HELD}),
     (_S.RETRYING, _S.PAUSED): frozenset({_R.KEY_HELD}),
     (_S.WAITING, _S.PAUSED): frozenset({_R.KEY_HELD}),
@@ -114,5 +114,5 @@ MOVES: Final[dict[tuple[JobState | None, JobState], frozenset[Reason]]] = {
 
 
 def is_legal(before: JobState | None, after: JobState, reason: Reason) -> bool:
-    """Tell whether a job may go from `before` (None: it is new) to `after` for this reason."""
+    """Whether a job may go from `before` (None: it is new) to `after` for this reason."""
     return reason in MOVES.get((before, after), frozenset())

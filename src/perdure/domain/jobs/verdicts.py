@@ -1,16 +1,16 @@
 """What a handler says by raising, and a triage by returning: F3's words as exceptions.
 
-Any other exception is a failure that the job's `Retry` deals with. Whoever says nothing special never needs these.
+Any other exception is a failure that the job's `Retry` handles. Most handlers need none of these.
 
 Verdict
 ├── Finish        done, with warnings if any are given
-├── RetryAfter    failed; try again at a time of our choosing
-├── Permanent     failed; trying again cannot mend it
-├── Pending       nothing is wrong, the outside world is not ready: look again later, at no cost
-├── Snooze        run again later, at no cost
-├── Release       give the job back to the queue untouched, at no cost
-├── Pause         hold the job back, for a time or until somebody resumes it, at no cost
-└── CancelJob     call the job off
+├── RetryAfter    failed; retry at the given time
+├── Permanent     failed; a retry cannot help
+├── Pending       the outside system is not ready: poll again later, without using an attempt
+├── Snooze        run again later, without using an attempt
+├── Release       give the job back to the queue unchanged, without using an attempt
+├── Pause         hold the job back, for a time or until it is resumed, without using an attempt
+└── CancelJob     cancel the job
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from perdure.errors import ArgumentError
 
 
 class Verdict(Exception):  # noqa: N818 - it is a word about a job, not always an error
-    """The root of all verdicts; an application may derive its own from any of them."""
+    """Base class of all verdicts; an application may derive its own from any of them."""
 
 
 class Finish(Verdict):
-    """The job is done and has no result; each warning given is kept with it."""
+    """The job is done and has no result; each given warning is stored with it."""
 
     def __init__(self, *warnings: str) -> None:
         super().__init__(*warnings)
@@ -37,23 +37,23 @@ class Finish(Verdict):
 
 
 class Permanent(Verdict):
-    """The attempt failed, and no other one would do better: the job goes to the dead letters."""
+    """The attempt failed, and a retry cannot help: the job goes to the dead letters."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
 
 
 class CancelJob(Verdict):
-    """The job is called off; `why` is kept with it."""
+    """The job is cancelled; `why` is stored with it."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
 
 
 class _Later(Verdict):
-    """A verdict with a time: a span, an instant, or None where something else decides.
+    """A verdict with a time: a duration, an instant, or None to use the default.
 
-    `at_most` bounds the wait, whoever asked for it.
+    `at_most` limits the wait, even one that an outside system asked for.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class _Later(Verdict):
         self.at_most = LONGEST if at_most is None else parse_duration("at_most", at_most)
 
     def after(self, now: datetime) -> timedelta | None:
-        """How long to wait from `now` on, never less than nothing; None leaves it to somebody else."""
+        """The wait from `now` on, never negative; None: the default applies."""
         wait = self.wait - now if isinstance(self.wait, datetime) else self.wait
         return None if wait is None else min(max(wait, timedelta(0)), self.at_most)
 
@@ -79,26 +79,26 @@ class _Later(Verdict):
 
 
 class RetryAfter(_Later):
-    """The attempt failed and counts; the next one comes after `wait`, or after the job's backoff if that is None."""
+    """The attempt failed and counts; the retry comes after `wait`, or after the job's backoff if that is None."""
 
 
 class Pending(_Later):
-    """Nothing is wrong and nothing is ready: look again after `wait`, at no cost."""
+    """The outside system is not ready: poll again after `wait`, without using an attempt."""
 
 
 class Snooze(_Later):
-    """Run the job again after `wait`, at no cost."""
+    """Run the job again after `wait`, without using an attempt."""
 
     def __init__(self, wait: Duration | datetime, message: str = "") -> None:
         super().__init__(wait, message)
 
 
 class Release(_Later):
-    """Give the job back untouched, at no cost: at once, or not before `wait` has passed."""
+    """Give the job back unchanged, without using an attempt: at once, or not before `wait` has passed."""
 
 
 class Pause(Verdict):
-    """Hold the job back because of `why`, at no cost, for `wait` or until somebody resumes it."""
+    """Hold the job back because of `why`, for `wait` or until it is resumed, without using an attempt."""
 
     def __init__(self, why: str, wait: Duration | None = None) -> None:
         super().__init__(why, wait)

@@ -1,7 +1,7 @@
-"""The audit trail: who did what, when, to which job.
+"""The audit trail: who did what, when, why, from where, and to which jobs.
 
-What people and applications do is always written down. What the engine itself does with a claim is written where a
-worker's settings switch that on, under the name of `system`.
+Actions of people and applications are always recorded. Actions of the engine on a claim are recorded, under the name
+`system`, where a worker's settings enable it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
 
 SYSTEM: Final = "system"
-HANDLER: Final = "handler"  # who cancelled a job, if its own handler did
+HANDLER: Final = "handler"  # the actor when a job's own handler cancels it
 _APPLICATION: Final = "app"
 
 
 class ActorType(StrEnum):
-    """What sort of actor a name means."""
+    """The type of an actor, as its name tells."""
 
     PERSON = "person"
     APPLICATION = "application"  # `app`, or `app:` and a name
@@ -31,12 +31,12 @@ class ActorType(StrEnum):
 
 
 class Audited(StrEnum):
-    """What the engine may write down of its own: the setting's word."""
+    """What the engine may record about its own actions: the words of the setting."""
 
-    RETRY = "retry"  # an attempt failed, another one follows
-    RESCUE = "rescue"  # a process died under a job, which comes back
+    RETRY = "retry"  # an attempt failed, a retry follows
+    RESCUE = "rescue"  # a process died during a job, which will run again
     DEATH = "death"  # the last attempt failed
-    CANCEL = "cancel"  # a running job has ended cancelled, or a job was cancelled with its parent
+    CANCEL = "cancel"  # a running job ended cancelled, or a job was cancelled with its parent
 
     @property
     def action(self) -> str:
@@ -44,8 +44,37 @@ class Audited(StrEnum):
         return f"job_{self}"
 
 
+class By(Struct, frozen=True):
+    """On whose behalf a command is done: who, why, and from which surface (and address).
+
+    `bulk` is the bulk command that it is a part of, if it is.
+    """
+
+    actor: str
+    why: str | None = None
+    source: str | None = None
+    bulk: str | None = None
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """What a command did, as it goes into the trail together with a `By`.
+
+    `jobs` says on how many jobs. `details` hold `before` and `after` where something changed; a thing that is gone has
+    no `after`, and one that is new has no `before`.
+    """
+
+    action: str
+    job_id: JobId | None = None
+    jobs: int = 0
+    details: dict[str, Any] = {}
+
+
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One entry of the trail. `details` say more, each action in its own words."""
+    """One entry of the trail. `details` say more, with the state `before` and `after` of what was changed.
+
+    `source` is the surface and the address that the command came from: "cli", "desk 127.0.0.1", "code". `jobs` says on
+    how many jobs it was done. `bulk` names the bulk command that the entry belongs to.
+    """
 
     id: int
     at: datetime
@@ -53,22 +82,26 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     action: str
     job_id: JobId | None
     details: dict[str, Any]
+    why: str | None = None
+    source: str | None = None
+    jobs: int = 0
+    bulk: str | None = None
 
     @property
     def actor_type(self) -> ActorType:
-        """What sort of actor it was, as its name tells."""
+        """The type of the actor, as its name tells."""
         return actor_type(self.actor)
 
 
 def actor_type(actor: str) -> ActorType:
-    """What sort of actor a name means: `system` and schedules, `app` and `app:…`, and everybody else."""
+    """The type of an actor: `system` and schedules, `app` and `app:…`, and people."""
     if actor == SYSTEM or actor.startswith("schedule "):
         return ActorType.SYSTEM
     return ActorType.APPLICATION if actor == _APPLICATION or actor.startswith("app:") else ActorType.PERSON
 
 
 def noted_as(move: Transition, audited: Collection[Audited]) -> Audited | None:
-    """As what a move of a claimed job is written down, if it is."""
+    """The action recorded for a move of a claimed job, if any."""
     found = _SORT.get(move.to) or (_RETURNS.get(move.reason) if move.to is not JobState.SUCCEEDED else None)
     return found if found in audited else None
 

@@ -1,4 +1,4 @@
-"""All or nothing, on a connection whose transaction is not ours to end."""
+"""All or nothing, on a connection whose transaction the caller ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNDO: Final = ("ROLLBACK TO SAVEPOINT perdure_enqueue", _KEEP)
 async def atomically(borrowed: Borrowed, begin: str, work: Callable[[], Awaitable[T]]) -> T:
     """Do work inside a savepoint of the caller's transaction; where there is none, in a transaction of its own.
 
-    If the work fails, what it wrote is undone, and a transaction of the caller goes on as if it had never begun.
+    If the work fails, its writes are undone, and the caller's transaction continues as if the work had never begun.
     """
     inside = await borrowed.is_in_transaction()
     first, last, undo = (_BEFORE, _KEEP, _UNDO) if inside else (begin, "COMMIT", ("ROLLBACK",))

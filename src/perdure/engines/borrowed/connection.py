@@ -1,4 +1,4 @@
-"""What an engine needs of a connection that belongs to the caller."""
+"""What an engine needs from a connection of the caller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Borrowed(ABC):
 
     @abstractmethod
     async def is_in_transaction(self) -> bool:
-        """Whether what we write is committed by the caller, later; False: every statement is committed at once.
+        """Whether the caller commits our writes later; False: every statement is committed at once.
 
         Where the driver begins a transaction by itself before the first write, it is begun here.
         """

@@ -1,7 +1,7 @@
 """Connections of psycopg 3, blocking and async.
 
-In a pipeline of the caller's, answers come later, and so does the word of a transaction that has ended. A pipeline
-within it, which is begun and left at once, waits for them.
+In a pipeline of the caller, answers come later, and so does the news that a transaction has ended. Entering and leaving
+an inner pipeline waits for them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BorrowedPsycopg(Borrowed):
         return _is_in_transaction(self._connection)
 
     async def run(self, sql: str, params: Params | None = None) -> Rows:
-        """Run one statement and return its rows, as tuples whatever the connection's row factory."""
+        """Run one statement and return its rows, as tuples with any row factory of the connection."""
         with self._connection.cursor(row_factory=_tuples()) as cursor:
             cursor.execute(sql.encode(), params)
             self._catch_up()
@@ -59,7 +59,7 @@ class BorrowedAsyncPsycopg(Borrowed):
         return _is_in_transaction(self._connection)
 
     async def run(self, sql: str, params: Params | None = None) -> Rows:
-        """Run one statement and return its rows, as tuples whatever the connection's row factory."""
+        """Run one statement and return its rows, as tuples with any row factory of the connection."""
         async with self._connection.cursor(row_factory=_tuples()) as cursor:
             await cursor.execute(sql.encode(), params)
             await self._catch_up()

@@ -1,4 +1,4 @@
-"""What kind of connection it is, told by the names of its classes."""
+"""The type of a connection, recognised by the names of its classes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _KNOWN: Final = "psycopg 3, asyncpg, sqlite3, aiosqlite, apsw, SQLAlchemy 2 or D
 
 
 class Guest:
-    """A connection handed in by a caller: recognised, and not yet touched."""
+    """A caller's connection: recognised, and not used yet."""
 
     def __init__(self, connection: Any, *, blocking: bool) -> None:
         self._connection = connection

@@ -30,7 +30,7 @@ class BorrowedStdlib(BorrowedSqlite):
         self._connection = connection
 
     async def is_in_transaction(self) -> bool:
-        """Whether a transaction is open, or now is because the driver would have begun one."""
+        """Whether a transaction is open; begins one if the driver would."""
         if not self._connection.in_transaction and _begins_by_itself(self._connection):
             await self.run(_BEGIN)
         return self._connection.in_transaction
@@ -45,7 +45,7 @@ class BorrowedStdlib(BorrowedSqlite):
 
     def _execute(self, sql: str, params: Params) -> tuple[Rows, int]:
         cursor = self._connection.cursor()
-        cursor.row_factory = None  # whatever the connection's is
+        cursor.row_factory = None  # regardless of the connection's
         try:
             cursor.execute(sql, params)
             return cursor.fetchall(), cursor.rowcount
@@ -63,7 +63,7 @@ class BorrowedAiosqlite(BorrowedSqlite):
         self._connection = connection
 
     async def is_in_transaction(self) -> bool:
-        """Whether a transaction is open, or now is because the driver would have begun one."""
+        """Whether a transaction is open; begins one if the driver would."""
         if not self._connection.in_transaction and _begins_by_itself(self._connection):
             await self.run(_BEGIN)
         return bool(self._connection.in_transaction)

@@ -1,34 +1,16 @@
-"""The PostgreSQL engine: the whole port on one object, each part of it in its own file.
-
-Connections are few and each kind has its own, so that no part waits for another: intake, claims, acknowledgements,
-flows, and one pair for everything else; two more for wake-ups. Each is opened when first needed.
-"""
+"""The PostgreSQL engine as one object: every protocol of the port, each answered by its own part."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
-from typing import Never
-
 from perdure.clock import Clock
-from perdure.domain.flows.flow import Child, Emission, FamilyView, NewFamily, Progress, StepRecord, StepWrite
-from perdure.domain.gate import Cost
-from perdure.domain.jobs.ids import JobId, WorkerId
-from perdure.domain.jobs.job import Attempt, Claim, JobView, NewJob, Orphan, Receipt
-from perdure.domain.jobs.log_lines import LINES_KEPT, LogLine, NewLine
-from perdure.domain.jobs.transition import Transition
-from perdure.domain.leadership import Lead, LeaderView
-from perdure.domain.operate.audit import Audited, AuditEntry
-from perdure.domain.schedule import Advance, DueSchedules, Fire, ScheduleView
-from perdure.domain.worker import NewWorker, Phase, ProcessIdentity, WorkerView
-from perdure.engines.postgres.claims.acknowledgements import NONE, AcknowledgementPart
+from perdure.engines.postgres.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.postgres.claims.checkpoints import Checkpoints
 from perdure.engines.postgres.claims.claims import ClaimPart
 from perdure.engines.postgres.claims.effects import EffectPart
-from perdure.engines.postgres.claims.returned_jobs import Returns
-from perdure.engines.postgres.database.connections import Pool, Server
+from perdure.engines.postgres.claims.returned_jobs import ReturnedJobs
+from perdure.engines.postgres.database.connections import Server
 from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.database.pools import pools_of
 from perdure.engines.postgres.database.schema import SchemaPart
 from perdure.engines.postgres.fleet.ends import Ends
 from perdure.engines.postgres.fleet.leaders import LeaderPart
@@ -53,34 +35,25 @@ from perdure.engines.postgres.gates.spend_sums import SpendSums
 from perdure.engines.postgres.gates.upkeep import GateUpkeepPart
 from perdure.engines.postgres.intake.borrowing import BorrowingPart
 from perdure.engines.postgres.intake.intake import IntakePart
+from perdure.engines.postgres.operate.alerts.alert_rules import AlertRulePart
+from perdure.engines.postgres.operate.alerts.alerts import AlertPart
+from perdure.engines.postgres.operate.backup import BackupPart
+from perdure.engines.postgres.operate.commands.bulk import BulkPart
 from perdure.engines.postgres.operate.commands.commands import CommandPart
+from perdure.engines.postgres.operate.commands.enqueueing import EnqueueingPart
+from perdure.engines.postgres.operate.commands.tokens import TokenPart
+from perdure.engines.postgres.operate.commands.webhooks import WebhookPart
 from perdure.engines.postgres.operate.diagnosis import DiagnosisPart
+from perdure.engines.postgres.operate.event_log import EventLogPart
 from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
 from perdure.engines.postgres.operate.views.counting import CountingPart
+from perdure.engines.postgres.operate.views.failure_groups import FailureGroupPart
 from perdure.engines.postgres.operate.views.insight import InsightPart
 from perdure.engines.postgres.operate.views.kinds import KindPart
+from perdure.engines.postgres.operate.views.statistics import StatisticPart
 from perdure.engines.postgres.operate.views.trail import TrailPart
 from perdure.engines.postgres.schedules.firing import FiringPart
 from perdure.engines.postgres.schedules.schedules import SchedulePart
-from perdure.errors import StoreRefused
-from perdure.storage.effects import Effects
-from perdure.storage.intake import IntakeStore
-from perdure.storage.operate.audit import AuditFilter
-from perdure.storage.operate.diagnosis import Finding, ParkedAhead, Waiting
-from perdure.storage.records import (
-    Acknowledged,
-    CancelRequest,
-    Count,
-    Front,
-    JobFilter,
-    Keep,
-    Overdue,
-    Page,
-    Promoted,
-    Tally,
-    Wanted,
-)
-from perdure.storage.schedules import Timed
 
 
 class PostgresStore:
@@ -102,51 +75,234 @@ class PostgresStore:
         self._url = url
         self._listen_url = listen_url
         self._clock = clock
-        self.naming = Naming(schema, prefix)
+        self.naming = naming = Naming(schema, prefix)
         server = Server(url)
-        intake, claims, acknowledgements, upkeep = Pool(server, 2), Pool(server), Pool(server), Pool(server)
-        flows, desk, bell = Pool(server, 2), Pool(server, 2, prepare=False), Pool(server, durable=False)
-        gates = Pool(server, 2)
-        self._pools = (intake, claims, acknowledgements, upkeep, flows, gates, desk, bell)
-        self._desk = desk
-        ear = Server(listen_url, field="listen_url") if listen_url else server
-        self._ends = Ends(self.naming, ear, bell)
-        self._signals = SignalPart(self.naming, server, bell, self._ends.heard, ear)
-        self._intake = IntakePart(self.naming, intake, clock, self._signals)
-        self._families = FamilyPart(self.naming, flows, clock, self._intake, desk)
-        settling = Settling(self.naming, clock, Linking(self.naming, self._families))
-        self._returns = returns = Returns()
-        self._kinds = KindPart(self.naming, desk, clock)
-        self._events = EventPart(self.naming, flows, clock, settling)
-        self._steps = StepPart(self.naming, flows, clock)
-        self._progress = ProgressPart(self.naming, flows)
-        self._lines = LinePart(self.naming, flows)
-        self._acknowledgements = AcknowledgementPart(
-            *(self.naming, acknowledgements, clock, settling, self._events, returns, self._kinds)
+        self._pools = pools = pools_of(server)
+        self._desk = pools.desk
+        listening = Server(listen_url, field="listen_url") if listen_url else server
+        self._ends = ends = Ends(naming, listening, pools.bell)
+        self._signals = signals = SignalPart(naming, server, pools.bell, ends.heard, listening)
+        self._returns = returns = ReturnedJobs()
+        self._intake = intake = IntakePart(naming, pools.intake, clock, signals)
+        kinds = KindPart(naming, pools.desk, clock)
+        families = FamilyPart(naming, pools.flows, clock, intake, pools.desk)
+        settling = Settling(naming, clock, Linking(naming, families))
+        upkeep = UpkeepPart(naming, pools.upkeep, clock, settling=settling, returns=returns, kinds=kinds)
+        events = EventPart(naming, pools.flows, clock, settling, returns)
+        acknowledgement = AcknowledgementPart(
+            naming=naming,
+            pool=pools.acknowledgements,
+            clock=clock,
+            settling=settling,
+            events=events,
+            returns=returns,
+            kinds=kinds,
         )
-        self._checkpoints = Checkpoints(self.naming, acknowledgements)
-        self._borrowing = BorrowingPart(self.naming, clock)
-        self._effects = EffectPart(server, self._acknowledgements, self._steps, self._lines)
-        self._claims = ClaimPart(self.naming, claims, clock, self._acknowledgements, returns)
-        self._workers = WorkerPart(self.naming, upkeep, clock)
-        self._upkeep = UpkeepPart(self.naming, upkeep, clock, settling=settling, returns=returns, kinds=self._kinds)
-        self._insight = InsightPart(self.naming, desk, clock)
-        self._counting = CountingPart(self.naming, desk)
-        self._trail = TrailPart(self.naming, desk, clock)
-        self._commands = CommandPart(self.naming, desk, clock, settling)
-        self._schedules = SchedulePart(self.naming, desk, clock)
-        self._firing = FiringPart(self.naming, upkeep, clock, self._intake, self._commands)
-        self._leaders = LeaderPart(self.naming, upkeep, clock)
-        self.once_per = ThrottlePart(self.naming, flows, clock).once_per
-        pooler = PoolerDiagnosis(server, self._signals, ear if listen_url else None)
-        self._diagnosis = DiagnosisPart(self.naming, desk, pooler, clock)
-        self._schema = SchemaPart(self.naming, desk)
-        self.declare_kinds = self._kinds.declare_kinds
-        self.kinds = self._kinds.kinds
-        self._add_gates(gates, desk)
+        self._claims = claims = ClaimPart(naming, pools.claims, clock, acknowledgement, returns)
+        commands = CommandPart(naming, pools.desk, clock, settling, returns)
+        pooler = PoolerDiagnosis(server, signals, listening if listen_url else None)
+        lines = LinePart(naming, pools.flows)
+        steps = StepPart(naming, pools.flows, clock)
 
-    def _add_gates(self, pool: Pool, desk: Pool) -> None:
-        naming, clock = self.naming, self._clock
+        self.insert = intake.insert
+        self.through = BorrowingPart(naming, clock).through
+
+        self.claim = claims.claim
+        self.fronts = claims.fronts
+        self.leases = claims.leases
+        self.claims_held = claims.claims_held
+        self.acknowledge = acknowledgement.acknowledge
+        self.checkpoint = Checkpoints(naming, pools.acknowledgements).checkpoint
+        self.begin_effects = EffectPart(server, acknowledgement, steps, lines).begin_effects
+
+        self._add_workers(WorkerPart(naming, pools.upkeep, clock))
+
+        self.promote = upkeep.promote
+        self.overdue = upkeep.overdue
+        self.hasten = upkeep.hasten
+        self.settle_joined = upkeep.settle_joined
+        self.orphans = upkeep.orphans
+        self.last_return = upkeep.last_return
+        self.prune = upkeep.prune
+
+        self._add_insight(kinds)
+        self._add_tokens(TokenPart(naming, pools.desk, clock))
+        self._add_commands(commands, BulkPart(naming, pools.desk, clock, commands), intake)
+        self._add_signals(signals, ends)
+        self._add_diagnosis(DiagnosisPart(naming, pools.desk, pooler, clock))
+        self._schema = SchemaPart(naming, pools.desk)
+        self._add_schema(self._schema)
+        self._add_time(FiringPart(naming, pools.upkeep, clock, intake, commands))
+        self._add_flows(events, families, steps, lines)
+        self._add_gates()
+
+    def _add_insight(self, kinds: KindPart) -> None:
+        naming, desk, clock = self.naming, self._pools.desk, self._clock
+        insight, trail = InsightPart(naming, desk, clock), TrailPart(naming, desk, clock)
+        self.declare_kinds = kinds.declare_kinds
+        self.kinds = kinds.kinds
+        self.now = insight.now
+        self.job = insight.job
+        self.jobs = insight.jobs
+        self.search = insight.search
+        self.attempts = insight.attempts
+        self.costs = insight.costs
+        self.key_holder = insight.key_holder
+        self.counts = insight.counts
+        self.count = CountingPart(naming, desk).count
+        groups = FailureGroupPart(naming, desk)
+        self.failure_groups = groups.failure_groups
+        self.failure_hours = groups.failure_hours
+        self.fingerprint_dead = groups.fingerprint_dead
+        self.audit = trail.audit
+        self.record = trail.record
+        self._add_statistics(StatisticPart(naming, self._pools.upkeep, desk, clock))
+        self._add_events_told(EventLogPart(naming, desk, clock), WebhookPart(naming, desk, clock))
+
+    def _add_signals(self, signals: SignalPart, ends: Ends) -> None:
+        self.ring = signals.ring
+        self.wakeups = signals.wakeups
+        self.await_ends = ends.await_ends
+        self.ring_ended = ends.ring_ended
+        self.ends = ends.ends
+
+    def _add_diagnosis(self, diagnosis: DiagnosisPart) -> None:
+        self.diagnose = diagnosis.diagnose
+        self.waiting = diagnosis.waiting
+        self.paused = diagnosis.paused
+        self.parked_ahead = diagnosis.parked_ahead
+        self.redate_parked = diagnosis.redate_parked
+
+    def _add_events_told(self, log: EventLogPart, webhooks: WebhookPart) -> None:
+        self.switch_event_log = log.switch_event_log
+        self.event_log = log.event_log
+        self.read_events = log.read_events
+        self.forget_events = log.forget_events
+        self.save_webhook = webhooks.save_webhook
+        self.webhooks = webhooks.webhooks
+        self.pause_webhook = webhooks.pause_webhook
+        self.delete_webhook = webhooks.delete_webhook
+        self.move_webhook = webhooks.move_webhook
+        self.webhook_secret = webhooks.webhook_secret
+
+    def _add_statistics(self, statistics: StatisticPart) -> None:
+        self.add_statistics = statistics.add_statistics
+        self.roll_up_statistics = statistics.roll_up_statistics
+        self.forget_statistics = statistics.forget_statistics
+        self.statistics = statistics.statistics
+        self.statistic_totals = statistics.statistic_totals
+
+    def _add_schema(self, schema: SchemaPart) -> None:
+        self.migrate = schema.migrate
+        self.check_schema = schema.check_schema
+        self.schema_dump = schema.schema_dump
+
+    def _add_workers(self, workers: WorkerPart) -> None:
+        self.register = workers.register
+        self.beat = workers.beat
+        self.retire = workers.retire
+        self.report = workers.report
+        self.wants_quiet = workers.wants_quiet
+        self.cancel_requests = workers.cancel_requests
+        self.workers = workers.workers
+        self.bury_silent = workers.bury_silent
+        self.bury_gone = workers.bury_gone
+        self.dead_workers = workers.dead_workers
+
+    def _add_tokens(self, tokens: TokenPart) -> None:
+        self.add_token = tokens.add_token
+        self.tokens = tokens.tokens
+        self.revoke_token = tokens.revoke_token
+        self.live_token = tokens.live_token
+        self.note_use = tokens.note_use
+        self.open_session = tokens.open_session
+        self.session = tokens.session
+        self.close_session = tokens.close_session
+        self.shared_key = tokens.shared_key
+
+    def _add_commands(self, commands: CommandPart, bulk: BulkPart, intake: IntakePart) -> None:
+        self._add_alerts(AlertRulePart(self.naming, self._pools.desk, self._clock), intake)
+        self.enqueue = EnqueueingPart(self.naming, self._pools.desk, self._clock, intake).enqueue
+        self.requeue = commands.requeue
+        self.cancel = commands.cancel
+        self.run_now = commands.run_now
+        self.reschedule = commands.reschedule
+        self.mark = commands.mark
+        self.quiet = commands.quiet
+        self.delete = commands.delete
+        self.purge = commands.purge
+        self.start_bulk = bulk.start_bulk
+        self.take_bulk = bulk.take_bulk
+        self.advance_bulk = bulk.advance_bulk
+        self.stop_bulk = bulk.stop_bulk
+        self.bulk = bulk.bulk
+        self.bulks = bulk.bulks
+
+    def _add_alerts(self, rules: AlertRulePart, intake: IntakePart) -> None:
+        alerts = AlertPart(self.naming, self._pools.desk, self._clock, intake, rules)
+        self.alert_rules = rules.alert_rules
+        self.save_alert_rule = rules.save_alert_rule
+        self.pause_alert_rule = rules.pause_alert_rule
+        self.delete_alert_rule = rules.delete_alert_rule
+        self.alert_channels = rules.alert_channels
+        self.save_alert_channel = rules.save_alert_channel
+        self.delete_alert_channel = rules.delete_alert_channel
+        self.declare_alerts = rules.declare_alerts
+        self.budget_limits = rules.budget_limits
+        self.alert_book = alerts.alert_book
+        self.write_alerts = alerts.write_alerts
+        self.recent_failures = alerts.recent_failures
+        self.missed_fires = alerts.missed_fires
+        self.alerts = alerts.alerts
+        self.notices = alerts.notices
+        self.notice = alerts.notice
+        self.add_notice = alerts.add_notice
+        self.note_delivery = alerts.note_delivery
+
+    def _add_time(self, firing: FiringPart) -> None:
+        leaders = LeaderPart(self.naming, self._pools.upkeep, self._clock)
+        schedules = SchedulePart(self.naming, self._pools.desk, self._clock)
+
+        self.declare_schedules = schedules.declare_schedules
+        self.save_schedule = schedules.save_schedule
+        self.pause_schedule = schedules.pause_schedule
+        self.resume_schedule = schedules.resume_schedule
+        self.delete_schedule = schedules.delete_schedule
+        self.schedule = schedules.schedule
+        self.schedules = schedules.schedules
+        self.due_schedules = firing.due_schedules
+        self.fires = schedules.fires
+        self.last_fires = schedules.last_fires
+        self.fire = firing.fire
+
+        self.once_per = ThrottlePart(self.naming, self._pools.flows, self._clock).once_per
+
+        self.lead = leaders.lead
+        self.step_down = leaders.step_down
+        self.leaders = leaders.leaders
+
+        self.back_up = BackupPart().back_up
+
+    def _add_flows(self, events: EventPart, families: FamilyPart, steps: StepPart, lines: LinePart) -> None:
+        progress = ProgressPart(self.naming, self._pools.flows)
+
+        self.steps = steps.steps
+        self.save_steps = steps.save_steps
+        self.spawn = families.spawn
+        self.planned = families.planned
+        self.family = families.family
+        self.families = families.families
+        self.children = families.children
+        self.emit = events.emit
+        self.emitted = events.emitted
+        self.asking = events.asking
+        self.save_progress = progress.save_progress
+        self.progress = progress.progress
+        self.save_lines = lines.save_lines
+        self.lines = lines.lines
+
+    def _add_gates(self) -> None:
+        naming, pool, desk, clock = self.naming, self._pools.gates, self._pools.desk, self._clock
         locks = GateLocks(naming, pool, clock)
         waking = Waker(naming, pool, clock, self._signals.ring, self._returns)
         breakers = BreakerPart(naming, pool, clock, locks, waking)
@@ -178,14 +334,14 @@ class PostgresStore:
         await self._desk.rows("SELECT 1")
 
     async def close(self) -> None:
-        """Finish what was begun and let go of every connection."""
+        """Finish current work and release every connection."""
         await self._signals.close()
         await self._ends.close()
         for pool in self._pools:
             await pool.close()
 
     def abandon(self) -> None:
-        """Let go of every connection once the event loop is closed."""
+        """Release every connection once the event loop is closed."""
         for pool in self._pools:
             pool.abandon()
 
@@ -195,352 +351,3 @@ class PostgresStore:
         return PostgresStore(
             self._url, schema=naming.schema, prefix=naming.prefix, listen_url=listen_url, clock=self._clock
         )
-
-    async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """See IntakeStore."""
-        return await self._intake.insert(jobs)
-
-    def through(self, connection: object, *, blocking: bool = False) -> IntakeStore:
-        """See BorrowingStore."""
-        return self._borrowing.through(connection, blocking=blocking)
-
-    async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
-        """See ClaimStore."""
-        return await self._claims.claim(worker_id, wanted)
-
-    async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
-        """See ClaimStore."""
-        return await self._claims.fronts(queues, depth)
-
-    async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
-        """See ClaimStore."""
-        return await self._claims.leases(worker_id)
-
-    async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
-        """See ClaimStore."""
-        return await self._claims.claims_held(worker_id, job_ids)
-
-    async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = NONE) -> Acknowledged:
-        """See ClaimStore."""
-        return await self._acknowledgements.acknowledge(transitions, audit)
-
-    async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
-        """See ClaimStore."""
-        return await self._checkpoints.checkpoint(claim, cursor)
-
-    async def begin_effects(self, *, blocking: bool = False) -> Effects:
-        """See EffectStore."""
-        return await self._effects.begin(blocking=blocking)
-
-    async def register(self, worker: NewWorker) -> WorkerId:
-        """See WorkerStore."""
-        return await self._workers.register(worker)
-
-    async def beat(self, worker_id: WorkerId) -> bool:
-        """See WorkerStore."""
-        return await self._workers.beat(worker_id)
-
-    async def retire(self, worker_id: WorkerId) -> None:
-        """See WorkerStore."""
-        await self._workers.retire(worker_id)
-
-    async def report(self, worker_id: WorkerId, phase: Phase) -> None:
-        """See WorkerStore."""
-        await self._workers.report(worker_id, phase)
-
-    async def wants_quiet(self, worker_id: WorkerId) -> bool:
-        """See WorkerStore."""
-        return await self._workers.wants_quiet(worker_id)
-
-    async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """See WorkerStore."""
-        return await self._workers.cancel_requests(worker_id)
-
-    async def workers(self) -> list[WorkerView]:
-        """See WorkerStore."""
-        return await self._workers.workers()
-
-    async def hasten(self, keys: Collection[str]) -> int:
-        """Let the first job that waits for each of these unique keys be due now."""
-        return await self._upkeep.hasten(keys)
-
-    async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
-        """See UpkeepStore."""
-        return await self._upkeep.settle_joined(job_ids)
-
-    async def promote(
-        self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
-    ) -> Promoted:
-        """See UpkeepStore."""
-        return await self._upkeep.promote(limit, only=only, aside=aside)
-
-    async def overdue(
-        self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
-    ) -> list[Overdue]:
-        """Parked jobs whose time has come, oldest due first."""
-        return await self._upkeep.overdue(limit, by, aside)
-
-    async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
-        """See UpkeepStore."""
-        return await self._workers.bury_silent(lease)
-
-    async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
-        """See UpkeepStore."""
-        return await self._workers.bury_gone(host, is_alive)
-
-    async def dead_workers(self) -> frozenset[WorkerId]:
-        """See UpkeepStore."""
-        return await self._workers.dead_workers()
-
-    async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
-        """See UpkeepStore."""
-        return await self._upkeep.orphans(limit, after)
-
-    async def last_return(self, queue: str) -> datetime | None:
-        """See UpkeepStore."""
-        return await self._upkeep.last_return(queue)
-
-    async def prune(self, keep: Keep, limit: int) -> int:
-        """See UpkeepStore."""
-        return await self._upkeep.prune(keep, limit)
-
-    async def now(self) -> datetime:
-        """See InsightStore."""
-        return await self._insight.now()
-
-    async def job(self, job_id: JobId) -> JobView | None:
-        """See InsightStore."""
-        return await self._insight.job(job_id)
-
-    async def jobs(self, which: JobFilter, page: Page) -> list[JobView]:
-        """See InsightStore."""
-        return await self._insight.jobs(which, page)
-
-    async def attempts(self, job_id: JobId) -> list[Attempt]:
-        """See InsightStore."""
-        return await self._insight.attempts(job_id)
-
-    async def costs(self, job_id: JobId) -> list[Cost]:
-        """See InsightStore."""
-        return await self._insight.costs(job_id)
-
-    async def key_holder(self, key: str) -> JobId | None:
-        """See InsightStore."""
-        return await self._insight.key_holder(key)
-
-    async def counts(self, cap: int = 10_000) -> list[Count]:
-        """See InsightStore."""
-        return await self._insight.counts(cap)
-
-    async def count(self, which: JobFilter, by: Sequence[str] = (), cap: int = 10_000) -> list[Tally]:
-        """See InsightStore."""
-        return await self._counting.count(which, by, cap)
-
-    async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
-        """See AuditStore."""
-        return await self._trail.audit(which, limit, before)
-
-    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
-        """See AuditStore."""
-        return await self._trail.record(actor, action, job_id, details)
-
-    async def requeue(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        return await self._commands.requeue(which, actor, limit)
-
-    async def cancel(self, which: JobFilter, actor: str, why: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        return await self._commands.cancel(which, actor, why, limit)
-
-    async def run_now(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        hurried = await self._commands.run_now(which, actor, limit)
-        self._returns.expected = True
-        return hurried
-
-    async def reschedule(self, which: JobFilter, due_at: datetime, actor: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        return await self._commands.reschedule(which, due_at, actor, limit)
-
-    async def mark(self, which: JobFilter, mark: str | None, actor: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        return await self._commands.mark(which, mark, actor, limit)
-
-    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
-        """See CommandStore."""
-        return await self._commands.quiet(worker_ids, actor, quiet=quiet)
-
-    async def delete(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        return await self._commands.delete(which, actor, limit)
-
-    async def purge(self, which: JobFilter, actor: str, limit: int) -> list[JobId]:
-        """See CommandStore."""
-        return await self._commands.purge(which, actor, limit)
-
-    def ring(self, queues: Iterable[str]) -> None:
-        """See SignalStore."""
-        self._signals.ring(queues)
-
-    def wakeups(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
-        """See SignalStore."""
-        return self._signals.wakeups()
-
-    def await_ends(self, job_ids: Collection[JobId]) -> None:
-        """See SignalStore."""
-        self._ends.await_ends(job_ids)
-
-    def ring_ended(self, job_ids: Iterable[JobId]) -> None:
-        """See SignalStore."""
-        self._ends.ring_ended(job_ids)
-
-    def ends(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
-        """See SignalStore."""
-        return self._ends.ends()
-
-    async def declare_schedules(self, declared: Sequence[Timed]) -> None:
-        """See ScheduleStore."""
-        await self._schedules.declare_schedules(declared)
-
-    async def save_schedule(self, timed: Timed, actor: str) -> ScheduleView:
-        """See ScheduleStore."""
-        return await self._schedules.save_schedule(timed, actor)
-
-    async def pause_schedule(
-        self, name: str, actor: str, *, until: datetime | None, next_at: datetime | None
-    ) -> ScheduleView | None:
-        """See ScheduleStore."""
-        return await self._schedules.pause_schedule(name, actor, until=until, next_at=next_at)
-
-    async def resume_schedule(self, name: str, actor: str, next_at: datetime | None) -> ScheduleView | None:
-        """See ScheduleStore."""
-        return await self._schedules.resume_schedule(name, actor, next_at)
-
-    async def delete_schedule(self, name: str, actor: str) -> bool:
-        """See ScheduleStore."""
-        return await self._schedules.delete_schedule(name, actor)
-
-    async def schedule(self, name: str) -> ScheduleView | None:
-        """See ScheduleStore."""
-        return await self._schedules.schedule(name)
-
-    async def schedules(self) -> list[ScheduleView]:
-        """See ScheduleStore."""
-        return await self._schedules.schedules()
-
-    async def due_schedules(self, limit: int, declared: Collection[str]) -> DueSchedules:
-        """See ScheduleStore."""
-        return await self._firing.due_schedules(limit, declared)
-
-    async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
-        """See ScheduleStore."""
-        return await self._firing.fire(advances)
-
-    async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:
-        """See ScheduleStore."""
-        return await self._schedules.fires(name, limit, before)
-
-    async def last_fires(self) -> list[Fire]:
-        """See ScheduleStore."""
-        return await self._schedules.last_fires()
-
-    async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
-        """See LeaderStore."""
-        return await self._leaders.lead(name, holder, lease)
-
-    async def step_down(self, name: str, holder: str) -> None:
-        """See LeaderStore."""
-        await self._leaders.step_down(name, holder)
-
-    async def leaders(self) -> list[LeaderView]:
-        """See LeaderStore."""
-        return await self._leaders.leaders()
-
-    async def steps(self, job_ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
-        """See FlowStore."""
-        return await self._steps.steps(job_ids)
-
-    async def save_steps(self, writes: Sequence[StepWrite]) -> list[bool]:
-        """See FlowStore."""
-        return await self._steps.save_steps(writes)
-
-    async def spawn(self, claim: Claim, family: NewFamily) -> bool:
-        """See FlowStore."""
-        return await self._families.spawn(claim, family)
-
-    async def planned(self, job_id: JobId, number: int) -> str | None:
-        """See FlowStore."""
-        return await self._families.planned(job_id, number)
-
-    async def family(self, parent: JobId, key: str) -> FamilyView | None:
-        """See FlowStore."""
-        return await self._families.family(parent, key)
-
-    async def families(self, parent: JobId) -> list[FamilyView]:
-        """See FlowStore."""
-        return await self._families.families(parent)
-
-    async def children(self, parent: JobId, key: str, first: int = 0, limit: int = 1_000) -> list[Child]:
-        """See FlowStore."""
-        return await self._families.children(parent, key, first, limit)
-
-    async def emit(self, event: str, payload: str | None, actor: str) -> Emission:
-        """See FlowStore."""
-        emission = await self._events.emit(event, payload, actor)
-        self._returns.expected = True
-        return emission
-
-    async def emitted(self, event: str) -> Emission | None:
-        """See FlowStore."""
-        return await self._events.emitted(event)
-
-    async def save_progress(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
-        """See FlowStore."""
-        await self._progress.save(progress)
-
-    async def progress(self, job_id: JobId) -> Progress | None:
-        """See FlowStore."""
-        return await self._progress.progress(job_id)
-
-    async def save_lines(self, lines: Sequence[NewLine], keep: int = LINES_KEPT) -> None:
-        """See FlowStore."""
-        await self._lines.save_lines(lines, keep)
-
-    async def lines(self, job_id: JobId, limit: int = LINES_KEPT, after: int = 0) -> list[LogLine]:
-        """See FlowStore."""
-        return await self._lines.lines(job_id, limit, after)
-
-    async def back_up(self, path: str) -> Never:
-        """See BackupStore: PostgreSQL has tools of its own for this."""
-        raise StoreRefused(
-            f"perdure does not copy a PostgreSQL database to {path}: use pg_dump, pg_basebackup with an archive of the "
-            "WAL, or your provider's snapshots"
-        )
-
-    async def diagnose(self) -> list[Finding]:
-        """See DiagnosisStore."""
-        return await self._diagnosis.diagnose()
-
-    async def waiting(self) -> list[Waiting]:
-        """See DiagnosisStore."""
-        return await self._diagnosis.waiting()
-
-    async def parked_ahead(self) -> ParkedAhead | None:
-        """See DiagnosisStore."""
-        return await self._diagnosis.parked_ahead()
-
-    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
-        """See DiagnosisStore."""
-        return await self._diagnosis.redate_parked(actor, limit)
-
-    async def migrate(self) -> list[str]:
-        """See SchemaStore."""
-        return await self._schema.migrate()
-
-    async def check_schema(self) -> None:
-        """See SchemaStore."""
-        await self._schema.check_schema()
-
-    async def schema_dump(self) -> list[str]:
-        """The shape of the database as lines of text: for comparing."""
-        return await self._schema.schema_dump()

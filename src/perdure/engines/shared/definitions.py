@@ -1,4 +1,4 @@
-"""Schedules as text: how both engines keep what a schedule is."""
+"""Schedules as text: how both engines store their definition."""
 
 from __future__ import annotations
 

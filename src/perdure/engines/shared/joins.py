@@ -1,4 +1,4 @@
-"""Children that are joined to jobs which were there before, and hold the children's unique keys: what engines share."""
+"""Children that are joined to existing jobs that hold their unique keys: what both engines share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def joined_by(family: NewFamily, receipts: Sequence[Receipt]) -> dict[JobId, Job
         if receipt.job_id != child.id:
             joins[child.id] = receipt.job_id
         elif receipt.intake is not Intake.NEW:
-            raise ConflictError(f"child {child.id} cannot be spawned: there is a job with this id already")
+            raise ConflictError(f"child {child.id} cannot be spawned: a job with this id exists already")
     return joins
 
 
 def in_a_circle(family: NewFamily, joins: Mapping[JobId, JobId], job_id: JobId) -> StepError:
-    """What is raised where a parent would wait for a job that waits for the parent."""
+    """The error for a parent that would wait for a job that waits for the parent."""
     number, child = next((n, job) for n, job in enumerate(family.children) if joins.get(job.id) == job_id)
     return StepError(
         family.key,

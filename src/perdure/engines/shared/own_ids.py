@@ -18,13 +18,13 @@ def met_by_id(jobs: Sequence[NewJob], receipts: Sequence[Receipt]) -> list[NewJo
 
 
 def refuse_other_kinds(met: Sequence[NewJob], kinds: Mapping[str, str]) -> None:
-    """Refuse an id that is another kind's: to answer with that one would be to lose the new one without a word."""
+    """Refuse an id of another kind: returning that job would silently lose the new one."""
     for job in met:
         known = kinds.get(job.id, job.kind)
         if known != job.kind:
             raise ArgumentError(
                 "id",
-                f"{job.id} is that of a job of kind {known}: choose another one for {job.kind}, which was not stored",
+                f"{job.id} belongs to a job of kind {known}: choose another for {job.kind}; nothing was stored",
             )
 
 
@@ -33,5 +33,5 @@ def refuse_other_ref(job: NewJob, known: str) -> None:
     if known != job.kind:
         raise ArgumentError(
             "ref",
-            f"{job.ref!r} is that of a job of kind {known}: choose another one for {job.kind}, which was not stored",
+            f"{job.ref!r} belongs to a job of kind {known}: choose another for {job.kind}; nothing was stored",
         )

@@ -1,8 +1,8 @@
-"""How far a pruner has gone past finished jobs that their kind keeps longer than others are kept.
+"""How far a pruner has passed finished jobs that their kind keeps longer than the default.
 
 The pruner goes along the index of a state and queue, oldest first. Jobs of kinds that have a time of their own stay
-where they are, so a second walk would meet them all again. This remembers where the last walk ended; all that is before
-that place is kept by its kind. Every hour the walk begins anew: a clock that was put back, or a kind that has lost its
+where they are, so a second walk would meet them all again. This remembers where the last walk ended; earlier jobs
+are kept by their kinds. Every hour the walk begins anew: a clock that was put back, or a kind that has lost its
 own time, may have left something there.
 """
 
@@ -11,13 +11,13 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-_ANEW_AFTER: Final = 3_600.0  # seconds
+_START_OVER_SECONDS: Final = 3_600.0  # seconds
 
 Place = tuple[Any, str]
 """When a job ended, and its id."""
 
 
-class PassedOver:
+class PruneProgress:
     """The places up to which the walks of one process have come, by state and queue."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class PassedOver:
     def begin(self, kinds: frozenset[str]) -> None:
         """A tick begins, with these kinds that have times of their own."""
         now = time.monotonic()
-        if kinds != self._kinds or now - self._since > _ANEW_AFTER:
+        if kinds != self._kinds or now - self._since > _START_OVER_SECONDS:
             self._places, self._kinds, self._since = {}, kinds, now
 
     def place(self, state: str, queue: str) -> Place | None:

@@ -9,6 +9,7 @@ from perdure.engines.sqlite.claims.effects import EffectPart
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import check_driver
 from perdure.engines.sqlite.database.schema import SchemaPart
+from perdure.engines.sqlite.fleet.ends import Ends
 from perdure.engines.sqlite.fleet.leaders import LeaderPart
 from perdure.engines.sqlite.fleet.signals import SignalPart
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
@@ -27,12 +28,21 @@ from perdure.engines.sqlite.gates.spend_sums import SpendSums
 from perdure.engines.sqlite.gates.upkeep import GateUpkeepPart
 from perdure.engines.sqlite.intake.borrowing import BorrowingPart
 from perdure.engines.sqlite.intake.intake import IntakePart
+from perdure.engines.sqlite.operate.alerts.alert_rules import AlertRulePart
+from perdure.engines.sqlite.operate.alerts.alerts import AlertPart
 from perdure.engines.sqlite.operate.backup import BackupPart
+from perdure.engines.sqlite.operate.commands.bulk import BulkPart
 from perdure.engines.sqlite.operate.commands.commands import CommandPart
+from perdure.engines.sqlite.operate.commands.enqueueing import EnqueueingPart
+from perdure.engines.sqlite.operate.commands.tokens import TokenPart
+from perdure.engines.sqlite.operate.commands.webhooks import WebhookPart
 from perdure.engines.sqlite.operate.diagnosis import DiagnosisPart
+from perdure.engines.sqlite.operate.event_log import EventLogPart
 from perdure.engines.sqlite.operate.views.counting import CountingPart
+from perdure.engines.sqlite.operate.views.failure_groups import FailureGroupPart
 from perdure.engines.sqlite.operate.views.insight import InsightPart
 from perdure.engines.sqlite.operate.views.kinds import KindPart
+from perdure.engines.sqlite.operate.views.statistics import StatisticPart
 from perdure.engines.sqlite.operate.views.trail import TrailPart
 from perdure.engines.sqlite.schedules.firing import FiringPart
 from perdure.engines.sqlite.schedules.schedules import SchedulePart
@@ -60,8 +70,8 @@ class SqliteStore:
         diagnosis = DiagnosisPart(database)
         lines = LinePart(database)
         signals = SignalPart(database)
+        ends = Ends(database)
         steps = StepPart(database)
-        workers = WorkerPart(database)
 
         self.insert = intake.insert
         self.through = BorrowingPart(database).through
@@ -74,7 +84,7 @@ class SqliteStore:
         self.checkpoint = claims.checkpoint
         self.begin_effects = EffectPart(database, acknowledgement, steps, lines).begin_effects
 
-        self._add_workers(workers)
+        self._add_workers(WorkerPart(database))
 
         self.promote = upkeep.promote
         self.overdue = upkeep.overdue
@@ -85,16 +95,18 @@ class SqliteStore:
         self.prune = upkeep.prune
 
         self._add_insight(database, kinds)
-        self._add_commands(commands, workers)
+        self._add_tokens(TokenPart(database))
+        self._add_commands(commands, intake)
 
         self.ring = signals.ring
         self.wakeups = signals.wakeups
-        self.await_ends = signals.await_ends
-        self.ring_ended = signals.ring_ended
-        self.ends = signals.ends
+        self.await_ends = ends.await_ends
+        self.ring_ended = ends.ring_ended
+        self.ends = ends.ends
 
         self.diagnose = diagnosis.diagnose
         self.waiting = diagnosis.waiting
+        self.paused = diagnosis.paused
         self.parked_ahead = diagnosis.parked_ahead
         self.redate_parked = diagnosis.redate_parked
 
@@ -110,13 +122,50 @@ class SqliteStore:
         self.now = insight.now
         self.job = insight.job
         self.jobs = insight.jobs
+        self.search = insight.search
         self.attempts = insight.attempts
         self.costs = insight.costs
         self.key_holder = insight.key_holder
         self.counts = insight.counts
         self.count = CountingPart(database).count
+        groups = FailureGroupPart(database)
+        self.failure_groups = groups.failure_groups
+        self.failure_hours = groups.failure_hours
+        self.fingerprint_dead = groups.fingerprint_dead
         self.audit = trail.audit
         self.record = trail.record
+        self._add_statistics(StatisticPart(database))
+        self._add_events_told(EventLogPart(database), WebhookPart(database))
+
+    def _add_tokens(self, tokens: TokenPart) -> None:
+        self.add_token = tokens.add_token
+        self.tokens = tokens.tokens
+        self.revoke_token = tokens.revoke_token
+        self.live_token = tokens.live_token
+        self.note_use = tokens.note_use
+        self.open_session = tokens.open_session
+        self.session = tokens.session
+        self.close_session = tokens.close_session
+        self.shared_key = tokens.shared_key
+
+    def _add_events_told(self, log: EventLogPart, webhooks: WebhookPart) -> None:
+        self.switch_event_log = log.switch_event_log
+        self.event_log = log.event_log
+        self.read_events = log.read_events
+        self.forget_events = log.forget_events
+        self.save_webhook = webhooks.save_webhook
+        self.webhooks = webhooks.webhooks
+        self.pause_webhook = webhooks.pause_webhook
+        self.delete_webhook = webhooks.delete_webhook
+        self.move_webhook = webhooks.move_webhook
+        self.webhook_secret = webhooks.webhook_secret
+
+    def _add_statistics(self, statistics: StatisticPart) -> None:
+        self.add_statistics = statistics.add_statistics
+        self.roll_up_statistics = statistics.roll_up_statistics
+        self.forget_statistics = statistics.forget_statistics
+        self.statistics = statistics.statistics
+        self.statistic_totals = statistics.statistic_totals
 
     def _add_schema(self, schema: SchemaPart) -> None:
         self.migrate = schema.migrate
@@ -135,15 +184,45 @@ class SqliteStore:
         self.bury_gone = workers.bury_gone
         self.dead_workers = workers.dead_workers
 
-    def _add_commands(self, commands: CommandPart, workers: WorkerPart) -> None:
+    def _add_commands(self, commands: CommandPart, intake: IntakePart) -> None:
+        bulk = BulkPart(self._database, commands)
+        self._add_alerts(AlertRulePart(self._database), intake)
+        self.enqueue = EnqueueingPart(self._database, intake).enqueue
         self.requeue = commands.requeue
         self.cancel = commands.cancel
         self.run_now = commands.run_now
         self.reschedule = commands.reschedule
         self.mark = commands.mark
-        self.quiet = workers.quiet
+        self.quiet = commands.quiet
         self.delete = commands.delete
         self.purge = commands.purge
+        self.start_bulk = bulk.start_bulk
+        self.take_bulk = bulk.take_bulk
+        self.advance_bulk = bulk.advance_bulk
+        self.stop_bulk = bulk.stop_bulk
+        self.bulk = bulk.bulk
+        self.bulks = bulk.bulks
+
+    def _add_alerts(self, rules: AlertRulePart, intake: IntakePart) -> None:
+        alerts = AlertPart(self._database, intake, rules)
+        self.alert_rules = rules.alert_rules
+        self.save_alert_rule = rules.save_alert_rule
+        self.pause_alert_rule = rules.pause_alert_rule
+        self.delete_alert_rule = rules.delete_alert_rule
+        self.alert_channels = rules.alert_channels
+        self.save_alert_channel = rules.save_alert_channel
+        self.delete_alert_channel = rules.delete_alert_channel
+        self.declare_alerts = rules.declare_alerts
+        self.budget_limits = rules.budget_limits
+        self.alert_book = alerts.alert_book
+        self.write_alerts = alerts.write_alerts
+        self.recent_failures = alerts.recent_failures
+        self.missed_fires = alerts.missed_fires
+        self.alerts = alerts.alerts
+        self.notices = alerts.notices
+        self.notice = alerts.notice
+        self.add_notice = alerts.add_notice
+        self.note_delivery = alerts.note_delivery
 
     def _add_time(self, database: Database, firing: FiringPart) -> None:
         leaders = LeaderPart(database)
@@ -156,7 +235,7 @@ class SqliteStore:
         self.delete_schedule = schedules.delete_schedule
         self.schedule = schedules.schedule
         self.schedules = schedules.schedules
-        self.due_schedules = schedules.due_schedules
+        self.due_schedules = firing.due_schedules
         self.fires = schedules.fires
         self.last_fires = schedules.last_fires
         self.fire = firing.fire
@@ -183,6 +262,7 @@ class SqliteStore:
         self.children = families.children
         self.emit = events.emit
         self.emitted = events.emitted
+        self.asking = events.asking
         self.save_progress = progress.save_progress
         self.progress = progress.progress
         self.save_lines = lines.save_lines
@@ -216,7 +296,7 @@ class SqliteStore:
         await self._database.open()
 
     async def close(self) -> None:
-        """Finish what was handed in, then let go of the file and end the threads."""
+        """Finish pending operations, then close the file and end the threads."""
         await self._database.close()
 
     def abandon(self) -> None:

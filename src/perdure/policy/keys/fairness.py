@@ -12,12 +12,12 @@ from perdure.policy.keys.grouping import KeyFunction, as_json, check_parameters,
 
 FairBy = str | tuple[str, ...] | KeyFunction
 
-_KEY_LIMIT: Final = 100
+_KEY_LIMIT_CHARACTERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class FairShare:
-    """Jobs whose arguments give the same value of `by` share one place among those that take turns."""
+    """Jobs whose arguments give the same value of `by` share one turn among all values."""
 
     by: tuple[str, ...] | KeyFunction
 
@@ -34,7 +34,7 @@ class FairShare:
         check_parameters("fair", self.by, parameters)
 
     def key_for(self, arguments: Mapping[str, Any]) -> str | None:
-        """The key of a job with these arguments, defaults filled in; None if a function gives None: no share."""
+        """The key of a job with these arguments, defaults filled in; None if a function returns None: no fair share."""
         if callable(self.by):
             value = told_by("fair", self.by, arguments)
             if value is None:
@@ -42,9 +42,9 @@ class FairShare:
         else:
             missing = [name for name in self.by if name not in arguments]
             if missing:
-                raise PayloadError(missing[0], "is missing, and the job takes its fair share by it")
+                raise PayloadError(missing[0], "is missing, but the fair key of the job needs it")
             value = [arguments[name] for name in self.by]
             value = value[0] if len(value) == 1 else value
         text = value if isinstance(value, str) else as_json("fair", value).decode()
-        is_name = len(text) <= _KEY_LIMIT and text.isprintable()  # what is none may hold what no engine can store
+        is_name = len(text) <= _KEY_LIMIT_CHARACTERS and text.isprintable()  # others may hold what no engine can store
         return text if is_name else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,19 +1,21 @@
-"""What jobs have in common: values of their arguments, named, or told by a function of the user's own."""
+"""Keys that group jobs: values of their arguments, by name or by a function of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from perdure.errors import PayloadError, SettingsError
+from perdure.policy.secrets.secret import Secret
 
 KeyFunction = Callable[[Mapping[str, Any]], Any]
 
 
 def check_parameters(setting: str, key: object, parameters: Iterable[str]) -> None:
-    """Refuse names of arguments that are no parameters of the handler."""
+    """Refuse names of arguments that are not parameters of the handler."""
     known = tuple(parameters)
     unknown = [name for name in key if name not in known] if isinstance(key, tuple) else []
     if unknown:
@@ -22,7 +24,7 @@ def check_parameters(setting: str, key: object, parameters: Iterable[str]) -> No
 
 
 def told_by(setting: str, function: KeyFunction, arguments: Mapping[str, Any]) -> Any:
-    """What a function makes of all arguments; if it raises, the setting is named."""
+    """The result of a function of all arguments; if it raises, the setting is named."""
     try:
         return function(arguments)
     except Exception as broken:
@@ -30,14 +32,16 @@ def told_by(setting: str, function: KeyFunction, arguments: Mapping[str, Any]) -
 
 
 def as_json(setting: str, value: Any) -> bytes:
-    """A value as JSON, the same whatever the order of its fields."""
+    """A value as JSON, independent of the order of its fields."""
     try:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as problem:
-        raise PayloadError(setting, f"gives what cannot be written as JSON: {problem}") from problem
+        raise PayloadError(setting, f"returns a value that cannot be stored as JSON: {problem}") from problem
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Secret):  # keys are shown
+        return f"secret {sha256(as_json('key', value.reveal())).hexdigest()}"
     if hasattr(value, "model_dump"):  # pydantic, without importing it
         return value.model_dump(mode="json")
     raise TypeError(f"objects of type {type(value).__name__} are not supported")

@@ -1,4 +1,4 @@
-"""Which jobs count as the same one, and while which states (E1, E2, G7)."""
+"""Which jobs count as the same one, and in which states (E1, E2, G7)."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ By = str | tuple[str, ...] | KeyFunction
 
 
 class Scope(StrEnum):
-    """Among which jobs a key must be the only one."""
+    """The jobs among which a key must be unique."""
 
-    KIND = "kind"  # jobs of the same kind, whatever their queue
+    KIND = "kind"  # jobs of the same kind, in any queue
     QUEUE = "queue"  # jobs of the same kind in the same queue
-    GLOBAL = "global"  # all jobs, whatever their kind, that are unique by the same values
+    GLOBAL = "global"  # all jobs of any kind that are unique by the same values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Unique:
-    """No second job with the same values of `by` comes in while the first is in one of the `states`.
+    """No second job with the same values of `by` is accepted while the first is in one of the `states`.
 
     `by` names arguments, or is a function of all of them; None means every argument, ``()`` none: one job of the kind
-    at a time. The states are all active ones unless told. `dead_for` keeps a dead job's place for that long. On a
-    conflict enqueue hands back the existing job ("return"), raises DuplicateJobError ("reject"), or gives the existing
-    job the new arguments ("replace").
+    at a time. The default is all active states. `dead_for` keeps a dead job's place for that long. On a conflict,
+    enqueue returns the existing job ("return"), raises DuplicateJobError ("reject"), or replaces the existing job's
+    arguments ("replace").
     """
 
     by: tuple[str, ...] | KeyFunction | None
@@ -55,12 +55,12 @@ class Unique:
         on_conflict: OnConflict | str = OnConflict.RETURN,
         scope: Scope | str = Scope.KIND,
     ) -> None:
-        settle = object.__setattr__  # the way into a frozen dataclass
-        settle(self, "by", _checked_by(by))
-        settle(self, "states", _checked_states(states))
-        settle(self, "dead_for", _span(dead_for))
-        settle(self, "on_conflict", _member("unique.on_conflict", OnConflict, on_conflict))
-        settle(self, "scope", _member("unique.scope", Scope, scope))
+        set_field = object.__setattr__  # how to set a field of a frozen dataclass
+        set_field(self, "by", _checked_by(by))
+        set_field(self, "states", _checked_states(states))
+        set_field(self, "dead_for", _span(dead_for))
+        set_field(self, "on_conflict", _member("unique.on_conflict", OnConflict, on_conflict))
+        set_field(self, "scope", _member("unique.scope", Scope, scope))
         if not self.states:
             raise SettingsError("unique.states", "must name at least one state, or be left out for all active ones")
         if self.dead_for and JobState.DEAD in self.states:
@@ -90,7 +90,7 @@ class Unique:
             return told_by("unique.by", self.by, arguments)
         missing = [name for name in self.by if name not in arguments]
         if missing:
-            raise PayloadError(missing[0], "is missing, and the job is unique by it")
+            raise PayloadError(missing[0], "is missing, but the job is unique by it")
         return {name: arguments[name] for name in self.by}
 
 

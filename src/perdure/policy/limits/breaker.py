@@ -1,11 +1,11 @@
-"""When an outside system is called, left alone, and called again.
+"""The circuit breaker of an outside system.
 
 Closed: its jobs run; failures within the window are counted, and enough of them open it. Open: its jobs are held until
-its time is over. Then it is half open: a few trials run, and the first that ends decides. A trial that is never heard
-of again, because its worker crashed, is given up after `open_for`. Once closed it lets jobs through slowly for ten
-seconds, so that what has piled up does not knock the system over again.
+its time is over. Then it is half open: a few trials run, and the first that ends decides. A trial without an outcome,
+because its worker crashed, is given up after `open_for`. Once closed it lets jobs through slowly for ten seconds, so
+that the backlog does not overload the system again.
 
-Every function here takes a view and gives the next one, the very same where nothing has changed.
+Every function here takes a view and returns the next one, or the same object if nothing has changed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ BREAKER_OPEN: Final = "circuit breaker open"
 
 _SECOND: Final = timedelta(seconds=1)
 _SLOW_FOR: Final = timedelta(seconds=10)
-_BY_HAND_LOOK: Final = timedelta(hours=1)
-_TRIAL_LOOK: Final = timedelta(seconds=30)
-_LONGEST_RETRY_AFTER: Final = timedelta(days=1)  # an absurd one must not switch a system off for good
+_MANUAL_RECHECK: Final = timedelta(hours=1)
+_TRIAL_RECHECK: Final = timedelta(seconds=30)
+_LONGEST_RETRY_AFTER: Final = timedelta(days=1)  # an absurd value must not switch a system off for good
 
 
 def by_this_clock(view: BreakerView, check: BreakerCheck, now: datetime) -> BreakerView:
-    """The same breaker where it was dated by a clock that was ahead: it waits for as long as it was meant to."""
+    """The same breaker, corrected if a clock that was ahead dated it: it waits for its intended time."""
     if view.changed_at is not None and view.changed_at > now:
         until = None if view.until is None else view.until - (view.changed_at - now)
         view = replace(view, changed_at=now, until=until)
@@ -45,7 +45,7 @@ def by_this_clock(view: BreakerView, check: BreakerCheck, now: datetime) -> Brea
 
 
 def admit(view: BreakerView, check: BreakerCheck, job_id: JobId, now: datetime) -> tuple[BreakerView, Held | None]:
-    """Whether a job may run now. One that is held changes nothing."""
+    """Whether a job may run now. A held job changes nothing."""
     match view.state:
         case BreakerState.CLOSED:
             return _admit_slowly(view, now)
@@ -58,7 +58,7 @@ def admit(view: BreakerView, check: BreakerCheck, job_id: JobId, now: datetime) 
 def note_failure(
     view: BreakerView, check: BreakerCheck, job_id: JobId, now: datetime, retry_after: timedelta | None = None
 ) -> BreakerView:
-    """A job has failed at the outside system, which perhaps said when to come back."""
+    """A job has failed at the outside system, which may have said when to come back."""
     away = max(check.open_for, min(retry_after or timedelta(0), _LONGEST_RETRY_AFTER))
     match view.state:
         case BreakerState.CLOSED:
@@ -72,30 +72,30 @@ def note_failure(
         case BreakerState.OPEN if retry_after and view.until is not None:
             return view if now + away <= view.until else replace(view, until=now + away)
         case _:
-            return view  # begun before it opened, and ended late: no news
+            return view  # begun before it opened, and ended late: ignored
 
 
 def note_success(view: BreakerView, job_id: JobId, now: datetime) -> BreakerView:
-    """A job has succeeded at the outside system. Only that of a trial is news."""
+    """A job has succeeded at the outside system. Only a trial's success matters."""
     if view.state is BreakerState.HALF_OPEN and job_id in view.trials:
         return _closed(view, now, "the trial succeeded")
     return view
 
 
 def open_by_hand(view: BreakerView, now: datetime, note: str | None = None, by: str | None = None) -> BreakerView:
-    """Open until somebody closes it."""
+    """Open until an operator closes it."""
     return BreakerView(name=view.name, state=BreakerState.OPEN, changed_at=now, by_hand=True, by=by, note=note)
 
 
 def close_by_hand(view: BreakerView, now: datetime, note: str | None = None, by: str | None = None) -> BreakerView:
-    """Close and forget all failures; jobs are let through slowly as after a trial."""
+    """Close and forget all failures; jobs are let through slowly, as after a trial."""
     return replace(_closed(view, now, note), by=by)
 
 
 def note_reports(
     reports: Sequence[tuple[BreakerCheck, BreakerReport]],
 ) -> Callable[[datetime, Mapping[str, BreakerView]], list[BreakerView]]:
-    """What a store's `report_breakers` needs: how breakers change by these reports, those that do."""
+    """What a store's `report_breakers` needs: the breakers that these reports change."""
 
     def decide(now: datetime, views: Mapping[str, BreakerView]) -> list[BreakerView]:
         after = dict(views)
@@ -117,7 +117,7 @@ def spread(span: timedelta, job_id: JobId) -> timedelta:
 
 
 def _admit_slowly(view: BreakerView, now: datetime) -> tuple[BreakerView, Held | None]:
-    """One job in the first second, twice as many in each one after it; what a second leaves over is kept."""
+    """One job in the first second, twice as many in each following one; unused ones carry over."""
     if view.changed_at is None or now - view.changed_at >= _SLOW_FOR:
         return view, None
     second = max(now - view.changed_at, timedelta(0)) // _SECOND
@@ -133,7 +133,7 @@ def _admit_after(
     why = f": {view.note}" if view.note else ""
     if view.by_hand:
         note = f"{view.name}: opened by hand{why}, until it is closed by hand"
-        return view, Held(BREAKER_OPEN, note, spread(_BY_HAND_LOOK, job_id))
+        return view, Held(BREAKER_OPEN, note, spread(_MANUAL_RECHECK, job_id))
     if view.until is not None and now < view.until:
         by = "" if view.by is None else f": opened by {view.by}"
         note = f"{view.name}{by}{why}, until {view.until.isoformat(timespec='seconds')}"
@@ -150,7 +150,7 @@ def _admit_trial(
     if len(others) < check.half_open:
         return replace(view, trials=(*others, job_id), until=now + check.open_for), None
     note = f"{view.name}: {len(others)} of {check.half_open} trials under way"
-    wait = min(max(check.open_for / 4, _SECOND), _TRIAL_LOOK)
+    wait = min(max(check.open_for / 4, _SECOND), _TRIAL_RECHECK)
     return view, Held(BREAKER_OPEN, note, spread(wait, job_id))
 
 

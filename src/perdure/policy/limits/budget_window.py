@@ -1,4 +1,4 @@
-"""The money of a budget: what was spent over a sliding window, and when enough of it is free again."""
+"""The money of a budget: what was spent in a sliding window, and when enough is free again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROUNDING: Final = 1 + 1e-9
 
 
 def exceeds(amount: float, limit: float) -> bool:
-    """Whether an amount is more than a limit, by more than rounding: ten times 0.1 is not more than 1."""
+    """Whether an amount exceeds a limit by more than rounding: ten times 0.1 does not exceed 1."""
     return amount > limit * _ROUNDING
 
 
@@ -26,15 +26,15 @@ class Purse:
         self.estimates = {spend.job_id: spend for spend in spending.estimates}
         self.under_way = spending.under_way
         self.unseen = {window: spends[-1].at for window, spends in self.oldest.items() if len(spends) >= OLDEST_SEEN}
-        """Of windows of which more was spent than is seen: since when."""
+        """For windows with more spends than were loaded: since when."""
 
     def used(self, window: timedelta, job_id: JobId) -> float:
-        """What others have spent, and the job itself apart from the estimate that its next one replaces."""
+        """What other jobs have spent, and the job itself without the estimate that its next one replaces."""
         own = self.estimates.get(job_id)
         return self.totals[window] - (own.amount if own and own.at > self.now - window else 0)
 
     def enough_at(self, window: timedelta, limit: float, estimate: float, job_id: JobId) -> tuple[datetime, bool]:
-        """When so much of the oldest spending has left the window that the estimate fits; False: then or later."""
+        """When enough of the oldest spending leaves the window for the estimate to fit; False: then or later."""
         used, end = self.used(window, job_id), self.unseen.get(window, self.now)
         for spend in self.oldest.get(window, ()):
             if spend.is_estimate and spend.job_id == job_id:
@@ -47,11 +47,11 @@ class Purse:
         return end + window, window not in self.unseen
 
     def may_be_enough(self, window: timedelta, limit: float, estimate: float, job_id: JobId) -> bool:
-        """Whether the estimate fits if the jobs that run now turn out to spend less than was estimated of them."""
+        """Whether the estimate fits if running jobs spend less than estimated."""
         return not exceeds(self.used(window, job_id) - self.under_way + estimate, limit)
 
     def add(self, estimate: Spend) -> None:
-        """Count an estimate from now on, in place of the one that its job has."""
+        """Count an estimate from now on, in place of the job's current one."""
         own = self.estimates.get(estimate.job_id)
         for window in self.totals:
             self.totals[window] = self.used(window, estimate.job_id) + estimate.amount

@@ -1,13 +1,13 @@
-"""Who may run now, and who must wait for what: the one decision behind all gates (C11, G8).
+"""Which job may run now, and what the others wait for: the one decision behind all gates (C11, G8).
 
-A batch is decided in its order, each request as if those before it were already written. A request passes all of its
-gates or none: while one holds it nothing of it is consumed, except its place in a rate's line. The gates are asked in
-this order: the breaker, which costs nothing to ask; rates; budgets; and concurrency last, so that no slot is taken by a
-job that must wait for something else. The first that holds a job gives the reason.
+A batch is decided in order, each request as if those before it were already written. A request passes all of its gates
+or none: while one holds it, it consumes nothing except its place in a rate's line. The order of the gates is: the
+breaker, which costs nothing to ask; rates; budgets; and concurrency last, so that no slot is taken by a job that must
+wait for something else. The first gate that holds a job gives the reason.
 
-A rate's starts count from the instant of this decision (see `line`). A budget's estimate does too, so that jobs that
-start together cannot spend the same money. A job that finds no slot free is woken when there is one; it looks again by
-itself as well, because a wake-up may be lost. What a worker borrows is decided once a request has passed: `lending`.
+A rate's starts count from the time of this decision (see `rate_line`). A budget's estimate does too, so that jobs that
+start together cannot spend the same money. A job that finds no free slot is woken when there is one; it also checks
+again by itself, because a wake-up may be lost. Loans are decided once a request has passed: see `lending`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from perdure.domain.gate import (
     Start,
 )
 from perdure.domain.jobs.ids import JobId
-from perdure.policy.lending import SLOTS, lent_ahead, may_borrow, may_lend_slot, may_lend_start
 from perdure.policy.limits.breaker import admit, by_this_clock, spread
 from perdure.policy.limits.budget_window import Purse, exceeds
-from perdure.policy.limits.rate_line import Line
+from perdure.policy.limits.lending import SLOTS, lent_ahead, may_borrow, may_lend_slot, may_lend_start
+from perdure.policy.limits.rate_line import RateLine
 
 RATE_LIMITED: Final = "rate limited"
 OVER_BUDGET: Final = "budget exceeded"
@@ -45,21 +45,21 @@ NO_SLOT: Final = "concurrency limit reached"
 CLAIM_LOST: Final = "claim lost"
 
 NEAR: Final = 0.8
-"""From this share of a limit on a gate is near it."""
+"""From this share of its limit on, a gate is near it."""
 
 _FEWEST_TO_WARN: Final = 5  # of a rate: below, four fifths of it is the limit itself
-_SLOT_LOOK: Final = timedelta(seconds=30)
-_SPEND_LOOK: Final = timedelta(seconds=30)  # jobs that run may spend less than was estimated
-_SHORTEST_LOOK: Final = timedelta(seconds=1)
-_LONGEST_LOOK: Final = timedelta(hours=1)
-_LENT_LOOK: Final = timedelta(seconds=1)
+_SLOT_RECHECK: Final = timedelta(seconds=30)
+_SPEND_RECHECK: Final = timedelta(seconds=30)  # running jobs may spend less than estimated
+_SHORTEST_RECHECK: Final = timedelta(seconds=1)
+_LONGEST_RECHECK: Final = timedelta(hours=1)
+_LENT_RECHECK: Final = timedelta(seconds=1)
 
 Lately = Callable[[LoanKey], int | None]
-"""How much of a loan that it has a worker has used lately; None: nothing may be added to it."""
+"""How much of its loan a worker has used lately; None: nothing may be added to it."""
 
 
 def gatekeeper(requests: Sequence[GateRequest], lately: Lately | None = None) -> Gatekeeper:
-    """The decision on these requests, for a store that loads what it needs and writes what it says.
+    """The decision on these requests, for a store that loads the state and writes the changes.
 
     With `lately` the worker borrows.
     """
@@ -72,13 +72,13 @@ def gatekeeper(requests: Sequence[GateRequest], lately: Lately | None = None) ->
 
 
 def is_near(before: float, after: float, limit: float) -> bool:
-    """Whether a gate has come near its limit by what was used just now: upwards only, so that it is said once."""
+    """Whether a gate crossed the warning share by this use: only upwards, so that it is reported once."""
     mark = NEAR * limit
     return exceeds(mark, before) and not exceeds(mark, after)
 
 
 class _Batch:
-    """The gates while a batch is decided, and what has become of them."""
+    """The gates while a batch is decided, and their changes."""
 
     def __init__(self, state: GateState, lately: Lately | None) -> None:
         self.now = state.now
@@ -87,8 +87,8 @@ class _Batch:
         self.lent = Counter[str]()  # of rates; slots are among the holders
         for (key, _), number in state.lent.items():
             self.lent[key] += number
-        self.lines = dict[str, Line]()
-        self.begun = dict[str, int]()  # keys that had no starts to begin with: how many have begun now
+        self.lines = dict[str, RateLine]()
+        self.begun = dict[str, int]()  # keys that had no starts at first: how many have begun now
         self.purses = dict[str, Purse]()
         self.holders = dict(state.holders)
         self.breakers = dict(state.breakers)
@@ -103,7 +103,7 @@ class _Batch:
     def answer(self, request: GateRequest) -> Held | None:
         claim, breaker = request.claim, None
         if (claim.job_id, claim.token) in self.state.lost:
-            return Held(CLAIM_LOST, "somebody else holds the job by now", timedelta(0))
+            return Held(CLAIM_LOST, "another worker holds the job by now", timedelta(0))
         if request.breaker:
             met = self.breakers.get(request.breaker.name) or BreakerView(name=request.breaker.name)
             met = self.breakers[met.name] = by_this_clock(met, request.breaker, self.now)
@@ -139,7 +139,7 @@ class _Batch:
         )
 
     def _is_free(self, rates: Sequence[RateCheck]) -> bool:
-        """Whether there is room for sure, because all starts are of this batch or lent: most often it is so."""
+        """Whether there is certainly room, because all starts are of this batch or lent: the usual case."""
         if len(rates) > 1:
             return len(_by_key(rates)) == len(rates) and all(self._is_free((rate,)) for rate in rates)
         rate = rates[0]
@@ -148,13 +148,13 @@ class _Batch:
         return self.begun.get(rate.key, 0) + self.lent[rate.key] < rate.limit and not self._is_unseen(rate)
 
     def _ask_rates(self, request: GateRequest) -> Held | None:
-        """Every rate that has no room gives the job a place; the farthest one is the answer."""
+        """Every rate without room gives the job a place; the latest one is the answer."""
         job_id, longest = request.claim.job_id, None
         for key, checks in _by_key(request.rates).items():
             line = self._line(key)
             at = line.turn(job_id, checks, self.now)
             if any(map(self._is_unseen, checks)):
-                at = max(at, self.now + _LENT_LOOK)  # nothing is lent any more, and soon all is back
+                at = max(at, self.now + _LENT_RECHECK)  # nothing is lent any more, and soon everything is returned
             if at <= self.now:
                 continue
             if line.places.get(job_id) != at:
@@ -170,7 +170,7 @@ class _Batch:
         return longest
 
     def _is_unseen(self, rate: RateCheck) -> bool:
-        """Whether some of its starts are lent that come back sooner than they cease to count here."""
+        """Whether some of its starts are lent and return sooner than they cease to count here."""
         return bool(self.lent[rate.key]) and any(key == rate.key and per < rate.per for key, per in self.state.lent)
 
     def _ask_budgets(self, request: GateRequest) -> Held | None:
@@ -184,10 +184,10 @@ class _Batch:
                 if not exceeds(used + check.estimate, limit):
                     continue
                 until, is_sure = purse.enough_at(window, limit, check.estimate, request.claim.job_id)
-                wait = min(max(until - self.now, _SHORTEST_LOOK), _LONGEST_LOOK)
+                wait = min(max(until - self.now, _SHORTEST_RECHECK), _LONGEST_RECHECK)
                 running = ""
                 if purse.may_be_enough(window, limit, check.estimate, request.claim.job_id):
-                    wait = min(wait, spread(_SPEND_LOOK, request.claim.job_id))
+                    wait = min(wait, spread(_SPEND_RECHECK, request.claim.job_id))
                     running = f", {purse.under_way:g} of it by estimates of running jobs"
                 if check.fails or longest is None or wait > longest.wait:
                     free = "enough is free at" if is_sure else "enough is free some time after"
@@ -203,13 +203,13 @@ class _Batch:
             held = self.holders.get(check.key, 0)
             if held >= check.limit:
                 self.waiting.append((check.key, request.claim.job_id))
-                wait = spread(_SLOT_LOOK, request.claim.job_id)
+                wait = spread(_SLOT_RECHECK, request.claim.job_id)
                 note = f"{check.key}: {held} of {check.limit} taken; looks again by {_shown(self.now + wait)}"
                 return Held(NO_SLOT, note, wait)
         return None
 
     def _may_borrow(self, request: GateRequest, lately: Lately) -> bool:
-        """Whether enough of each gate is left, nobody waits there, and the worker's books are in order."""
+        """Whether enough of each gate is left, no job waits there, and the worker's loans are in order."""
         if not may_borrow(request):
             return False
         for rate in request.rates:
@@ -281,9 +281,9 @@ class _Batch:
             if is_near(was, purse.totals[window], limit):
                 self.warnings.append(NearLimit(check.name, purse.totals[window], limit, window))
 
-    def _line(self, key: str) -> Line:
+    def _line(self, key: str) -> RateLine:
         if key not in self.lines:
-            line = self.lines[key] = Line(self.state.starts.get(key, ()))
+            line = self.lines[key] = RateLine(self.state.starts.get(key, ()))
             for _ in range(self.begun.pop(key, 0) + self.lent[key]):  # what is lent may begin at any moment
                 line.count(self.now)
         return self.lines[key]
@@ -295,7 +295,7 @@ class _Batch:
 
 
 def _by_key(rates: Sequence[RateCheck]) -> Mapping[str, Sequence[RateCheck]]:
-    """Rates under the same key (6 a minute, 25,000 a day) share their starts and are kept together."""
+    """Rates under the same key (6 a minute, 25,000 a day) share their starts and are stored together."""
     if len(rates) == 1:
         return {rates[0].key: rates}
     found = dict[str, list[RateCheck]]()

@@ -1,4 +1,4 @@
-"""Which jobs a pause means."""
+"""Which jobs a pause applies to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ABSENT: Final = object()
 
 
 def covers(pause: Pause, queue: str, kind: str, args: str) -> bool:
-    """Whether a pause holds a job of this queue, kind and arguments (a JSON object): all that it says must fit.
+    """Whether a pause applies to a job of this queue, kind and arguments (a JSON object): all its parts must match.
 
-    Arguments are compared as they were stored: one that the caller left out has no value here.
+    Arguments are compared as stored: one that the caller omitted has no value here.
     """
     if (pause.queue or queue, pause.kind or kind) != (queue, kind):
         return False
@@ -29,7 +29,7 @@ def covers(pause: Pause, queue: str, kind: str, args: str) -> bool:
 def _decoded(args: str) -> Any:
     try:
         return msgspec.json.decode(args)
-    except (msgspec.DecodeError, RecursionError):  # damaged: it fits nothing
+    except (msgspec.DecodeError, RecursionError):  # damaged: it matches nothing
         return None
 
 

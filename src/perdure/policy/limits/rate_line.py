@@ -1,10 +1,10 @@
-"""The line before a rate: who has started, and who may start when (G8).
+"""The line before a rate: which jobs have started, and when the others may (G8).
 
-No more than `limit` starts lie in any (t - per, t]. A job that comes too early is given the first place behind all
-others and comes back then, so that a backlog of a million jobs is not looked at again and again. When it comes back it
-may start if there is room among the starts that have *begun*: places are only promises of room, and one whose job is
-late or lost blocks nobody for longer than `per`. If there is no room, because those before it were late themselves, it
-takes the next gap between the others, or else the end of the line.
+At most `limit` starts lie in any (t - per, t]. A job that comes too early is given the first place behind all others
+and comes back then, so that a backlog of a million jobs is not checked again and again. When it comes back it may start
+if there is room among the starts that have *begun*: places only promise room, and one whose job is late or lost blocks
+no job for longer than `per`. If there is no room, because earlier jobs were late themselves, it takes the next gap
+between the others, or else the end of the line.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from perdure.domain.gate import RateCheck, Start
 from perdure.domain.jobs.ids import JobId
 
 
-class Line:
-    """The starts of one rate's key, and the places of those who wait."""
+class RateLine:
+    """The starts of one rate's key, and the places of waiting jobs."""
 
     def __init__(self, starts: Iterable[Start]) -> None:
         self.begun = list[datetime]()
@@ -32,7 +32,7 @@ class Line:
         self.all = sorted([*self.begun, *self.places.values()])
 
     def used(self, per: timedelta, now: datetime) -> int:
-        """How many have begun in the stretch that ends now."""
+        """How many have begun in the window that ends now."""
         return len(self.begun) - bisect_right(self.begun, now - per)
 
     def turn(self, job_id: JobId, checks: Sequence[RateCheck], now: datetime) -> datetime:
@@ -54,12 +54,12 @@ class Line:
         self.count(now)
 
     def count(self, at: datetime) -> None:
-        """One has begun then that had no place."""
+        """Add a start without a place that has begun then."""
         insort(self.begun, at)
         insort(self.all, at)
 
     def reserve(self, job_id: JobId, at: datetime) -> None:
-        """Give the job this place instead of the one that it has."""
+        """Move the job to this place."""
         self._leave(job_id)
         self.places[job_id] = at
         insort(self.all, at)
@@ -71,12 +71,12 @@ class Line:
 
 
 def _end(times: Sequence[datetime], checks: Iterable[RateCheck], now: datetime) -> datetime:
-    """The first instant behind all others at which there is room."""
+    """The first time behind all others at which there is room."""
     return max([now, *(times[-check.limit] + check.per for check in checks if len(times) >= check.limit)])
 
 
 def _gap(times: Sequence[datetime], checks: Sequence[RateCheck], now: datetime) -> datetime | None:
-    """The first instant at which there is room among all others, as far ahead as they are known."""
+    """The first time at which there is room among all others, as far ahead as they are known."""
     at, horizon = now, now + max(check.per for check in checks)
     while at < horizon:
         asked = at

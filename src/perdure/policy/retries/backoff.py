@@ -1,4 +1,4 @@
-"""How long to wait after a failure, before chance and deadlines have their say."""
+"""How long to wait after a failure, before jitter and deadlines apply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """A row of waits whose last one goes on, growing by `factor` each time, and never beyond `cap`.
+    """A row of waits; the last one repeats, growing by `factor` each time up to `cap`.
 
     Made by `exponential`, `table`, `fixed` and `none`.
     """
@@ -37,7 +37,7 @@ class Backoff:
 
     @classmethod
     def table(cls, *waits: Duration) -> Backoff:
-        """Wait as listed; the last one holds for all further failures."""
+        """Wait as listed; the last wait applies to all further failures."""
         return cls(tuple(parse_duration("backoff.waits", wait, error=SettingsError) for wait in waits))
 
     @classmethod
@@ -58,7 +58,7 @@ class Backoff:
         exponent = failures_before - last
         if exponent <= 0 or self.factor == 1 or not start:
             return min(start, ceiling)
-        # Beyond this exponent the ceiling holds anyway: a power is never computed that could overflow.
+        # Beyond this exponent the cap applies anyway; so the power never overflows.
         if exponent >= math.log(ceiling / start) / math.log(self.factor):
             return ceiling
         return min(start * self.factor**exponent, ceiling)

@@ -1,6 +1,6 @@
-"""A ready-made triage for HTTP: for answers and for exceptions, of whichever client library.
+"""A ready-made triage for HTTP responses and exceptions of any client library.
 
-It looks only at what all of them have: a status, headers, a response within an exception, and the names of types. So it
+It uses only what all of them have: a status, headers, a response within an exception, and the names of types. So it
 works with httpx, requests, aiohttp, urllib and urllib3 without importing any of them.
 """
 
@@ -67,15 +67,15 @@ _BAD_ADDRESS_IN_URLLIB: Final = re.compile(r"(<urlopen error )?(unknown url type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTriage:
-    """Judge answers and exceptions of HTTP clients: ``@app.job(triage=HttpTriage())``.
+    """Judge responses and exceptions of HTTP clients: ``@app.job(triage=HttpTriage())``.
 
     - 2xx and 304: no objection;
-    - 429, 5xx, network, TLS and timeouts: retry, after Retry-After if the answer has one, but never later than
-      `at_most`; with `polling` they mean that the result is still pending, which costs no attempt;
-    - any other 4xx and 3xx, and an address that makes no sense: permanent.
+    - 429, 5xx, network, TLS and timeouts: retry, after Retry-After if the response has one, but never later than
+      `at_most`; with `polling` they mean that the result is still pending, which uses no attempt;
+    - any other 4xx and 3xx, and an invalid address: permanent.
 
     `retry_on` names 4xx that are treated like 429: ``HttpTriage(retry_on=(408, 425))``. The default of a day for
-    `at_most` lets a daily quota recover, and a mistaken header do no lasting harm.
+    `at_most` lets a daily quota recover, and limits the harm of a wrong header.
     """
 
     polling: bool = False
@@ -91,7 +91,7 @@ class HttpTriage:
             )
 
     def __call__(self, happened: object) -> Verdict | None:
-        """Judge an answer or an exception; None has no objection, or, of an exception, no opinion."""
+        """Judge a response or an exception; None: no objection or, for an exception, no opinion."""
         answer = _answer(happened)
         if answer is not None:
             return self._of_status(_status(answer), retry_after(_headers(answer)))
@@ -105,7 +105,7 @@ class HttpTriage:
         return None
 
     def check(self, response: R) -> R:
-        """Hand the response back, or raise the verdict on it: ``body = triage.check(await get(url)).json()``."""
+        """Return the response, or raise the verdict on it: ``body = triage.check(await get(url)).json()``."""
         verdict = self(response)
         if verdict is not None:
             raise verdict
@@ -125,7 +125,7 @@ class HttpTriage:
 
 
 def retry_after(headers: Mapping[str, str]) -> timedelta | datetime | None:
-    """What a Retry-After header asks for: a wait or an instant; None if there is none that can be read."""
+    """What a Retry-After header asks for: a wait or an instant; None if there is no readable one."""
     text = next((str(value).strip() for name, value in headers.items() if str(name).lower() == "retry-after"), "")
     if _SECONDS.fullmatch(text):
         return timedelta(seconds=min(float(text), LONGEST.total_seconds()))
@@ -141,7 +141,7 @@ def _is_client_error(status: object) -> bool:
 
 
 def _answer(happened: object) -> object:
-    """The thing that has a status: the response within an exception, or what was handed in; None if neither has."""
+    """The object that has a status: the response within an exception, or the value itself; None if neither has."""
     for candidate in (getattr(happened, "response", None), happened):
         if _status(candidate):
             return candidate
@@ -149,7 +149,7 @@ def _answer(happened: object) -> object:
 
 
 def _is_bad_address_of_urllib(error: BaseException) -> bool:
-    """Whether urllib complains of the address: it has no type of its own for that, only words."""
+    """Whether urllib complains about the address: it has no type for that, only messages."""
     return isinstance(error, ValueError | OSError) and bool(_BAD_ADDRESS_IN_URLLIB.match(str(error)))
 
 

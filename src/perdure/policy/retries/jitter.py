@@ -1,4 +1,4 @@
-"""Chance in waits, so that jobs which failed together do not come back together."""
+"""Randomness in waits, so that jobs that failed together do not come back together."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from perdure.errors import SettingsError
 
 
 class Randomness(Protocol):
-    """Where chance comes from: a `random.Random`, or anything that draws like one."""
+    """A source of randomness: a `random.Random`, or a compatible one."""
 
     def uniform(self, a: float, b: float, /) -> float:
-        """A number between a and b, every one as likely as any other."""
+        """A uniform random number between a and b."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
-    """A wait becomes an even draw from ``wait * low`` to ``wait * high + extra``.
+    """A wait becomes a uniform draw from ``wait * low`` to ``wait * high + extra``.
 
     Made by `none`, `plus`, `ratio` and `full`.
     """
@@ -30,24 +30,24 @@ class Jitter:
 
     @classmethod
     def none(cls) -> Jitter:
-        """Leave every wait as it is."""
+        """Leave every wait unchanged."""
         return cls()
 
     @classmethod
     def plus(cls, most: Duration) -> Jitter:
-        """Add between nothing and `most`."""
+        """Add between 0 and `most`."""
         return cls(extra=parse_duration("jitter.plus", most, error=SettingsError))
 
     @classmethod
     def ratio(cls, share: float) -> Jitter:
         """Shorten or lengthen by up to this share: 0.2 means ±20 %."""
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise SettingsError("jitter.ratio", f"must lie between 0 and 1 (0.2 means ±20 %), got {share!r}")
+            raise SettingsError("jitter.ratio", f"must be between 0 and 1 (0.2 means ±20 %), got {share!r}")
         return cls(1 - share, 1 + share)
 
     @classmethod
     def full(cls) -> Jitter:
-        """Draw from the whole span between nothing and the wait."""
+        """Draw between 0 and the wait."""
         return cls(low=0)
 
     def bounds(self, wait: timedelta) -> tuple[timedelta, timedelta]:
@@ -55,7 +55,7 @@ class Jitter:
         return wait * self.low, wait * self.high + self.extra
 
     def apply(self, wait: timedelta, random: Randomness) -> timedelta:
-        """Draw what this wait becomes."""
+        """Draw the jittered wait."""
         low, high = self.bounds(wait)
         if low == high:
             return low

@@ -1,4 +1,4 @@
-"""The attempts that a job has ahead of it, with their dates (B14)."""
+"""The future attempts of a job, with their dates (B14)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perdure.policy.retries.retry import Retry
 class PlannedAt(Struct, frozen=True):
     """One attempt of a job: its number, and when it begins at the earliest and at the latest.
 
-    `then` is why the job is dead if this attempt fails too; None: it is tried again.
+    `then` is why the job is dead if this attempt fails too; None: it is retried.
     """
 
     attempt: int
@@ -33,10 +33,10 @@ def preview(
     error: type[BaseException] | None = None,
     most: int = 20,
 ) -> list[PlannedAt]:
-    """When each attempt of a job begins that was first due at `since`, if every one fails at once, with this error.
+    """When each attempt of a job first due at `since` begins, if every one fails at once, with this error.
 
-    A job that has failed before is followed from its next attempt on, which begins at `due`, or, where that is not
-    told, as if those before it had failed at once too. At most so many are told.
+    A job that has failed before is followed from its next attempt on, which begins at `due`, or, if that is not given,
+    as if the earlier attempts had failed at once too. At most so many are listed.
     """
     for field, instant in (("since", since), ("due", due)):
         if instant is not None and instant.tzinfo is None:

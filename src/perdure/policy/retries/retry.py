@@ -1,4 +1,4 @@
-"""How often, how soon and for how long a failed job is tried again."""
+"""How often, how soon and for how long a failed job is retried."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_JITTER: Final = Jitter.ratio(0.1)
 class Planned(Struct, frozen=True):
     """One attempt of a preview: its number, and when it begins at the earliest and at the latest.
 
-    `then` is why the job is dead if this attempt fails too; None: it is tried again.
+    `then` is why the job is dead if this attempt fails too; None: it is retried.
     """
 
     attempt: int
@@ -40,7 +40,7 @@ class Planned(Struct, frozen=True):
 def wait_after(
     failures_before: int, backoff: Backoff, jitter: Jitter, random: Randomness, left: timedelta | None = None
 ) -> timedelta | None:
-    """F1: the wait after a failure, clipped to the time `left`; None when no time is left at all.
+    """F1: the wait after a failure, clipped to the time `left`; None when no time is left.
 
     A clipped wait ends at the deadline, so that one last attempt happens there.
     """
@@ -49,17 +49,17 @@ def wait_after(
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Retry:
-    """The policy for failures of one kind of job.
+    """The retry policy for failures of one kind of job.
 
     `attempts` counts the first run too; None sets no limit. `within` limits the time over all attempts: the last wait
     is clipped so that one more attempt happens at the deadline, and a failure at or after it is final. Errors of the
-    types in `permanent` are final at once. `by_error` names another backoff, or a whole other policy, for some types
-    of error; of several that fit, the most specific type wins, over both lists. `priority` is what the job has from its
-    first failure on, so that retries can go before new jobs; None leaves it as it is.
+    types in `permanent` are final at once. `by_error` names another backoff, or a whole other policy, for some types of
+    error; of several that match, the most specific type wins, over both lists. `priority` is the job's priority from
+    its first failure on, so that retries can go before new jobs; None keeps it.
 
-    The default tries 5 times after 15 s, 1 min, 4 min and 16 min, each ±10 %: the first retry is quick, because most
-    faults are blips; the last comes after 21 minutes, so that a deploy or an outage of a quarter of an hour costs no
-    job its life; and jobs that failed together come back apart.
+    By default a job gets 5 attempts, with waits of 15 s, 1 min, 4 min and 16 min, each ±10 %: the first retry is quick,
+    because most faults are short; the last comes after 21 minutes, so that a job survives a deploy or an outage of a
+    quarter of an hour; and jobs that failed together come back apart.
     """
 
     attempts: int | None
@@ -83,16 +83,16 @@ class Retry:
         by_error: Mapping[type[BaseException], Retry | Backoff] = MappingProxyType({}),
         priority: int | None = None,
     ) -> None:
-        settle = object.__setattr__  # the way into a frozen dataclass
-        settle(self, "attempts", _checked_attempts(attempts))
-        settle(self, "backoff", _checked("retry.backoff", backoff, Backoff))
-        settle(self, "jitter", _checked("retry.jitter", jitter, Jitter))
-        settle(self, "within", _checked_within(within))
-        settle(self, "permanent", permanent if isinstance(permanent, tuple) else (permanent,))
-        settle(self, "by_error", dict(by_error))
-        settle(self, "priority", _checked_priority(priority))
-        settle(self, "_rules", self._named_rules())
-        settle(self, "_most", _most_of(self.attempts, self._rules))
+        set_field = object.__setattr__  # how to set a field of a frozen dataclass
+        set_field(self, "attempts", _checked_attempts(attempts))
+        set_field(self, "backoff", _checked("retry.backoff", backoff, Backoff))
+        set_field(self, "jitter", _checked("retry.jitter", jitter, Jitter))
+        set_field(self, "within", _checked_within(within))
+        set_field(self, "permanent", permanent if isinstance(permanent, tuple) else (permanent,))
+        set_field(self, "by_error", dict(by_error))
+        set_field(self, "priority", _checked_priority(priority))
+        set_field(self, "_rules", self._named_rules())
+        set_field(self, "_most", _most_of(self.attempts, self._rules))
 
     @classmethod
     def none(cls) -> Retry:
@@ -101,7 +101,7 @@ class Retry:
 
     @property
     def most_attempts(self) -> int | None:
-        """The largest number of attempts that a job can have, whatever its errors; None: there is no limit."""
+        """The largest number of attempts that a job can have, for any error; None: no limit."""
         return self._most
 
     @property
@@ -110,14 +110,14 @@ class Retry:
         return MappingProxyType(self._rules)
 
     def with_rules(self, rules: Mapping[str, Retry | None]) -> Retry:
-        """The same policy with these rules by error, under the names of the types: for one that was stored."""
+        """The same policy with these rules by error, under the names of the types: for a stored policy."""
         copy, named = replace(self), dict(rules)
         object.__setattr__(copy, "_rules", named)
         object.__setattr__(copy, "_most", _most_of(self.attempts, named))
         return copy
 
     def limited_to(self, attempts: int | None) -> Retry:
-        """The same policy with another number of attempts; None leaves it as it is (a job's own limit, B8)."""
+        """The same policy with another number of attempts; None keeps it (a job's own limit, B8)."""
         return self if attempts is None else replace(self, attempts=attempts)
 
     def for_error(self, kinds: Iterable[str]) -> Retry | None:
@@ -136,7 +136,7 @@ class Retry:
     ) -> timedelta | None:
         """The wait before the next attempt, `elapsed` after the first was due; None: the time limit has passed.
 
-        A wait that was `asked` for takes the place of backoff and jitter; the time limit holds for it as well.
+        A wait that was `asked` for replaces backoff and jitter; the time limit applies to it as well.
         """
         left = None if self.within is None else self.within - elapsed
         if asked is None:
@@ -153,8 +153,8 @@ class Retry:
     ) -> list[Planned]:
         """When each attempt would begin if all failed at once, counted from the first; at most so many.
 
-        After `failures` the next attempt begins so long `elapsed` after the first was due, or, where that is not told,
-        as if those before it had failed at once too. With an `error` its own rule is followed.
+        After `failures` the next attempt begins `elapsed` after the first was due, or, if that is not given, as if the
+        earlier attempts had failed at once too. With an `error` its own rule applies.
         """
         if most < 1:
             raise ArgumentError("most", f"must be at least 1, got {most}")
@@ -188,7 +188,7 @@ class Retry:
         return min(earliest + shortest, limit), min(latest + longest, limit)
 
     def _end_after(self, failures_before: int, begins: timedelta) -> Reason | None:
-        """Why an attempt that begins then, after so many failures, is surely the last."""
+        """Why an attempt that begins then, after so many failures, is certainly the last."""
         if self.is_last(failures_before):
             return Reason.EXHAUSTED
         return Reason.OUT_OF_TIME if self.within is not None and begins >= self.within else None
@@ -257,7 +257,7 @@ def _checked_within(within: Duration | None) -> timedelta | None:
         return None
     span = parse_duration("retry.within", within, error=SettingsError)
     if not span:
-        raise SettingsError("retry.within", "must be more than nothing; None sets no limit, Retry.none() one attempt")
+        raise SettingsError("retry.within", "must be longer than 0; None sets no limit, Retry.none() one attempt")
     return span
 
 
@@ -270,11 +270,11 @@ def _error_name(setting: str, error: object) -> str:
 DEFAULT_RETRY: Final = Retry()
 
 RetrySource = Retry | Callable[[], Retry]
-"""A policy, or what reads it from the settings each time that it is used."""
+"""A policy, or a function that reads it from the settings on each use."""
 
 
 def checked_retry(setting: str, source: object) -> RetrySource:
-    """A policy, or a function that reads it; anything else, a bare number of attempts above all, is refused."""
+    """A policy, or a function that reads it; anything else is refused, such as a bare number of attempts."""
     if isinstance(source, Retry) or callable(source):
         return source
     raise SettingsError(
@@ -283,7 +283,7 @@ def checked_retry(setting: str, source: object) -> RetrySource:
 
 
 def read_policy(source: RetrySource) -> Retry:
-    """The policy as it is now. A function of the user's own may raise anything; what is no Retry is a TypeError."""
+    """The current policy. A function of the user may raise anything; a value that is not a Retry is a TypeError."""
     policy: object = source if isinstance(source, Retry) else source()
     if isinstance(policy, Retry):
         return policy

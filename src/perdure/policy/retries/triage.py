@@ -1,7 +1,7 @@
-"""What an exception means: one classifier per kind of job turns what happened into an outcome (F3).
+"""What an exception means: one classifier per kind of job turns it into an outcome (F3).
 
-A handler says what it wants by raising a verdict; a triage says it for exceptions that know nothing of perdure. Of what
-neither has an opinion on, the job's `Retry` makes the best.
+A handler raises a verdict; a triage returns a verdict for exceptions that do not know perdure. For all other
+exceptions, the job's `Retry` decides.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from perdure.errors import BudgetExceeded, EventTimeout, StepError
 from perdure.policy.failures import MESSAGE_LIMIT, failure_of, lineage, noted, storable
 
 Triage = Callable[[BaseException], Verdict | None]
-"""Judge an exception; None has no opinion and leaves it to the job's `Retry`."""
+"""Judge an exception; None: no opinion, the job's `Retry` decides."""
 
 LOOK_AGAIN: Final = timedelta(seconds=30)
-"""When to look again at something pending if nobody has said."""
+"""When to poll again for a pending result if no time is given."""
 
 
 def classify(  # noqa: PLR0911 - one answer for each word of F3
@@ -28,14 +28,14 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
 ) -> Outcome:
     """Turn what a handler raised into an outcome.
 
-    Never raises: a triage that fails itself is noted beside the error that it should have judged. A group that holds a
+    Never raises: if a triage itself fails, that is noted beside the error that it should have judged. A group with a
     single exception, as task groups make them, is judged as that exception. `now` turns instants into waits.
     """
     sole = _sole(error)
     failure = failure_of(sole, error)
     try:
         verdict = judged(sole, triage)
-    except Exception as broken:  # noqa: BLE001 - whatever the user's triage does, the error is recorded
+    except Exception as broken:  # noqa: BLE001 - the error is recorded even if the user's triage fails
         return outcome.Failed(
             noted(failure, "its triage failed", broken), timed_out=timed_out, kinds=lineage(type(sole))
         )
@@ -46,7 +46,7 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
             return outcome.Permanent(failure)
         case verdicts.RetryAfter():
             wait = verdict.after(now)
-            # A time given by name is a decision; without one the job's Retry goes by the type of the error.
+            # An explicit time is a decision; without one the job's Retry uses the type of the error.
             return outcome.Failed(failure, wait, timed_out, lineage(type(sole)) if wait is None else ())
         case verdicts.Pending():
             wait = verdict.after(now)
@@ -64,9 +64,9 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
 
 
 def judged(error: BaseException, triage: Triage | None) -> Verdict | None:
-    """The verdict that an exception is, or that a triage passes on it; None: nobody has an opinion.
+    """The verdict that an exception is, or that a triage returns for it; None: no opinion.
 
-    Of some of our own errors we know that trying again cannot mend them. A triage may raise anything.
+    Some of perdure's own errors are permanent, because a retry cannot help. A triage may raise anything.
     """
     sole = _sole(error)
     if isinstance(sole, Verdict):

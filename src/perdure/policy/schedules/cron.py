@@ -1,4 +1,4 @@
-"""Cron expressions: which wall-clock times they name. Zones and daylight saving are the timetable's business.
+"""Cron expressions: which wall-clock times they name. `timetable` handles zones and daylight saving.
 
 Five fields (minute, hour, day, month, weekday), or six with the second first. A field is ``*``, a value, a range, or
 either with a step, or a list of these: ``*/5``, ``10-40/7``, ``5/15``, ``MON-FRI``, ``1,15``. A range may wrap
@@ -32,8 +32,10 @@ NICKNAMES: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_LONGEST_TEXT: Final = 1_000
-_FARTHEST: Final = 40  # years: from one 29 February on a given weekday to the next, across a century without leap day
+_TEXT_LIMIT_CHARACTERS: Final = 1_000
+_YEARS_SEARCHED: Final = (
+    40  # years: from one 29 February on a given weekday to the next, across a century without leap day
+)
 _NONE: Final = -1
 _AFTER, _BEFORE = 0, 1
 _STEPS: Final = (1, -1)
@@ -71,8 +73,8 @@ class _WrongError(ValueError):
 class _Wheel(Struct, frozen=True):
     """The values of one field, with tables of the nearest one at or after and at or before each position.
 
-    Where there is none they say -1, and they end with a -1 one position beyond the field: that entry also answers for
-    the position before 0, as Python counts.
+    Where there is none they hold -1, and they end with a -1 one position beyond the field: that entry also answers for
+    the position before 0, because Python's index -1 is the last.
     """
 
     near: tuple[tuple[int, ...], tuple[int, ...]]
@@ -100,21 +102,7 @@ class Cron:
         return self._seek(wall, _BEFORE)
 
     def _read(self, expression: str) -> None:
-        if len(expression) > _LONGEST_TEXT:
-            raise _WrongError(f"is longer than {_LONGEST_TEXT:,} characters")
-        text = expression.strip().upper()
-        if text.startswith("@"):
-            text = text.lower()
-            if text not in NICKNAMES:
-                raise _WrongError(f"there is no such nickname; there are {', '.join(NICKNAMES)} and @every")
-            text = NICKNAMES[text]
-        fields = text.split()
-        if len(fields) not in {_FIVE, _SIX}:
-            raise _WrongError(
-                f"has {len(fields)} field{'s' * (len(fields) != 1)}, and needs five (minute hour day month weekday)"
-                " or six (the second first)"
-            )
-        second, minute, hour, day, month, weekday = fields if len(fields) == _SIX else ("0", *fields)
+        second, minute, hour, day, month, weekday = _fields(expression)
         self._seconds = _wheel_of(_SECOND, second)
         self._minutes = _wheel_of(_MINUTE, minute)
         self._hours = _wheel_of(_HOUR, hour)
@@ -149,7 +137,7 @@ class Cron:
             if month == _NONE:
                 month = self._months.edge[way]
                 year += step
-                if abs(year - wall.year) > _FARTHEST or not MINYEAR <= year <= MAXYEAR:
+                if abs(year - wall.year) > _YEARS_SEARCHED or not MINYEAR <= year <= MAXYEAR:
                     return None
             day = self._wheel(year, month).edge[way]
         return datetime(year, month, day, self._hours.edge[way], self._minutes.edge[way], self._seconds.edge[way])  # noqa: DTZ001 - wall-clock time is of no zone
@@ -173,6 +161,31 @@ class Cron:
     def _wheel(self, year: int, month: int) -> _Wheel:
         leap = month == _FEBRUARY and isleap(year)
         return self._days.wheel(date(year, month, 1).isoweekday() % _WEEK, _LENGTHS[month - 1] + leap)
+
+
+def fields_of(expression: str) -> tuple[str, str, str, str, str, str]:
+    """The fields of a readable expression as upper-case text, the second first; raises ArgumentError."""
+    Cron(expression)
+    return _fields(expression)
+
+
+def _fields(expression: str) -> tuple[str, str, str, str, str, str]:
+    if len(expression) > _TEXT_LIMIT_CHARACTERS:
+        raise _WrongError(f"is longer than {_TEXT_LIMIT_CHARACTERS:,} characters")
+    text = expression.strip().upper()
+    if text.startswith("@"):
+        text = text.lower()
+        if text not in NICKNAMES:
+            raise _WrongError(f"there is no such nickname; there are {', '.join(NICKNAMES)} and @every")
+        text = NICKNAMES[text]
+    fields = text.split()
+    if len(fields) not in {_FIVE, _SIX}:
+        raise _WrongError(
+            f"has {len(fields)} field{'s' * (len(fields) != 1)}, and needs five (minute hour day month weekday)"
+            " or six (the second first)"
+        )
+    second, minute, hour, day, month, weekday = fields if len(fields) == _SIX else ("0", *fields)
+    return second, minute, hour, day, month, weekday
 
 
 class _Days:
@@ -215,7 +228,7 @@ class _Days:
 
 @lru_cache(maxsize=4096)
 def _wheel_of(field: _Field, text: str) -> _Wheel:
-    """Schedules by the thousand share few different fields."""
+    """Thousands of schedules share few different fields."""
     return _wheel({value for piece in text.split(",") for value in _values(field, piece)}, field.high)
 
 
@@ -240,7 +253,7 @@ def _values(field: _Field, piece: str) -> list[int]:
     if not 1 <= step <= size:
         raise _WrongError(f"{field.name} {piece} has a step out of range 1-{size}")
     if start == "?" and field not in {_DAY, _WEEKDAY}:
-        raise _WrongError(f"{field.name} ? has no meaning; only the two day fields know it")
+        raise _WrongError(f"{field.name} does not accept ?; only the two day fields do")
     if start in {"*", "?"}:
         if end:
             raise _WrongError(f"{field.name} {piece!r} cannot be read")
@@ -259,7 +272,7 @@ def _number(field: _Field, text: str) -> int:
     high = _WEEK if field is _WEEKDAY else field.high
     if not text.isdigit():
         known = f"{field.low}-{high}" + (f" or {'-'.join(field.names[:: len(field.names) - 1])}" if field.names else "")
-        raise _WrongError(f"{field.name} {text} is unknown; {known} is meant")
+        raise _WrongError(f"{field.name} {text} is unknown; use {known}")
     if not field.low <= int(text) <= high:
         raise _WrongError(f"{field.name} {text} is out of range {field.low}-{high}")
     return int(text)

@@ -17,9 +17,9 @@ _ONE_AT_A_TIME: Final = frozenset({JobState.RUNNING, JobState.RETRYING, JobState
 
 
 def job_of(schedule: Schedule, nominal_at: datetime, chance: Randomness, cause: Cause = Cause.TIME) -> NewJob:
-    """The job of one nominal time, which its handler can ask for as `ctx.nominal_at`.
+    """The job of one nominal time; its handler reads the time as `ctx.nominal_at`.
 
-    What the schedule says of itself in the metadata comes before what was given with its call.
+    The schedule's own metadata overrides that of its call.
     """
     spread = timedelta(seconds=chance.uniform(0, schedule.jitter.total_seconds())) if schedule.jitter else None
     queued = schedule.overlap is Overlap.QUEUE

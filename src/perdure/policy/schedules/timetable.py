@@ -3,7 +3,7 @@
 An expression is about wall-clock time, and twice a year wall-clock time is not what it seems (G6):
 
 - An expression that names hours fires once for each time that it names. A time that is skipped fires at the first
-  instant after the gap, together with whatever else is due then; a time that comes twice fires the first time.
+  instant after the gap, together with all other times due then; a time that comes twice fires the first time.
 - An expression of every hour (``*/5 * * * *``) names no hour that could be skipped or come twice. It goes by elapsed
   time: it fires whenever the clock on the wall shows a time that it names, and so in both passes of a repeated hour.
 
@@ -54,9 +54,9 @@ class Timetable(ABC):
 
 
 def timetable(expression: str, tz: str) -> Timetable:
-    """Read a cron expression or ``@every 90s``; refuse what cannot be read, can never be, or is in no known zone.
+    """Parse a cron expression or ``@every 90s``; refuse one that is unreadable, can never fire, or has an unknown zone.
 
-    Intervals know no zone: they count from the beginning of 1970 in UTC, so that nothing makes them drift.
+    Intervals have no zone: they count from the beginning of 1970 in UTC, so that they never drift.
     """
     if not isinstance(expression, str):
         raise ArgumentError("expression", f"must be text, got {type(expression).__name__}; {EXAMPLE}")
@@ -233,14 +233,16 @@ def read_zone(tz: str) -> tzinfo:
     if tz == "UTC":  # it is known on machines without zones, too
         return UTC
     if tz == "localtime":
-        raise ArgumentError("tz", f'{tz!r} is another one on each machine; name it, for example "Europe/Berlin"')
+        raise ArgumentError("tz", f'{tz!r} differs between machines; name a zone, for example "Europe/Berlin"')
     try:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
     known = {name.casefold(): name for name in available_timezones()}
     if not known:
-        raise ArgumentError("tz", f"{tz[:60]!r} is unknown, as this machine has no time zones: pip install tzdata")
+        raise ArgumentError(
+            "tz", f"{tz[:60]!r} is unknown, because this machine has no time zone data: pip install tzdata"
+        )
     near = [known[name] for name in get_close_matches(tz[:60].casefold(), known, n=3)]
     hint = f"did you mean {' or '.join(near)}?" if near else 'write for example "Europe/Berlin" or "UTC"'
     raise ArgumentError("tz", f"{tz[:60]!r} is no time zone that is known here; {hint}")

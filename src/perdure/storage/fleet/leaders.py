@@ -9,13 +9,13 @@ from perdure.domain.leadership import Lead, LeaderView
 
 
 class LeaderStore(Protocol):
-    """Who leads. A convenience that saves work: nothing's safety rests on it."""
+    """Leadership. It only avoids duplicate work: no safety depends on it."""
 
     async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
-        """Become or stay the leader, unless somebody else's lease holds by the database's clock."""
+        """Become or stay the leader, unless another holder's lease is live by the database's clock."""
 
     async def step_down(self, name: str, holder: str) -> None:
-        """Give the lead up at once; nothing happens if it is somebody else's."""
+        """Give the lead up at once; does nothing if another holder has it."""
 
     async def leaders(self) -> list[LeaderView]:
-        """Who leads in what, by name."""
+        """The leader of each subject, by name."""

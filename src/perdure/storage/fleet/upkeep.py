@@ -1,4 +1,4 @@
-"""What keeps the database in order."""
+"""Upkeep of the database."""
 
 from __future__ import annotations
 
@@ -17,61 +17,62 @@ from perdure.storage.records import (
 
 
 class UpkeepStore(Protocol):
-    """What keeps the house in order; any number of processes may call these at once."""
+    """Upkeep; any number of processes may call these at once."""
 
     async def promote(
         self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
     ) -> Promoted:
-        """Make parked jobs ready whose time has come, oldest due first, at most `limit`.
+        """Make due parked jobs ready, oldest due first, at most `limit`.
 
-        `only`: this job alone. Jobs `aside` are left as they are, and `next_due` does not count them. If one job cannot
+        `only`: this job alone. Jobs `aside` are left unchanged, and `next_due` does not count them. If one job cannot
         be made ready the call fails, and none is.
 
-        One that needs its unique key back while another job holds it stays parked (PAUSED, KEY_HELD) for 30 seconds.
-        A job takes its old place in line. One that has none, or has failed, goes before every job that entered the line
+        One that needs its unique key back while another job holds it stays parked (PAUSED, KEY_HELD) for 30 seconds. A
+        job takes its old place in line. One that has none, or has failed, goes before every job that entered the line
         after it was due, and behind those that are due before it.
         """
 
     async def overdue(
         self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
     ) -> list[Overdue]:
-        """Parked jobs whose time has come, and passed by at least `by`: oldest due first, without those `aside`."""
+        """Parked jobs that are due since at least `by`: oldest due first, without those `aside`."""
 
     async def hasten(self, keys: Collection[str]) -> int:
-        """Let the first job that waits for each of these unique keys (PAUSED, KEY_HELD) be due now; how many."""
+        """Make the first job that waits for each of these unique keys (PAUSED, KEY_HELD) due now; returns how many."""
 
     async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
-        """Count the ends of jobs to which children were joined, and wake the parents that have nothing to wait for.
+        """Count the ends of jobs to which children were joined, and wake the parents that need not wait any more.
 
-        Those of these jobs, or of all. One that is gone counts as cancelled. How many children were counted.
+        Checks these jobs, or all. One that is gone counts as cancelled. Returns how many children were counted.
         """
 
     async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
-        """Declare dead every worker whose last beat is older than `lease` by the database's clock; return those."""
+        """Declare dead every worker whose last heartbeat is older than `lease` by the database's clock; return them."""
 
     async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
-        """Declare dead the living workers of this host whose process `is_alive` denies; return those."""
+        """Declare dead the live workers of this host whose process is gone, as `is_alive` says; return those."""
 
     async def dead_workers(self) -> frozenset[WorkerId]:
-        """All that were declared dead, or have retired, and are not forgotten yet."""
+        """All workers that were declared dead, or have retired, and are not pruned yet."""
 
     async def orphans(self, limit: int, after: JobId | None = None) -> list[Orphan]:
         """Claims of workers that are dead or no longer known, by job id, beyond `after`."""
 
     async def last_return(self, queue: str) -> datetime | None:
-        """When the last of the queue's jobs comes back that a dead worker held and that return one by one.
+        """When the last of the queue's ramped orphans comes back.
 
         Those are parked as RETRYING, with the reason CRASHED. None: there are none.
         """
 
     async def prune(self, keep: Keep, limit: int) -> int:
-        """Delete at most `limit` finished jobs, with attempts and all, kept long enough.
+        """Delete at most `limit` finished jobs whose retention is over, with attempts and all.
 
-        Jobs of a kind that has declared a time of its own go by that, whoever prunes (see KindStore).
-        Workers dead for a day are forgotten too, and records of nominal times that are older than 90 days. Jobs that
+        A kind's own declared retention applies, no matter which worker prunes (see KindStore).
+        Workers dead for a day are forgotten too, and records of nominal times and of
+        bulk commands that are older than 90 days. Jobs that
         are not final are never touched. Old entries of the audit trail go if `keep.audit_trail` says so, at most ten
-        times `limit`.
+        times `limit`. Groups of failures that have no dead letters are forgotten a week after they last failed.
 
-        Jobs that ended by a clock which was ahead, and has been put back since, count as ended now; dead ones among
-        them hold their unique keys for as long as they were meant to.
+        Jobs that ended by a clock which was ahead, and has been set back since, count as ended now; dead ones among
+        them hold their unique keys for the intended time.
         """

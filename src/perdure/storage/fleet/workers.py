@@ -1,4 +1,4 @@
-"""How workers show that they live."""
+"""Registration and heartbeats of workers."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from perdure.storage.records import (
 
 
 class WorkerStore(Protocol):
-    """How workers show that they live."""
+    """Registration and heartbeats of workers."""
 
     async def register(self, worker: NewWorker) -> WorkerId:
-        """Enter a worker; its lease begins now. Ids are never used again."""
+        """Register a worker; its lease begins now. Ids are never reused."""
 
     async def beat(self, worker_id: WorkerId) -> bool:
-        """Renew the worker's lease. False: it has been declared dead, and everything it holds is lost."""
+        """Renew the worker's lease. False: it has been declared dead, and all its leases are lost."""
 
     async def retire(self, worker_id: WorkerId) -> None:
-        """Declare a worker gone that stops in good order; whatever it still holds is free to be rescued."""
+        """Retire a worker that stops cleanly; leases that it still holds can be rescued."""
 
     async def report(self, worker_id: WorkerId, phase: Phase) -> None:
-        """Show what the worker is about."""
+        """Store the worker's phase."""
 
     async def wants_quiet(self, worker_id: WorkerId) -> bool:
-        """Whether somebody has asked this worker to claim nothing more for now."""
+        """Whether this worker was told to stop claiming for now."""
 
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off, and why; also those already taken from it."""
+        """The jobs of this worker whose cancellation was requested, and why; also those already taken from it."""
 
     async def workers(self) -> list[WorkerView]:
-        """All workers not yet forgotten, the living first."""
+        """All workers that are not pruned yet, running ones first."""

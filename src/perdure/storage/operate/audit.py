@@ -9,21 +9,26 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from perdure.domain.jobs.ids import JobId, as_job_id
-from perdure.domain.operate.audit import AuditEntry
+from perdure.domain.operate.audit import AuditEntry, By, Note
 from perdure.kinds.options import checked_instant
 from perdure.storage.checking import check_text
 
 
 class AuditFilter(Struct, frozen=True, kw_only=True):
-    """Which entries are meant; every condition given must hold: from `since` on, and before `until`."""
+    """A filter for entries; all given conditions must match: from `since` on, and before `until`.
+
+    `source` means a surface, such as "desk", with any address behind it, or one surface and address.
+    """
 
     job_id: JobId | None = None
     actor: str | None = None
     action: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    source: str | None = None
+    bulk: str | None = None
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(
             self,
@@ -33,12 +38,14 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
             action: str | None = ...,
             since: datetime | None = ...,
             until: datetime | None = ...,
+            source: str | None = ...,
+            bulk: str | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.job_id is not None:
             force_setattr(self, "job_id", as_job_id(self.job_id, field="job_id"))
-        for field in ("actor", "action"):
+        for field in ("actor", "action", "source", "bulk"):
             if (text := getattr(self, field)) is not None:
                 check_text(field, text)
         for field in ("since", "until"):
@@ -47,10 +54,10 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
 
 
 class AuditStore(Protocol):
-    """Who did what."""
+    """Who did what. Entries are added, and never changed; only the retention of `prune` takes old ones away."""
 
     async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
         """The entries that match, newest first by their time, behind the entry `before`."""
 
-    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
-        """Add an entry of an application; `details` is a JSON object."""
+    async def record(self, by: By, note: Note) -> AuditEntry:
+        """Add an entry of an application, or of a command that changes nothing in the store."""

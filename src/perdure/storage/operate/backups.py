@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Backup(Struct, frozen=True):
-    """A copy of the database that was opened and found sound."""
+    """A copy of the database that was opened and verified."""
 
     path: str
     bytes: int
@@ -20,7 +20,7 @@ class BackupStore(Protocol):
     """Copies of the database."""
 
     async def back_up(self, path: str) -> Backup:
-        """Copy the database to a new file while work goes on, and check the copy by opening it.
+        """Copy the database to a new file while work continues, and check the copy by opening it.
 
         An engine that has better tools of its own raises StoreRefused and names them.
         """

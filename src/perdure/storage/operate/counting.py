@@ -1,8 +1,8 @@
-"""From what an engine has counted, spot by spot, to the tallies that were asked for.
+"""From an engine's counts by queue and state to the requested tallies.
 
-A spot is one state of one queue. An engine looks at one job more than the cap in each, so that it is known which spots
-hold more jobs than the cap: a group to which such a spot may belong is only known to be at least so large. Running jobs
-are as many as a fleet has places for: they are all looked at, in one walk.
+An engine reads one job more than the cap in each state of each queue, so that it knows which of them hold more jobs
+than the cap: the count of a group that may include such jobs is a lower bound. Running jobs are limited by the slots of
+the fleet: they are all read, in one walk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perdure.errors import ArgumentError
 from perdure.storage.checking import check_whole, echo
 from perdure.storage.records import Tally
 
-_Spot = tuple[JobState, str]
+_QueueState = tuple[JobState, str]
 _Group = tuple[str | None, JobState | None, str | None]
 
 _ALL: Final[_Group] = (None, None, None)
@@ -27,7 +27,7 @@ MOST_COUNTED: Final = 1_000_000
 
 
 class Looked(Struct, frozen=True):
-    """Jobs of one kind that were looked at in one spot, and how many match; `kind` None: of any kind."""
+    """Jobs of one kind that were looked at in one queue state, and how many match; `kind` None: of any kind."""
 
     state: JobState
     queue: str
@@ -47,19 +47,20 @@ def check_count(by: object, cap: object) -> tuple[str, ...]:
 
 
 def tallies(looked: Iterable[Looked], by: Sequence[str], cap: int) -> list[Tally]:
-    """Add up by group what was looked at in each spot."""
-    spots: dict[_Spot, list[Looked]] = {}
+    """Add up by group the jobs read in each queue state."""
+    queue_states: dict[_QueueState, list[Looked]] = {}
     for part in looked:
-        spots.setdefault((part.state, part.queue), []).append(part)
-    cut = [spot for spot, parts in spots.items() if sum(part.jobs for part in parts) > cap]
-    kept = [part for parts in spots.values() for part in _within(parts, cap)]
+        queue_states.setdefault((part.state, part.queue), []).append(part)
+    cut = [queue_state for queue_state, parts in queue_states.items() if sum(part.jobs for part in parts) > cap]
+    kept = [part for parts in queue_states.values() for part in _within(parts, cap)]
     return [
-        _tally(group, jobs, capped=any(_may_hold(spot, group) for spot in cut)) for group, jobs in _groups(kept, by)
+        _tally(group, jobs, capped=any(_may_hold(queue_state, group) for queue_state in cut))
+        for group, jobs in _groups(kept, by)
     ]
 
 
 def tallies_of_few(looked: Iterable[Looked], by: Sequence[str], *, capped: bool) -> list[Tally]:
-    """Add up by group what was looked at in all spots together, up to the cap."""
+    """Add up by group the jobs read in all queue states together, up to the cap."""
     return [_tally(group, jobs, capped=capped) for group, jobs in _groups(looked, by)]
 
 
@@ -79,7 +80,7 @@ def _tally(group: _Group, jobs: int, *, capped: bool) -> Tally:
 
 
 def _within(parts: list[Looked], cap: int) -> list[Looked]:
-    """The same without the jobs that were looked at beyond the cap; those of the most frequent kind are left out."""
+    """The same without the jobs that were read beyond the cap; those of the most frequent kind are left out."""
     beyond = sum(part.matches for part in parts) - cap
     kept = []
     for part in sorted(parts, key=lambda part: -part.matches):
@@ -97,7 +98,7 @@ def _group(part: Looked, by: Sequence[str]) -> _Group:
     )
 
 
-def _may_hold(spot: _Spot, group: _Group) -> bool:
-    """Whether jobs of this spot may belong to the group."""
-    state, queue = spot
+def _may_hold(queue_state: _QueueState, group: _Group) -> bool:
+    """Whether jobs of this queue state may belong to the group."""
+    state, queue = queue_state
     return group[1] in (None, state) and group[2] in (None, queue)

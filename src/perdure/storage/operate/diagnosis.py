@@ -1,7 +1,8 @@
-"""What an engine can say of its own health: `perdure doctor` asks, and so may anything that watches a database."""
+"""An engine's own health checks, for `perdure doctor` and for monitoring."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol
@@ -9,18 +10,19 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.operate.audit import By
 
 
 class Severity(StrEnum):
     """How bad it is."""
 
     OK = "ok"
-    WARNING = "warning"  # works, and somebody should look at it in daylight
+    WARNING = "warning"  # works, but should be looked at during the day
     PROBLEM = "problem"  # jobs are at risk or do not run
 
 
 class Finding(Struct, frozen=True):
-    """One thing looked at: what was seen, how bad it is, and what to do if it is bad."""
+    """One check: what was seen, how bad it is, and what to do if it is bad."""
 
     check: str
     severity: Severity
@@ -32,6 +34,19 @@ class Waiting(Struct, frozen=True):
     """Since when the longest waiting ready job of a queue has been waiting for a worker."""
 
     queue: str
+    since: datetime
+
+
+class PausedJobs(Struct, frozen=True):
+    """Jobs of one kind that are held back for one reason, and since when the first of them has been due.
+
+    `note` is what one of them carries besides: the name of a budget or gate.
+    """
+
+    reason: str
+    kind: str
+    note: str | None
+    jobs: int
     since: datetime
 
 
@@ -47,21 +62,27 @@ CLOCK_SLACK: Final = timedelta(minutes=1)
 
 
 class DiagnosisStore(Protocol):
-    """How an engine is examined. Works on any database that can be opened, whatever its schema."""
+    """How an engine is examined. Works on any database that can be opened, with any schema."""
 
     async def diagnose(self) -> list[Finding]:
-        """Look at the library or server, its durability settings, and what makes this engine slow or unsafe."""
+        """Check the library or server, its durability settings, and what makes this engine slow or unsafe."""
 
     async def waiting(self) -> list[Waiting]:
         """For each queue with ready jobs, the longest wait. Needs a current schema."""
 
+    async def paused(self, reasons: Collection[str], cap: int) -> list[PausedJobs]:
+        """Jobs that are held back for one of these reasons, by reason and kind. Needs a current schema.
+
+        At most `cap` jobs that are held back for any reason are looked at.
+        """
+
     async def parked_ahead(self) -> ParkedAhead | None:
         """Jobs that wait too long, because a clock that was ahead parked them; those scheduled for a date do not."""
 
-    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
-        """Let such jobs wait from now on for as long as they were meant to; each is recorded in the audit trail.
+    async def redate_parked(self, by: By, limit: int) -> list[JobId]:
+        """Give such jobs their intended wait from now on; each is recorded in the audit trail.
 
-        What they wait for by the clock inside (a sleep, a poll, a try of a step) is dated anew with them.
+        Their inner waits by the clock (a sleep, a poll, a try of a step) are dated again with them.
         """
 
 
@@ -71,7 +92,7 @@ def fine(check: str, seen: str) -> Finding:
 
 
 def warning(check: str, seen: str, advice: str) -> Finding:
-    """Works, and somebody should look at it."""
+    """Works, but should be looked at."""
     return Finding(check, Severity.WARNING, seen, advice)
 
 

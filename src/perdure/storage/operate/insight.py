@@ -1,4 +1,4 @@
-"""What can be seen from outside."""
+"""Queries about jobs."""
 
 from __future__ import annotations
 
@@ -13,37 +13,45 @@ from perdure.storage.records import (
     Count,
     JobFilter,
     Page,
+    Reach,
+    Searched,
     Tally,
 )
 
 
 class InsightStore(Protocol):
-    """What can be seen from outside."""
+    """Queries about jobs."""
 
     async def now(self) -> datetime:
         """The database's clock."""
 
     async def job(self, job_id: JobId) -> JobView | None:
-        """One job, wherever it stands."""
+        """One job, in any place."""
 
     async def jobs(self, which: JobFilter, page: Page) -> list[JobView]:
         """The jobs that match, newest (highest id) first."""
+
+    async def search(self, which: JobFilter, page: Page, reach: Reach) -> Searched:
+        """The same as `jobs`, within this reach.
+
+        If there are fewer jobs than the page holds, and `behind` is None, there are no others.
+        """
 
     async def attempts(self, job_id: JobId) -> list[Attempt]:
         """The attempts of a job that did not succeed, oldest first, over all its lives."""
 
     async def costs(self, job_id: JobId) -> list[Cost]:
-        """What a job has spent from each budget, as long as that counts for one."""
+        """What a job has spent from each budget, as long as that counts."""
 
     async def key_holder(self, key: str) -> JobId | None:
         """The job that holds a unique key now; None: it is free."""
 
     async def counts(self, cap: int = 10_000) -> list[Count]:
-        """How many jobs stand where, at most `cap` counted for each queue and state."""
+        """Counts of jobs by queue and state, at most `cap` for each."""
 
     async def count(self, which: JobFilter, by: Sequence[str] = (), cap: int = 10_000) -> list[Tally]:
-        """How many jobs match: one tally, or one for each group by "kind", "state" and "queue", as far as named.
+        """How many jobs match: one tally, or one for each group by "kind", "state" and "queue", as named.
 
-        At most `cap` jobs are looked at in each queue and state, the last to finish first; with `mark` or `ids`, at
-        most `cap` in all. A tally that may be larger for that is `capped`.
+        At most `cap` jobs are read in each queue and state, the last to finish first; with `mark` or `ids`, at most
+        `cap` in all. A tally that may be larger for that reason is `capped`.
         """

@@ -1,4 +1,4 @@
-"""What is known of kinds where none of the app's code is: their words for states, and how long their jobs are kept."""
+"""Stored declarations of kinds, readable without the app's code: words for states, and retention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.storage.records import Keep
 
 
 class KindRecord(Struct, frozen=True, kw_only=True):
-    """What an app declares of one kind; `keep` None: as the worker that prunes says."""
+    """What an app declares about one kind; `keep` None: the pruning worker's settings."""
 
     name: str
     words: Mapping[str, str] = {}  # by state
@@ -20,7 +20,7 @@ class KindRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether there is nothing to be kept of it."""
+        """Whether there is nothing to store."""
         return not self.words and self.keep is None
 
     def states_called(self, word: str) -> frozenset[JobState]:
@@ -29,13 +29,13 @@ class KindRecord(Struct, frozen=True, kw_only=True):
 
 
 class KindStore(Protocol):
-    """What apps have declared of their kinds."""
+    """What apps have declared about their kinds."""
 
     async def declare_kinds(self, kinds: Sequence[KindRecord]) -> None:
-        """Keep what is said of these kinds in place of what was; one that says nothing is forgotten.
+        """Store the records of these kinds, replacing earlier ones; an empty record is deleted.
 
-        Nothing is written if nothing has changed. Kinds that are not named stay as they are.
+        Nothing is written if nothing has changed. Kinds that are not named do not change.
         """
 
     async def kinds(self) -> list[KindRecord]:
-        """All kinds of which something is kept, by name."""
+        """All kinds that have a record, by name."""

@@ -34,7 +34,7 @@ def failed(claim: Claim) -> Transition:
 async def test_two_that_acknowledge_the_same_claims_cannot_wait_for_each_other(
     pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, end: Callable[[Claim], Any]
 ) -> None:
-    """While it waits for the first job of all, it holds none that somebody else might take before."""
+    """While it waits for the first job of all, it holds none that another transaction might take before."""
     jobs = [a_job(id=numbered_id(number)) for number in (1, 2, 3)]
     await pg_store.insert(jobs)
     claims = {claim.job_id: claim for claim in await claim_some(pg_store, await employ(pg_store))}
@@ -94,7 +94,7 @@ async def test_those_that_are_stale_are_told_apart_in_any_order(pg_store: Postgr
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-async def test_g3_a_checkpoint_waits_for_whoever_is_taking_the_claim_away(
+async def test_g3_a_checkpoint_waits_for_a_rescue_of_its_claim(
     pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, is_lost: bool
 ) -> None:
     """It writes nothing once that one has committed, and writes if that one thinks better of it."""

@@ -288,7 +288,7 @@ async def test_in_a_database_put_back_a_worker_claims_on(
 async def test_g3_a_number_of_the_sequence_that_comes_again_makes_another_token(
     pg_store: PostgresStore, ask: Ask
 ) -> None:
-    """Nobody has reconnected, and the sequence is not brought up to the clock: what is drawn at random is enough."""
+    """No client has reconnected, and the sequence is not brought up to the clock: what is drawn at random is enough."""
     worker_id = await employ(pg_store)
     await start_one(pg_store, worker_id)
     [[last]] = ask("SELECT last_value FROM claim_token")
@@ -353,7 +353,7 @@ async def test_rows_that_others_have_locked_are_passed_over(
 
 
 async def put_back(store: PostgresStore, ask: Ask) -> None:
-    """A copy takes over that has seen nothing of what was claimed; whoever was connected is cut off."""
+    """A copy takes over that has seen nothing of what was claimed; all connections are cut."""
     ask("UPDATE worker SET epoch = 0")
     ask("DELETE FROM lease")
     ask("SELECT setval('claim_token', 1, false)")

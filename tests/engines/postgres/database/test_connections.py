@@ -30,7 +30,7 @@ CUT_WAITING = f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) waiting"
 SECRET = "hunter2-and-more"  # noqa: S105 - the point of the tests is that it never shows
 
 
-async def test_connections_cut_while_idle_cost_nobody_an_error(pg_store: PostgresStore, ask: Ask) -> None:
+async def test_connections_cut_while_idle_cause_no_error(pg_store: PostgresStore, ask: Ask) -> None:
     worker_id = await employ(pg_store)
     for _ in range(3):
         job_id = await enqueue(pg_store)
@@ -46,7 +46,7 @@ async def test_connections_cut_while_idle_cost_nobody_an_error(pg_store: Postgre
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["one job, and a ring behind it", "two jobs"])
-async def test_connections_cut_while_nobody_listens_cost_nobody_an_error(
+async def test_connections_cut_while_the_loop_is_busy_cause_no_error(
     pg_store: PostgresStore, ask: Ask, number: int
 ) -> None:
     """The event loop has not turned since: whoever holds it was busy with something else, or it only runs for calls."""
@@ -62,7 +62,7 @@ async def test_connections_cut_while_nobody_listens_cost_nobody_an_error(
 
 
 async def test_a_connection_whose_statements_the_server_forgot_is_not_used_again(pg_store: PostgresStore) -> None:
-    """As behind a pooler that lends another session, or after somebody's DEALLOCATE ALL."""
+    """As behind a pooler that lends another session, or after a DEALLOCATE ALL."""
     worker_id = await employ(pg_store)
     assert await pg_store.beat(worker_id)
     for pool in pg_store._pools:
@@ -122,7 +122,7 @@ async def test_wakeups_are_mended_after_a_cut(pg_store: PostgresStore, ask: Ask)
         await asyncio.wait_for(anext(items), 10)
 
 
-async def test_nobody_there_is_unavailable() -> None:
+async def test_a_server_that_does_not_listen_is_unavailable() -> None:
     store = PostgresStore(f"postgresql://perdure:{SECRET}@127.0.0.1:1/none")
     with pytest.raises(StoreUnavailable, match="cannot be reached") as failure:
         await store.open()
@@ -311,7 +311,7 @@ async def test_a_lost_session_leaves_the_one_with_its_socket_number_alone(postgr
         assert living._socket == lost._socket
         asking = asyncio.ensure_future(living.fetch("SELECT 42"))
         await asyncio.sleep(0)
-        select.select([living._socket], [], [], 30)  # the answer is there, and nobody has looked yet
+        select.select([living._socket], [], [], 30)  # the answer is there, but not read yet
         assert not lost.is_sound()
         lost.drop()
         assert await asyncio.wait_for(asking, 30) == [(42,)]

@@ -3,7 +3,16 @@ from __future__ import annotations
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.shared.database.placeholders import numbered
 
-FILES = ("intake", "claims", "acknowledgements", "workers", "upkeep", "insight", "commands", "schema")
+FILES = (
+    "intake/intake",
+    "claims/claims",
+    "claims/acknowledgements",
+    "fleet/workers",
+    "fleet/upkeep",
+    "operate/views/insight",
+    "operate/commands/commands",
+    "database/schema_history",
+)
 
 
 def test_names_become_numbers_and_a_name_used_twice_is_one() -> None:

@@ -155,7 +155,7 @@ async def test_what_is_posted_behind_a_statement_that_fails_runs_all_the_same(po
     assert await pool.run(count) == 1
 
 
-async def test_nobody_hears_of_an_error_in_what_was_posted(pool: Pool) -> None:
+async def test_an_error_in_a_posted_statement_is_raised_to_no_caller(pool: Pool) -> None:
     async def work(wire: Wire) -> list[tuple[Any, ...]]:
         return await wire.fetch_and_post(("SELECT 1", None), ("SELECT 1 / 0", None))
 

@@ -77,9 +77,7 @@ async def test_a_ring_for_another_queue_is_heard_as_well(pg_store: PostgresStore
     assert sorted(heard) == ["mail", "night"]
 
 
-async def test_a_job_that_nobody_rings_for_does_not_silence_the_next_ring(
-    pg_store: PostgresStore, heard: list[str]
-) -> None:
+async def test_a_job_without_a_ring_does_not_silence_the_next_ring(pg_store: PostgresStore, heard: list[str]) -> None:
     await pg_store.insert([a_job(queue="mail")])
     await asyncio.sleep(0)
     await quiet(pg_store)

@@ -1,4 +1,4 @@
-"""Families under fire: whatever happens to their members at once, the counts are right and nobody waits in a circle."""
+"""Families under fire: whatever happens to their members at once, the counts are right and no deadlock occurs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.audit import By
 from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.store import PostgresStore
 
@@ -129,7 +130,7 @@ def deadlocks(postgres_url: str) -> int:
 
 
 def end_in_any_order(ready: Ready, url: str, claims: list[Claim], seed: int, cancels: bool) -> int:
-    """End and park jobs, and cancel some, in batches that nobody else has in this order; how many moves applied."""
+    """End and park jobs, and cancel some, in batches that no other caller has in this order; how many moves applied."""
 
     async def work() -> int:
         chance = random.Random(seed)  # noqa: S311 - for tests
@@ -144,7 +145,7 @@ def end_in_any_order(ready: Ready, url: str, claims: list[Claim], seed: int, can
                 moves = [move_for(claim, chance) for claim in batch]
                 applied += (await store.acknowledge(moves)).applied
                 if cancels and chance.random() < 0.3:
-                    await store.cancel(only(chance.choice(claims).job_id), "crew", "enough", 1)
+                    await store.cancel(only(chance.choice(claims).job_id), By("crew", "enough"), 1)
         finally:
             await store.close()
         return applied

@@ -24,7 +24,7 @@ def a_write(claim: Claim, key: str = "fetch", state: StepState = StepState.DONE,
 async def test_a_claim_that_is_being_lost_writes_nothing(
     pg_store: PostgresStore, ask: Ask, postgres_url: str, schema: str
 ) -> None:
-    """Whoever takes the job away has not committed yet: the write waits for that, and then fails."""
+    """The transaction that takes the job away has not committed yet: the write waits for it, and then fails."""
     claim = await start(pg_store)
     with psycopg.connect(postgres_url, options=f"-c search_path={schema}") as rescuer:
         rescuer.execute("DELETE FROM lease WHERE job_id = %s", (claim.job_id,))

@@ -13,16 +13,16 @@ from tests.support.builders.jobs import employ
 from perdure.domain.gate import Loan
 from perdure.domain.jobs.ids import WorkerId
 from perdure.engines.postgres.store import PostgresStore
-from perdure.policy.lending import SLOTS
+from perdure.policy.limits.lending import SLOTS
 
 BACKWARDS = [Loan("b", SLOTS, 1), Loan("a", SLOTS, 1)]
 
 
 @pytest.mark.parametrize("way", ["lent", "back", "left"])
-async def test_loans_are_locked_in_the_order_of_their_keys_whoever_writes_them(
+async def test_every_writer_locks_loans_in_the_order_of_their_keys(
     pg_store: PostgresStore, postgres_url: str, schema: str, ask: Ask, way: str
 ) -> None:
-    """Whoever waits for the first of them holds none of the others."""
+    """A transaction that waits for the first of them holds none of the others."""
 
     async def write(borrower: WorkerId) -> None:
         if way == "lent":

@@ -1,4 +1,4 @@
-"""Sums beside transactions that are under way: nobody waits for them, and what they commit later is not lost."""
+"""Sums beside transactions that are under way: no reader waits for them, and what they commit later is not lost."""
 
 from __future__ import annotations
 

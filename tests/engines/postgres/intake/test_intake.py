@@ -16,9 +16,10 @@ from tests.support.builders.jobs import HOUR, a_job, a_key, claim_one, claim_som
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Intake, NewJob, OnConflict, Receipt
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.engines.postgres.database.encoding import in_chunks
 from perdure.engines.postgres.database.naming import Naming
-from perdure.engines.postgres.intake.intake import Plan, needs_transaction, plan_insert
+from perdure.engines.postgres.intake.insertion import Plan, needs_transaction, plan_insert
 from perdure.engines.postgres.store import PostgresStore
 from perdure.engines.shared.database.placeholders import numbered
 from perdure.errors import ArgumentError, DuplicateJobError
@@ -93,7 +94,7 @@ async def test_a_plan_that_is_refused_raises_where_it_is_run(
 async def test_the_loser_of_an_open_transaction_waits_and_meets_the_winner(
     pg_store: PostgresStore, postgres_url: str, schema: str
 ) -> None:
-    """The key is taken by a transaction not yet committed: nobody can see it, and nobody may have it."""
+    """The key is taken by a transaction not yet committed: no other can see it, and no other may take it."""
     statements = Naming(schema).statements("intake/intake.sql")
     winner = a_job(unique=a_key())
     with psycopg.connect(postgres_url) as connection:
@@ -162,8 +163,8 @@ async def test_a_key_that_changes_hands_all_the_time_still_gives_an_answer(pg_st
     async def come_and_go() -> None:
         while not done.is_set():
             for claim in await claim_some(pg_store, worker_id):
-                await pg_store.cancel(JobFilter(ids=(claim.job_id,)), "test", "", 1)
-            await pg_store.cancel(JobFilter(states=frozenset({JobState.READY})), "test", "", 10)
+                await pg_store.cancel(JobFilter(ids=(claim.job_id,)), By("test"), 1)
+            await pg_store.cancel(JobFilter(states=frozenset({JobState.READY})), By("test"), 10)
 
     going = asyncio.create_task(come_and_go())
     try:
@@ -323,7 +324,7 @@ async def test_a_conflict_that_is_not_about_ids_is_told_as_one_of_our_errors(pg_
         await pg_store.insert([a_job() for _ in range(3)])
 
 
-async def test_a_state_that_only_a_newer_release_knows_strands_nobody(
+async def test_a_state_that_only_a_newer_release_knows_strands_no_other_job(
     pg_store: PostgresStore, postgres_url: str, schema: str
 ) -> None:
     [receipt] = await pg_store.insert([a_job(unique=a_key())])

@@ -16,6 +16,7 @@ from tests.support.builders.jobs import DAY, HOUR, MINUTE, SECOND, a_job, a_key,
 from tests.support.builders.schedules import a_schedule
 
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Advance, Cause, Fate, Firing, Overlap
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.store import PostgresStore
@@ -30,7 +31,7 @@ async def make(store: PostgresStore, *names: str) -> datetime:
     """Make schedules that are due, and tell since when."""
     due_at = (await store.now()).replace(microsecond=0) - SECOND
     for name in names:
-        await store.save_schedule(Timed(a_schedule(name), due_at), "ops")
+        await store.save_schedule(Timed(a_schedule(name), due_at), By("ops"))
     return due_at
 
 
@@ -76,7 +77,7 @@ def other(postgres_url: str, schema: str, pg_store: PostgresStore) -> Any:
 async def test_two_that_fire_the_same_schedules_cannot_wait_for_each_other(
     pg_store: PostgresStore, other: psycopg.Connection[Any], ask: Ask, schema: str
 ) -> None:
-    """While it waits for the first schedule of all, it holds none that somebody else might take before."""
+    """While it waits for the first schedule of all, it holds none that another transaction might take before."""
     due_at = await make(pg_store, "a", "b", "c")
     other.execute("SELECT FROM schedule WHERE name = 'a' FOR UPDATE")
     steps = [step(name, due_at) for name in ("c", "b", "a")]
@@ -122,13 +123,13 @@ async def test_who_waited_minds_the_job_that_was_made_meanwhile(
     assert state is (JobState.READY if overlap is Overlap.SKIP else JobState.CANCELLED)
 
 
-async def test_who_deletes_a_schedule_waits_for_whoever_fires_it_and_leaves_no_record(
+async def test_a_delete_waits_for_a_firing_of_the_schedule_and_leaves_no_record(
     pg_store: PostgresStore, other: psycopg.Connection[Any], ask: Ask, schema: str
 ) -> None:
     due_at = await make(pg_store, "a")
     other.execute("SELECT FROM schedule WHERE name = 'a' FOR UPDATE")
     other.execute("INSERT INTO fire VALUES ('a', %s, 'missed', 'time', now(), NULL)", [due_at])
-    async with behind(pg_store.delete_schedule("a", "ops"), other, ask, schema) as answer:
+    async with behind(pg_store.delete_schedule("a", By("ops")), other, ask, schema) as answer:
         pass
     assert answer.result()
     assert ask("SELECT count(*) FROM fire") == [(0,)]

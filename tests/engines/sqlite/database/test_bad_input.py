@@ -135,7 +135,7 @@ async def test_a_large_neighbour_that_finds_no_room_does_not_harm_a_small_one(sq
 @pytest.mark.parametrize("company", [0, 3])
 async def test_half_a_character_is_refused_by_name(sqlite: SqliteStore, field: str, company: int) -> None:
     jobs = [a_job() for _ in range(company)] + [a_job(**{field: "half \ud800"})]
-    with pytest.raises(ArgumentError, match=f"{field} holds half a character"):
+    with pytest.raises(ArgumentError, match=f"{field} contains half a surrogate pair"):
         await sqlite.insert(jobs)
     assert await sqlite.jobs(JobFilter(), Page()) == []
 
@@ -173,7 +173,7 @@ async def test_a_poisoned_row_does_not_hide_the_others(sqlite: SqliteStore, path
     assert (await show(sqlite, bad)).state is JobState.DEAD
 
 
-async def test_tags_and_states_that_cannot_be_read_strand_nobody(sqlite: SqliteStore, path: str) -> None:
+async def test_tags_and_states_that_cannot_be_read_strand_no_other_job(sqlite: SqliteStore, path: str) -> None:
     """Tags that other hands have damaged, and a state that only a newer release knows."""
     good, bad = await enqueue(sqlite, tags=("a",)), await enqueue(sqlite, tags=("b",), unique=a_key())
     other = apsw.Connection(path)

@@ -25,6 +25,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Intake
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.engines.sqlite.database import database
 from perdure.engines.sqlite.database.drivers import DRIVERS, connect, library_version, library_warning
 from perdure.engines.sqlite.store import SqliteStore
@@ -54,7 +55,7 @@ async def test_a_life_through_either_library(path: str, clock: ManualClock, driv
         assert (await show(store, job_id)).last_error == "builtins.ValueError: no such host"
         found = await store.jobs(JobFilter(error="NO SUCH", tag="b"), Page())
         assert [view.id for view in found] == [job_id]
-        assert await store.requeue(JobFilter(), "ops", 10) == [job_id]
+        assert await store.requeue(JobFilter(), By("ops"), 10) == [job_id]
         await store.insert([a_job() for _ in range(50)])
         claims = await claim_some(store, worker_id, 100)
         done = await store.acknowledge([transition.succeeded(claim, '"ok"', ("slow",)) for claim in claims])

@@ -1,4 +1,4 @@
-"""What is written to a file that nobody will find again is not taken as stored."""
+"""A write to a file that has been moved away does not count as stored."""
 
 from __future__ import annotations
 

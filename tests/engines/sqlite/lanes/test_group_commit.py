@@ -1,4 +1,4 @@
-"""The writer: everybody who waits shares one commit, and nobody pays for another's error."""
+"""The writer: all waiting callers share one commit, and no caller gets another's error."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_work_whose_caller_gave_up_is_not_begun(sqlite: SqliteStore, path:
 async def test_a_lock_held_too_long_is_told_with_what_to_do(
     sqlite: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everybody who waits is told, nobody is forgotten, and the store works again afterwards."""
+    """Every waiting caller gets an answer, and the store works again afterwards."""
     monkeypatch.setattr(patience, "LIMIT", 0.05)
     other = apsw.Connection(path)
     other.execute("BEGIN IMMEDIATE")
@@ -120,7 +120,7 @@ async def test_reading_does_not_wait_for_writing(sqlite: SqliteStore, path: str)
 
 
 async def test_an_empty_look_writes_nothing(sqlite: SqliteStore, path: str) -> None:
-    """An idle house takes no write lock: nothing due, nobody silent, nothing to migrate."""
+    """An idle house takes no write lock: nothing due, no silent worker, nothing to migrate."""
     other = apsw.Connection(path)
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -182,7 +182,7 @@ async def test_trouble_while_idle_does_not_end_the_writer(sqlite: SqliteStore, m
         tried.set()
         raise OSError("the log is gone")
 
-    monkeypatch.setattr(writer, "_IDLE_AFTER", 0.001)
+    monkeypatch.setattr(writer, "_IDLE_AFTER_SECONDS", 0.001)
     monkeypatch.setattr(log, "size", fail)
     await enqueue(sqlite)
     assert await asyncio.to_thread(tried.wait, 10)

@@ -1,4 +1,4 @@
-"""Behind a lock that another process holds, everybody waits 30 s: not longer, and not less."""
+"""Behind a lock that another process holds, every caller waits 30 s: not longer, and not less."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_each_write_waits_from_when_it_was_handed_in(
     assert ends["second"] >= 40
 
 
-async def test_a_long_queue_alone_makes_nobody_late(sqlite: SqliteStore, time: Time) -> None:
+async def test_a_long_queue_alone_makes_no_write_time_out(sqlite: SqliteStore, time: Time) -> None:
     """What has waited for others, and not for the lock, has half a minute from when the lock is first found held."""
     lane = sqlite._database._writer
     assert lane is not None

@@ -46,7 +46,7 @@ async def test_a_store_that_writes_little_leaves_the_log_small(sqlite: SqliteSto
 
 
 async def test_what_was_committed_is_read_back_from_a_grown_log(sqlite: SqliteStore, tmp_path: Path) -> None:
-    """As after a power cut: database and log are copied as they lie there, and opened by somebody else."""
+    """As after a power cut: database and log are copied as they lie there, and opened by another process."""
     ids = [await enqueue(sqlite) for _ in range(100)]
     copy = tmp_path / "copy.db"
     shutil.copy(sqlite._database.path, copy)

@@ -14,9 +14,8 @@ import pytest
 from tests.support.builders.jobs import a_job, a_key, enqueue
 
 from perdure.domain.jobs.job import Intake, OnConflict
-from perdure.engines.sqlite.lanes import single_writes as express
-from perdure.engines.sqlite.lanes import writer
-from perdure.engines.sqlite.lanes.single_writes import Express
+from perdure.engines.sqlite.lanes import single_writes, writer
+from perdure.engines.sqlite.lanes.single_writes import SingleWrites
 from perdure.engines.sqlite.store import SqliteStore
 from perdure.errors import DuplicateJobError, StoreUnavailable
 from perdure.storage.records import JobFilter, Page
@@ -25,16 +24,16 @@ from perdure.storage.records import JobFilter, Page
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, the disk counts as quick."""
-    monkeypatch.setattr(express, "_SLOW", 30.0)
+    monkeypatch.setattr(single_writes, "_SLOW_WRITE_SECONDS", 30.0)
 
 
-def way(store: SqliteStore) -> Express:
-    way = store._database._express
+def way(store: SqliteStore) -> SingleWrites:
+    way = store._database._single_writes
     assert way is not None
     return way
 
 
-async def open_way(store: SqliteStore) -> Express:
+async def open_way(store: SqliteStore) -> SingleWrites:
     """Enqueue until the short way is open."""
     async with asyncio.timeout(30):
         while not way(store)._commits:
@@ -49,7 +48,7 @@ async def test_a_few_enqueues_never_open_it(sqlite: SqliteStore) -> None:
     assert way(sqlite)._connection is None
 
 
-async def test_single_enqueues_take_it_and_are_seen_by_everybody(sqlite: SqliteStore, path: str) -> None:
+async def test_single_enqueues_take_it_and_every_connection_sees_them(sqlite: SqliteStore, path: str) -> None:
     short = await open_way(sqlite)
     before = short._commits
     ids = [await enqueue(sqlite) for _ in range(5)]
@@ -86,7 +85,7 @@ async def test_an_error_on_it_leaves_nothing_behind(sqlite: SqliteStore) -> None
 
 async def test_a_slow_disk_closes_it_for_a_while(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     short = await open_way(sqlite)
-    monkeypatch.setattr(express, "_SLOW", 0.0)
+    monkeypatch.setattr(single_writes, "_SLOW_WRITE_SECONDS", 0.0)
     await enqueue(sqlite)
     closed = short._commits
     await enqueue(sqlite)
@@ -97,7 +96,7 @@ async def test_a_slow_disk_closes_it_for_a_while(sqlite: SqliteStore, monkeypatc
 
 
 async def test_the_log_is_still_copied_back(sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(express, "_COMMITS_PER_CHECKPOINT", 3)
+    monkeypatch.setattr(single_writes, "_COMMITS_PER_CHECKPOINT", 3)
     await open_way(sqlite)
     copied: list[str] = []
     monkeypatch.setattr(writer, "_checkpoint", lambda _, mode: copied.append(mode))
@@ -115,7 +114,7 @@ async def test_a_file_that_was_moved_is_noticed_within_a_millisecond_and_stays_r
     before = short._commits
     await enqueue(sqlite)
     later = time.monotonic() + 1.0
-    monkeypatch.setattr(express, "time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(single_writes, "time", SimpleNamespace(monotonic=lambda: later))
     move(path, f"{path}.away")
     for _ in range(2):  # the second comes in the same instant, and a look that failed does not count as one
         with pytest.raises(StoreUnavailable, match="moved, deleted or replaced"):
@@ -125,7 +124,7 @@ async def test_a_file_that_was_moved_is_noticed_within_a_millisecond_and_stays_r
     assert short._commits == before + 2
 
 
-async def test_whoever_enqueues_while_the_store_closes_opens_it_no_more(path: str) -> None:
+async def test_an_enqueue_while_the_store_closes_does_not_open_it_again(path: str) -> None:
     """A connection that is left open is one that the book knows nothing of: another library would be let in."""
     store = SqliteStore(path)
     await store.open()

@@ -1,11 +1,11 @@
-"""How a worker gives jobs back.
+"""Records the outcomes of claims.
 
-The lease is deleted by id and token, and only what was really deleted goes on: a claim that was lost changes nothing
-and is reported. Jobs that are simply done, nearly all of them, take a short statement, and one that is shorter still if
-none of them leaves a result; any other batch takes the long one. A batch with parents, children, or jobs that wait for
+The lease is deleted by id and token, and only deleted ones are processed further: a claim that was lost changes nothing
+and is reported. Succeeded jobs, nearly all of them, take a short statement, and a shorter one
+still if none has a result; any other batch takes the long one. A batch with parents, children, or jobs that wait for
 something takes several statements in one transaction: see `settling`.
 
-Texts of handlers (errors, notes, results) are stored whatever they hold: a letter that PostgreSQL does not take is
+Texts of handlers (errors, notes, results) are always stored: a letter that PostgreSQL does not take is
 replaced, since an acknowledgement must never be refused for it.
 """
 
@@ -20,9 +20,9 @@ from msgspec import json
 
 from perdure.clock import Clock
 from perdure.domain.jobs.states import FAULTS, FINAL, JobState, Reason
-from perdure.domain.jobs.transition import Transition, arrived
+from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import Audited, noted_as
-from perdure.engines.postgres.claims.returned_jobs import Returns
+from perdure.engines.postgres.claims.returned_jobs import ReturnedJobs
 from perdure.engines.postgres.database.arrays import number_array, storable, storable_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
@@ -31,24 +31,31 @@ from perdure.engines.postgres.database.wire import Asks, Params
 from perdure.engines.postgres.flows.events import EventPart
 from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.operate.views.kinds import KindPart
+from perdure.policy.decide import wake_if_there
+from perdure.policy.fingerprints import Fingerprint, fingerprint
 from perdure.storage.records import Acknowledged
 
 NONE: Final[frozenset[Audited]] = frozenset()
-_MOST_EVENTS: Final = 1_000
+_EVENTS_PER_TRANSACTION: Final = 1_000
 _FAULTS: Final = text_array(sorted(FAULTS))
 
 
 class AcknowledgementPart:
-    """Writes what became of claims, a batch at a time."""
+    """Writes the outcomes of claims, a batch at a time.
+
+    It has seven collaborators because one transaction ends a claim and everything that depends on it: families, events,
+    kept results, and the marks of claims.
+    """
 
     def __init__(
         self,
+        *,
         naming: Naming,
         pool: Pool,
         clock: Clock | None,
         settling: Settling,
         events: EventPart,
-        returns: Returns,
+        returns: ReturnedJobs,
         kinds: KindPart,
     ) -> None:
         self._kinds = kinds
@@ -60,7 +67,7 @@ class AcknowledgementPart:
         self._returns = returns
 
     async def acknowledge(self, transitions: Sequence[Transition], audit: Collection[Audited] = NONE) -> Acknowledged:
-        """Write what became of claims; those no longer held change nothing and come back as stale."""
+        """Write the outcomes of claims; those no longer held change nothing and come back as stale."""
         if not transitions:
             return Acknowledged(0)
         if _concern_flows(transitions):
@@ -84,7 +91,7 @@ class AcknowledgementPart:
     async def apply(
         self, transitions: Sequence[Transition], wire: Asks, audit: Collection[Audited] = NONE
     ) -> Acknowledged:
-        """As `acknowledge`, in a transaction that is open."""
+        """As `acknowledge`, in an open transaction."""
         if _concern_flows(transitions):
             return await self._write_flows(transitions, audit, wire)
         if _are_simply_done(transitions):
@@ -92,14 +99,14 @@ class AcknowledgementPart:
         return await self._write_rounds(_without_repeats(transitions), audit, wire)
 
     async def _write_flows(self, moves: Sequence[Transition], audit: Collection[Audited], wire: Asks) -> Acknowledged:
-        """Lock what others may touch at the same moment, write the moves, and do what follows from them."""
+        """Lock the rows that others may touch, write the moves, and apply their consequences."""
         things = [(move.claim.job_id, thing) for move in moves for thing in move.all_awaits]
         events = {thing.event for _, thing in things if thing.event is not None}
         came = await self._events.came(wire, events)
         related = [move for move in moves if _is_related(move)]
         families = {(job_id, thing.family) for job_id, thing in things if thing.family is not None}
         settled = await self._settling.lock(wire, [(move.claim.job_id, move.to in FINAL) for move in related], families)
-        moves = [_at_once(move, came, settled) for move in moves]
+        moves = [wake_if_there(move, events=came, families=settled) for move in moves]
         if _are_simply_done(moves):
             answer = await self._write_done(moves, wire)
         else:
@@ -168,6 +175,7 @@ class AcknowledgementPart:
         moves = _in_order(moves)
         failures = [move.failure for move in moves]
         keys = [_use_of_key(move) for move in moves]
+        prints = [_fingerprint(move) for move in moves]
         params: Params = {
             "ids": text_array([move.claim.job_id for move in moves]),
             "tokens": number_array([move.claim.token for move in moves]),
@@ -195,6 +203,9 @@ class AcknowledgementPart:
             "cancel_action": Audited.CANCEL.action if Audited.CANCEL in audit else None,
             "faults": _FAULTS,
             "kept": self._kept_as(moves),
+            "fingerprints": text_array([found.hash if found else None for found in prints]),
+            "group_kinds": text_array([move.claim.kind if move.failure else None for move in moves]),
+            "group_messages": storable_array([found.message if found else None for found in prints]),
             "priorities": text_array([None if move.priority is None else str(move.priority) for move in moves]),
             "key_held": Reason.KEY_HELD.value,
             "unknown_kind": Reason.UNKNOWN_KIND.value,
@@ -205,12 +216,19 @@ class AcknowledgementPart:
 
 
 def _in_order(moves: Sequence[Transition]) -> list[Transition]:
-    """By id: two that acknowledge the same jobs then wait for each other in one order, and never in a circle."""
+    """By id: two callers that acknowledge the same jobs lock them in one order, so they cannot deadlock."""
     return sorted(moves, key=lambda move: move.claim.job_id)
 
 
+def _fingerprint(move: Transition) -> Fingerprint | None:
+    failure = move.failure
+    if failure is None:
+        return None
+    return fingerprint(move.claim.kind, storable(failure.error_type), storable(failure.message))
+
+
 def _use_of_key(move: Transition) -> tuple[str | None, str | None, str | None]:
-    """The key, what becomes of it, and for how many seconds a dead job keeps it."""
+    """The key, its next use, and for how many seconds a dead job keeps it."""
     unique = move.claim.unique
     if unique is None:
         return None, None, None
@@ -245,7 +263,7 @@ def _are_simply_done(moves: Sequence[Transition]) -> bool:
 
 
 def _is_related(move: Transition) -> bool:
-    """Whether the job has a parent or children, for whom its end may mean something."""
+    """Whether the job has a parent or children that its end may affect."""
     claim = move.claim
     return claim.parent is not None or claim.is_parent or move.is_parent
 
@@ -261,13 +279,13 @@ def _concern_flows(moves: Sequence[Transition]) -> bool:
 
 def _with_few_events(moves: Sequence[Transition]) -> list[Sequence[Transition]]:
     """Split a batch that waits for very many events: each is locked, and a server has room for some thousands."""
-    if sum(len(move.all_awaits) for move in moves) <= _MOST_EVENTS:
+    if sum(len(move.all_awaits) for move in moves) <= _EVENTS_PER_TRANSACTION:
         return [moves]
     parts: list[Sequence[Transition]] = []
     part: list[Transition] = []
     events = 0
     for move in moves:
-        if part and events + len(move.all_awaits) > _MOST_EVENTS:
+        if part and events + len(move.all_awaits) > _EVENTS_PER_TRANSACTION:
             parts.append(part)
             part, events = [], 0
         part.append(move)
@@ -282,18 +300,8 @@ def _joined(answers: Sequence[Acknowledged]) -> Acknowledged:
     return Acknowledged(applied, tuple(claim for answer in answers for claim in answer.stale))
 
 
-def _at_once(move: Transition, came: Collection[str], settled: Collection[tuple[str, str]]) -> Transition:
-    """The same move, of a job that is ready if what it would wait for is there already."""
-    awaited = move.all_awaits
-    if any(thing.event in came for thing in awaited):
-        return arrived(move, Reason.EVENT_CAME)
-    if any((move.claim.job_id, thing.family) in settled for thing in awaited):
-        return arrived(move, Reason.CHILDREN_SETTLED)
-    return move
-
-
 def _without_repeats(moves: Sequence[Transition]) -> list[list[Transition]]:
-    """Split a batch so that no statement meets a job, or a key, twice; nearly always it stays whole."""
+    """Split a batch so that no statement has a job, or a key, twice; nearly always it stays whole."""
     rounds: list[list[Transition]] = []
     seen: dict[str, int] = {}
     for move in moves:

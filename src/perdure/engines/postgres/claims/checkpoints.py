@@ -1,6 +1,6 @@
 """Checkpoints of many handlers at once share a commit.
 
-Whoever comes while others are being written waits for those, and is written together with all who wait: one handler
+A checkpoint that arrives during a write waits for it, and is written together with all that wait: one handler
 pays one commit, and a thousand that are told to stop pay two or three.
 """
 
@@ -17,7 +17,7 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.errors import StoreUnavailable
 
-_BATCH: Final = 500
+_CHECKPOINTS_PER_CALL: Final = 500
 
 
 class _Request(Struct, eq=False):
@@ -27,7 +27,7 @@ class _Request(Struct, eq=False):
 
 
 class Checkpoints:
-    """Keeps how far jobs have come."""
+    """Stores the checkpoints of jobs."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
         self._statement = naming.statements("claims/acknowledgements.sql")["checkpoint"]
@@ -36,7 +36,7 @@ class Checkpoints:
         self._writing: asyncio.Task[None] | None = None
 
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
-        """Keep how far the job has come; False: the claim is lost, and nothing was written."""
+        """Store the job's checkpoint; False: the claim is lost, and nothing was written."""
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         request = self._waiting.setdefault((claim.job_id, claim.token), _Request(claim, cursor, []))
         request.cursor = cursor  # of two for one job the later one counts
@@ -48,7 +48,7 @@ class Checkpoints:
     async def _write_all(self) -> None:
         try:
             while self._waiting:
-                batch = [self._waiting.pop(key) for key in sorted(self._waiting)[:_BATCH]]
+                batch = [self._waiting.pop(key) for key in sorted(self._waiting)[:_CHECKPOINTS_PER_CALL]]
                 await self._write_or_fail(batch)
         finally:
             self._writing = None
@@ -65,7 +65,7 @@ class Checkpoints:
                     await self._write_or_fail([request])
 
     async def _write(self, batch: list[_Request]) -> None:
-        """In the order of ids, as acknowledgements are: so none waits for another in a circle."""
+        """In the order of ids, as acknowledgements are, to avoid deadlocks."""
         params = {
             "ids": text_array([request.claim.job_id for request in batch]),
             "tokens": number_array([request.claim.token for request in batch]),

@@ -1,15 +1,15 @@
-"""How a worker takes jobs.
+"""How a worker claims jobs.
 
 One statement serves all wanted queues: it locks rows of `ready` in order, passing over those that others have locked,
-deletes them, writes the leases and reads the records. Where it begins to look is told by `Cursors`.
+deletes them, writes the leases and reads the records. `Cursors` says where it begins.
 
-When the connection breaks under a claim, nobody knows whether it was committed; if it was, a living worker holds jobs
-it has never heard of, and no rescuer would ever come for them. So the next claim of that worker first raises the
+When the connection breaks during a claim, it is unknown whether it was committed; if it was, a live worker holds jobs
+that it does not know of, and no rescuer would take them back. So the next claim of that worker first raises the
 worker's epoch, which waits for the lost statement or shuts it out, and then hands over what that one had taken. So does
-the first claim over a new connection: what it leads to may be a copy that has not heard of the last epoch. Behind a
+the first claim over a new connection: it may lead to a copy that lacks the last epoch. Behind a
 pooler a connection outlives the server that it leads to, so the epoch is compared now and then as well.
 
-Such a copy has not heard of the newest tokens either. So before the first claim over a connection the sequence of
+Such a copy lacks the newest tokens too. So before the first claim over a connection the sequence of
 tokens is brought up to the clock; and a part of each token is drawn at random, so that no two claims share one even
 where the sequence repeats itself.
 """
@@ -25,19 +25,18 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.clock import Clock
-from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import PRIORITIES, Claim
-from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.jobs.states import JobState
 from perdure.engines.postgres.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.postgres.claims.cursors import Cursors, Place
-from perdure.engines.postgres.claims.returned_jobs import Returns
+from perdure.engines.postgres.claims.returned_jobs import ReturnedJobs
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row, claims_of
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.policy.consequences import HELD_KEY_WAIT
+from perdure.policy.decide import wait_for_key
 from perdure.storage.records import Front, Wanted
 
 _FAIR: Final = 1  # what the last column of a claimed row may hold
@@ -50,7 +49,7 @@ _Look = Callable[[WorkerId, int, Wire], Awaitable[list[Row]]]
 
 
 class _Standing(Struct):
-    """What this store knows of a worker it claims for."""
+    """The state that this store keeps for a worker it claims for."""
 
     epoch: int
     wire: Wire  # over which it was learnt
@@ -67,7 +66,7 @@ class ClaimPart:
         pool: Pool,
         clock: Clock | None,
         acknowledgements: AcknowledgementPart,
-        returns: Returns,
+        returns: ReturnedJobs,
     ) -> None:
         self._statements = naming.statements("claims/claims.sql")
         self._pool = pool
@@ -110,17 +109,17 @@ class ClaimPart:
         return [Front(*row[:3]) for row in rows]
 
     async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
-        """Job and token of all that stands under this worker's id."""
+        """Job and token of all leases under this worker's id."""
         rows = await self._pool.rows(self._statements["leases"], {"worker": worker_id})
         return [(JobId(job_id), token) for job_id, token in rows]
 
     async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
-        """The claims of this worker on these jobs, as far as there are any."""
+        """The claims of this worker on these jobs, if any."""
         params: Params = {"worker": worker_id, "ids": text_array(job_ids)}
         return claims_of(await self._pool.rows(self._statements["claims_held"], params))
 
     async def _claim(self, worker_id: WorkerId, looks: Sequence[_Look], wire: Wire) -> list[Claim]:
-        """Look, each time in a transaction of its own; what the first has taken is in doubt until the last is over."""
+        """Scan, each time in a transaction of its own; the claims of the first are in doubt until the last is over."""
         standing = self._standings.get(worker_id)
         if standing is None:
             rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
@@ -135,14 +134,14 @@ class ClaimPart:
             return await self._recover(worker_id, standing, wire)
         standing.in_doubt = True
         rows = [row for look in looks for row in await look(worker_id, standing.epoch, wire)]
-        claims = await self._settle_keys(claims_of(rows), wire)
+        claims = await self._move_keys(claims_of(rows), wire)
         standing.in_doubt = False
         if rows:
             standing.newest_token = rows[-1][1]
         return claims
 
     async def _is_as_we_left_it(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> bool:
-        """Note the newest number; and whether the worker's epoch is the one that we know."""
+        """Note the newest number; returns whether the worker's epoch is the known one."""
         [[newest]], epochs = await wire.fetch_each(
             (self._statements["newest_number"], None), (self._statements["epoch"], {"worker": worker_id})
         )
@@ -220,21 +219,21 @@ class ClaimPart:
         return await wire.fetch(self._statements["claim_onward_with_returns"], params)
 
     async def _recover(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> list[Claim]:
-        """Find out what a claim whose answer never came has taken."""
+        """Find the jobs of a claim whose answer was lost."""
         rows = await wire.fetch(self._statements["next_epoch"], {"worker": worker_id})
         if not rows:
             return []
         [[standing.epoch, newest_token]] = rows
         await wire.fetch(self._statements["keep_up"])
         lost = {"worker": worker_id, "token": standing.newest_token}
-        claims = await self._settle_keys(claims_of(await wire.fetch(self._statements["lost_claims"], lost)), wire)
+        claims = await self._move_keys(claims_of(await wire.fetch(self._statements["lost_claims"], lost)), wire)
         standing.wire = wire
         standing.in_doubt = False
         standing.newest_token = newest_token
         return claims
 
-    async def _settle_keys(self, claims: list[Claim], wire: Wire) -> list[Claim]:
-        """Let go of the keys not held while running, and take those held only then; who gets none, is paused."""
+    async def _move_keys(self, claims: list[Claim], wire: Wire) -> list[Claim]:
+        """Release the keys not held while running, and take those held only then; a job denied its key is paused."""
         keyed = [(claim, claim.unique) for claim in claims if claim.unique and _key_moves(claim.unique.states)]
         if not keyed:
             return claims
@@ -247,26 +246,26 @@ class ClaimPart:
                 "now": self._clock.now() if self._clock else None,
             },
         )
-        lucky = {row[0] for row in rows}
+        granted = {row[0] for row in rows}
         losers = {
-            claim.job_id for claim, unique in keyed if JobState.RUNNING in unique.states and claim.job_id not in lucky
+            claim.job_id for claim, unique in keyed if JobState.RUNNING in unique.states and claim.job_id not in granted
         }
         if losers:
             await self._acknowledgements.acknowledge(
-                [transition.paused(claim, Reason.KEY_HELD, HELD_KEY_WAIT) for claim in claims if claim.job_id in losers]
+                [wait_for_key(claim) for claim in claims if claim.job_id in losers]
             )
         return [claim for claim in claims if claim.job_id not in losers]
 
 
 def _place(row: Row) -> Place:
-    """Where a job stood that was taken."""
-    marks = row[25] or 0
-    return row[3], row[23], row[24], bool(marks & _FAIR), bool(marks & _CAME_BACK)
+    """The place in line of a claimed job."""
+    marks = row[26] or 0
+    return row[3], row[24], row[25], bool(marks & _FAIR), bool(marks & _CAME_BACK)
 
 
 def _tells_of_returns(rows: Sequence[Row]) -> bool:
-    """Whether the queues that were looked at have jobs that came back."""
-    return bool((rows[0][25] or 0) & _HAS_RETURNS)
+    """Whether the scanned queues have jobs that came back."""
+    return bool((rows[0][26] or 0) & _HAS_RETURNS)
 
 
 def _key_moves(states: frozenset[JobState]) -> bool:

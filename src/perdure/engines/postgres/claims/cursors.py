@@ -1,26 +1,26 @@
-"""How far this store has claimed, and when it must look farther back all the same.
+"""Where claims of this store begin to scan, and when they must scan farther back.
 
 A snapshot held open anywhere (a backup, a long report) stops vacuum, and then every job ever claimed leaves a dead
 entry at the front of the index of `ready`, where each look begins. So a store remembers, for each queue and priority,
 the number up to which it has taken jobs, and starts there. A job that enters `ready` for the first time gets a new,
 higher number. One that comes back takes an older number; each claim finds those by an index of their own, which holds
 nothing else. So only two kinds of job can be missed: those of a transaction that commits late, and those that another
-claimant gave back by dying before its commit. Nearly all of them come within seconds. For those there is the look
-back, every second, from where the store was five seconds ago; for the rest the full look, from the beginning: at each
-queue every ten seconds, and whenever nothing is found otherwise. Neither takes more than a twentieth of the time. If
-one of them finds more behind than it may take, the store goes on from there, until it is back where it was.
+claimant gave back by dying before its commit. Nearly all of them come within seconds. The look back finds
+those: every second, from where the store was five seconds ago. The full look, from the beginning, finds the rest: at
+each queue every ten seconds, and whenever nothing else is found. Neither takes more than a twentieth of the time. If
+one of them finds more jobs than it may take, the store continues from there, until it is back where it was.
 
-A full look takes the urgent jobs first, and may not get as far as the others while there are always enough of those.
-So what comes next in each priority, which is asked for because of its age, is asked for from the beginning as often.
+A full look takes the urgent jobs first, and may never reach the others while there are enough urgent ones. So the
+query for the next jobs of each priority, which serves ageing, starts from the beginning just as often.
 
-Jobs with a fair key lie between and ahead of the numbers of the sequence, so what was taken of them says nothing of
-what is still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
+Jobs with a fair key lie between and ahead of the numbers of the sequence, so the claimed ones say nothing about
+those still to come. A new one enters behind the front of its lane; if just then a claim is on its way that takes jobs
 without a key from there, it may fall behind the place where the next look begins, and waits for the look back. So
 their numbers never move that place on.
 
 A lane that others empty moves on too: the number that was the newest a second ago is safe to start from once a look
-has found the lane empty. Should the newest number ever be a lower one than before, the database was put back to an
-older copy of itself, and all begins anew.
+has found the lane empty. If the newest number is ever lower than before, the database was restored from an older
+copy, and all cursors start again.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from typing import Final
 
 from perdure.domain.jobs.job import PRIORITIES
 
-LOOK_BACK_EVERY: Final = 1.0
-LOOK_BACK_BY: Final = 5.0
-FULL_LOOK_EVERY: Final = 10.0
+LOOK_BACK_INTERVAL_SECONDS: Final = 1.0
+LOOK_BACK_SECONDS: Final = 5.0
+FULL_LOOK_INTERVAL_SECONDS: Final = 10.0
 SHARE_OF_TIME: Final = 0.05
 _ANY: Final = -1  # stands for the number of a job that had come back: says nothing of where the others are
-SETTLING: Final = 1.0  # seconds after which a number's transaction has surely ended, or counts as late
+LATE_AFTER_SECONDS: Final = 1.0  # seconds after which a number's transaction has surely ended, or counts as late
 
 Place = tuple[str, int, int, bool, bool]
 """The queue, the priority and the number of a job, whether it has a fair key, and whether it had come back."""
@@ -58,7 +58,7 @@ class Cursors:
         self._settled = 0
 
     def wants_full_look(self, queues: Iterable[str]) -> bool:
-        """Whether the next look at these queues should begin at the beginning."""
+        """Whether the next scan of these queues should start at the beginning."""
         now = self._monotonic()
         if self._found_nothing:
             return self._full_looks.may_come(now)
@@ -74,7 +74,7 @@ class Cursors:
 
     def wants_mark(self) -> bool:
         """Whether it is time to ask for the newest number."""
-        return self._monotonic() - self._mark[0] >= SETTLING
+        return self._monotonic() - self._mark[0] >= LATE_AFTER_SECONDS
 
     def mark(self, newest: int) -> None:
         """Note the newest number given out so far; the one noted before has settled by now."""
@@ -117,7 +117,7 @@ class Cursors:
         self._found_nothing = not any(taken.values())
 
     def looked_fully(self, queues: Iterable[str], took: float) -> None:
-        """Note that a look at these queues from the beginning has just ended, and what it cost in seconds."""
+        """Note that a full scan of these queues has just ended, and how many seconds it took."""
         self._full_looks.came(queues, self._monotonic(), took)
         self._remember()
 
@@ -138,7 +138,7 @@ class Cursors:
             lanes[priority] = min(lanes[priority], number - 1)
 
     def _forget(self) -> None:
-        """The database is an older copy of itself: numbers that were claimed once are still to come."""
+        """Start again: the database is an older copy of itself, and claimed numbers come again."""
         self._lanes.clear()
         self._past = deque([(float("-inf"), {})])
         self._settled = 0
@@ -146,9 +146,9 @@ class Cursors:
     def _remember(self) -> None:
         """Keep where the store is now; of what is older than the look back goes, only the newest is kept."""
         now = self._monotonic()
-        self._next_look_back = now + LOOK_BACK_EVERY
+        self._next_look_back = now + LOOK_BACK_INTERVAL_SECONDS
         self._past.append((now, {queue: list(lanes) for queue, lanes in self._lanes.items()}))
-        while len(self._past) > 1 and self._past[1][0] <= now - LOOK_BACK_BY:
+        while len(self._past) > 1 and self._past[1][0] <= now - LOOK_BACK_SECONDS:
             self._past.popleft()
 
 
@@ -168,7 +168,7 @@ class _Turns:
         if not self.may_come(now):
             return False
         never = float("-inf")
-        return any(now - self._last.get(queue, never) >= FULL_LOOK_EVERY for queue in queues)
+        return any(now - self._last.get(queue, never) >= FULL_LOOK_INTERVAL_SECONDS for queue in queues)
 
     def came(self, queues: Iterable[str], now: float, took: float) -> None:
         """A look at these queues has just ended, and took so many seconds."""

@@ -1,4 +1,4 @@
-"""What handlers write together with their acknowledgement (G5).
+"""Writes of handlers that commit with their acknowledgement (G5).
 
 Each attempt that asks for it gets a session of its own, with the server's ordinary settings, inside a transaction that
 psycopg guards: the handler cannot commit it by accident. The acknowledgement is the store's own statement, run on that
@@ -37,7 +37,7 @@ from perdure.storage.records import ALONE, Acknowledged, Alongside
 _AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
 
 SESSIONS: Final = 20
-_CANCEL_WITHIN: Final = 5.0
+_CANCEL_TIMEOUT_SECONDS: Final = 5.0
 _TROUBLE: Final = {
     TransactionStatus.IDLE: "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker",
     TransactionStatus.INERROR: "a statement in the handler's transaction failed and the handler went on: let the"
@@ -56,7 +56,7 @@ class EffectPart:
         self.lines = lines
         self._turns = asyncio.Semaphore(SESSIONS)
 
-    async def begin(self, *, blocking: bool) -> OpenEffects:
+    async def begin_effects(self, *, blocking: bool = False) -> OpenEffects:
         """Open a session and begin, when it is our turn."""
         if blocking:
             return await self._begin(blocking=True)
@@ -85,14 +85,14 @@ class EffectPart:
 
 
 class OpenEffects:
-    """One transaction of one attempt; it ends once, whoever ends it."""
+    """One transaction of one attempt; it ends once, by the first caller that ends it."""
 
     def __init__(self, store: EffectPart, connection: _AnyConnection, *, blocking: bool) -> None:
         self.connection = connection
         self._store = store
         self._guard: Any = _Guard(connection, blocking=blocking)
         self._blocking = blocking
-        self._ending = threading.Lock()  # taken by whoever decides how it ends
+        self._ending = threading.Lock()  # taken by the caller that decides how it ends
         self._left = False
         self.when_over: Callable[[], None] | None = None
 
@@ -123,7 +123,7 @@ class OpenEffects:
         return answer
 
     async def undo(self, *, forced: bool = False) -> None:
-        """Roll back, unless it is over; forced: while its user still has the connection, which is left to it, dead."""
+        """Roll back, unless it is over; forced: while the handler still has the connection, which is unusable then."""
         if not forced:
             self._ending.acquire(blocking=False)
             await self._let_go()
@@ -132,7 +132,7 @@ class OpenEffects:
                 await self._break_off()
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
-        """Run one statement of the store's own, whatever row factory the handler has set."""
+        """Run one statement of the store's own, with any row factory that the handler has set."""
         cursor: Any = self.connection.cursor(row_factory=tuple_row)
         await _either(cursor.execute(sql, params))
         rows: list[tuple[Any, ...]] = await _either(cursor.fetchall()) if cursor.description else []
@@ -140,7 +140,7 @@ class OpenEffects:
 
     def _require_sound(self) -> None:
         if not self._ending.acquire(blocking=False):
-            raise ConflictError("the attempt was given up, and its transaction was rolled back")
+            raise ConflictError("the attempt was abandoned, and its transaction was rolled back")
         if trouble := _TROUBLE.get(self.connection.info.transaction_status):
             raise ConflictError(trouble)
 
@@ -163,10 +163,10 @@ class OpenEffects:
             when_over()
 
     async def _break_off(self) -> None:
-        """End the session from outside: the server rolls back, and whoever still writes gets an error."""
+        """End the session from outside: the server rolls back, and further writes raise an error."""
         self._give_turn_back()
         if self.connection.info.transaction_status == TransactionStatus.ACTIVE:
-            await _either(self.connection.cancel_safe(timeout=_CANCEL_WITHIN))
+            await _either(self.connection.cancel_safe(timeout=_CANCEL_TIMEOUT_SECONDS))
         with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
 

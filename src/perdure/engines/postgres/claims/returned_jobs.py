@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Returns(Struct):
-    """What the parts of one store tell its claims: a look that begins at the mark may miss jobs that came back.
+class ReturnedJobs(Struct):
+    """Tells the claims of one store that a scan from the mark may miss jobs that came back.
 
-    A part that makes jobs ready says so. What other stores do is seen by the next claim: its rows tell.
+    A part that makes jobs ready sets it. The rows of the next claim show what other stores did.
     """
 
     expected: bool = True

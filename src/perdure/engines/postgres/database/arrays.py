@@ -1,6 +1,6 @@
 """PostgreSQL arrays as text, built by a handful of operations on whole strings.
 
-The driver builds an array element by element, which costs more than all else that happens to a job on its way in. Here
+The driver builds an array element by element, which costs more than the rest of an insert. Here
 the elements are joined first and escaped together; the NUL, which PostgreSQL cannot store in any text, marks the joins.
 """
 

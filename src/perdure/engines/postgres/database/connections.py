@@ -1,13 +1,13 @@
-"""Connections that mend themselves.
+"""Connections that reconnect by themselves.
 
 A pool of a few connections for one purpose, opened when first needed. A connection that the server has closed while it
-lay idle is noticed before it is used again, so that a restart of the server costs nobody an error. One that breaks
-while a statement is under way leaves that statement in doubt: the caller is told so by StoreUnavailable, and the next
+lay idle is noticed before it is used again, so that a restart of the server causes no error. One that breaks
+while a statement is under way leaves that statement in doubt: the caller gets StoreUnavailable, and the next
 call gets a new connection. A deadlock, or a transaction that could not be serialized, was surely rolled back and is
 tried again here.
 
-Sessions plan for keys: sequential and bitmap scans and hash or merge joins are switched off, because a plan made while
-a table was small would be kept when it has grown; durability is never less than `synchronous_commit=on`. Behind a
+Sessions use index scans: sequential and bitmap scans and hash or merge joins are switched off, because a plan made
+while a table was small would be kept when it has grown; durability is never less than `synchronous_commit=on`. Behind a
 pooler that lends sessions for one transaction, each transaction sets this for itself: see `sessions`.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -28,13 +29,16 @@ from perdure.engines.postgres.database.faults import ROLLED_BACK, translate
 from perdure.engines.postgres.database.sessions import BEGIN_SHARED, Connection, Pooler, Sessions, Terms, are_shared
 from perdure.engines.postgres.database.versions import require_version
 from perdure.engines.postgres.database.wire import Params, Wire
-from perdure.errors import ForkError, SettingsError, StoreRefused
+from perdure.errors import ForkError, SettingsError, StoreRefused, StoreUnavailable
 from perdure.policy.secrets.passwords import ESCAPES, strike
+from perdure.storage.time_limits import deadline, too_late
 
 T = TypeVar("T")
 
 _ORDINARY: Final = Terms()
-_TRIES: Final = 4
+_CALL_TRIES: Final = 4
+_LIMIT: Final = "SELECT set_config('statement_timeout', %(limit)s::text, true)"
+_GRACE: Final = 1.0  # seconds for the server to say itself that time is over
 _DEFAULTS: Final = {
     "application_name": "perdure",
     "connect_timeout": "10",
@@ -128,13 +132,13 @@ def _pooler_of(field: str, given: str) -> Pooler:
 
 
 def _check_address(field: str, hosts: str, ports: str) -> None:
-    """Refuse what a password with unescaped characters leaves of a URL; nothing is shown, it may be the password."""
+    """Refuse a URL that an unescaped password has split; the error shows none of it, as it may be the password."""
     if "@" in hosts or not all(port.isdecimal() for port in ports.split(",") if port):
-        raise SettingsError(field, f"names no server, or a port that is no number: {ESCAPES}")
+        raise SettingsError(field, f"names no server, or an invalid port: {ESCAPES}")
 
 
 class Pool:
-    """At most `size` connections for one purpose; whoever comes when all are busy waits."""
+    """At most `size` connections for one purpose; a caller waits while all are busy."""
 
     def __init__(self, server: Server, size: int = 1, *, prepare: bool = True, durable: bool = True) -> None:
         self._server = server
@@ -153,7 +157,7 @@ class Pool:
 
     async def run(self, work: Callable[[Wire], Awaitable[T]]) -> T:
         """Do a piece of work on a connection, and again if the server rolled it back; raises only our errors."""
-        for _ in range(_TRIES - 1):
+        for _ in range(_CALL_TRIES - 1):
             try:
                 return await self._run_once(work)
             except ROLLED_BACK:
@@ -165,14 +169,34 @@ class Pool:
 
     async def rows(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement and fetch what it answers."""
-        return await self.run(lambda wire: wire.fetch(sql, params))
+        if deadline() is None:
+            return await self.run(lambda wire: wire.fetch(sql, params))
+        return await self.transaction(lambda wire: wire.fetch(sql, params))
 
     async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
-        """Do a piece of work inside a transaction."""
-        return await self.run(lambda wire: wire.transaction(work))
+        """Do a piece of work inside a transaction, which ends with the time limit of the question, if that has one."""
+        if (until := deadline()) is None:
+            return await self.run(lambda wire: wire.transaction(work))
+        left = until - time.monotonic()
+        if left <= 0:
+            raise too_late()
+
+        async def in_time(wire: Wire) -> T:
+            wire.defer(_LIMIT, {"limit": str(max(1, int(left * 1000)))})
+            return await work(wire)
+
+        try:
+            async with asyncio.timeout(left + _GRACE):
+                return await self.run(lambda wire: wire.transaction(in_time))
+        except TimeoutError:
+            raise too_late() from None
+        except StoreUnavailable as error:  # elsewhere a limit set by the server itself counts as an outage
+            if isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+                raise too_late() from error
+            raise
 
     async def close(self) -> None:
-        """Wait until the connections are free, and let go of them."""
+        """Wait until the connections are free, and close them."""
         if self._pid != os.getpid():
             return
         self._closed = True
@@ -185,7 +209,7 @@ class Pool:
             self._turns.release()
 
     def abandon(self) -> None:
-        """Let go of the connections once the event loop is closed, and nothing is under way."""
+        """Release the connections once the event loop is closed, and nothing is under way."""
         if self._pid != os.getpid():
             return
         self._closed = True

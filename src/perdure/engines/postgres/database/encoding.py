@@ -14,7 +14,7 @@ from perdure.errors import ArgumentError
 
 Texts = dict[str, str | None]
 
-_CHUNK: Final = 2_500
+_ITEMS_PER_CHUNK: Final = 2_500
 CHUNK_LETTERS: Final = 4_000_000
 
 _Reader = Callable[[NewJob], str | None]
@@ -52,7 +52,7 @@ def is_plain(job: NewJob) -> bool:
     return not has_key and job.run_at is None and job.delay is None and not job.plan
 
 
-def in_chunks(jobs: Sequence[NewJob], size: int = _CHUNK) -> Iterator[Sequence[NewJob]]:
+def in_chunks(jobs: Sequence[NewJob], size: int = _ITEMS_PER_CHUNK) -> Iterator[Sequence[NewJob]]:
     """Cut a batch into pieces that one statement can carry, by number and by weight."""
     start = weight = 0
     for end, job in enumerate(jobs):

@@ -1,6 +1,6 @@
 """What an error of PostgreSQL means for the caller.
 
-Unavailable: try again later, the outcome is unknown. Refused: somebody must change something first. A message never
+Unavailable: retry later, the outcome is unknown. Refused: the cause must be fixed first. A message never
 carries the password.
 """
 
@@ -12,7 +12,14 @@ import psycopg
 from psycopg import errors
 
 from perdure.engines.postgres.database.arrays import UnstorableTextError
-from perdure.errors import ArgumentError, PerdureError, SchemaError, StoreError, StoreRefused, StoreUnavailable
+from perdure.errors import (
+    ArgumentError,
+    PerdureError,
+    SchemaError,
+    StoreError,
+    StoreRefused,
+    StoreUnavailable,
+)
 from perdure.policy.secrets.passwords import strike
 
 ROLLED_BACK: Final = (errors.DeadlockDetected, errors.SerializationFailure)
@@ -61,9 +68,9 @@ def translate(error: Exception, secret: str | None = None) -> PerdureError:
 
 
 def blame(error: Exception) -> PerdureError | None:
-    """What an error of any driver on a caller's connection means, if the schema, a right or a job is to blame.
+    """Our error for one of any driver on a caller's connection, if the schema, a right or a job caused it.
 
-    None: it is between the caller and the server, and stays as it is.
+    None: perdure did not cause it, and it stays as it is.
     """
     code = getattr(error, "sqlstate", None)
     meant = _by_code(code, _first_line(error, None)) if isinstance(code, str) else None

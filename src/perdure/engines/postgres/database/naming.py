@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -20,7 +21,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Naming(Struct, frozen=True):
-    """A schema and a prefix: together they make a perdure of its own within a database."""
+    """A schema and a prefix: together they separate several apps within a database."""
 
     schema: str
     prefix: str = ""
@@ -44,9 +45,12 @@ class Naming(Struct, frozen=True):
         """The channel of awaited jobs that have ended; as long as the other."""
         return f"{self.schema}:{self.prefix}"
 
-    def statements(self, file: str) -> dict[str, str]:
-        """The statements of one file, each on one line: the driver keeps only short ones in its cache."""
-        return _statements(self, file)
+    def statements(self, file: str, words: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The statements of one file, each on one line: the driver keeps only short ones in its cache.
+
+        `words` fill slots that are no names of tables.
+        """
+        return _statements(self, file, tuple((words or {}).items()))
 
     def fill(self, slot: str) -> str:
         """A name, or a part that several statements share."""
@@ -56,6 +60,7 @@ class Naming(Struct, frozen=True):
 
 
 @lru_cache  # the second store of a process, such as a sibling, opens at once
-def _statements(naming: Naming, file: str) -> dict[str, str]:
-    loaded = load_statements(_PACKAGE, file, naming.fill)
+def _statements(naming: Naming, file: str, words: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    fixed = dict(words)
+    loaded = load_statements(_PACKAGE, file, lambda slot: fixed[slot] if slot in fixed else naming.fill(slot))
     return {name: _SPACE.sub(" ", _COMMENT.sub("", sql)).strip().rstrip(";") for name, sql in loaded.items()}

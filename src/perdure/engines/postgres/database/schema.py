@@ -1,4 +1,4 @@
-"""The shape of the database: migrations, one process at a time, each in the same transaction as its record."""
+"""The schema: migrations, one process at a time, each in the same transaction as its record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SchemaPart:
         return await self._pool.transaction(self._apply)
 
     async def check_schema(self) -> None:
-        """Raise SchemaError if migrations are missing, were changed after the fact, or are too new for this code."""
+        """Raise SchemaError if migrations are missing, were changed after release, or are too new for this code."""
         require_current(self._known, await self._pool.run(self._applied))
 
     async def schema_dump(self) -> list[str]:

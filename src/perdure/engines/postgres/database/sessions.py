@@ -1,4 +1,4 @@
-"""What our statements count on, and whether a session is ours to set.
+"""The session settings that our statements need, and whether a session is ours to set.
 
 A direct connection is a session of its own: settings are made once, when it begins. A pooler in transaction mode (such
 as PgBouncer with `pool_mode = transaction`) lends a server's session for one transaction only. What is set, prepared or

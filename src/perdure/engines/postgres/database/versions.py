@@ -1,4 +1,4 @@
-"""Which servers will do."""
+"""Which server versions are supported."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""One session with the server, spoken to without detours.
+"""One session with the server, without the driver's cursors.
 
 The driver's own cursors are made for every need and take three times as long to ask the server as the server takes to
 answer. Here a statement is prepared once, its parameters go out as texts, the answer comes back in binary and is read
 by the driver's fast loaders; the socket stays registered with the event loop as long as the session lives.
 
-A statement whose answer nobody waits for is put off, and travels with the next one: the event loop is busy with jobs,
+A statement whose answer is not awaited is delayed, and sent with the next one: the event loop is busy with jobs,
 and each time that it has to come back to a session costs more than the way to the server. One that shall run only when
 the last is committed is posted behind it, and its answer is read when the session is used again.
 
@@ -44,7 +44,7 @@ _MISPLACED: Final = (InvalidSqlStatementName, ReadOnlySqlTransaction)
 
 
 class Asks(Protocol):
-    """Whatever runs a statement: a wire, or a session that a handler uses."""
+    """Runs a statement: a wire, or a session that a handler uses."""
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement with `%(name)s` parameters and fetch what it answers."""
@@ -65,7 +65,7 @@ class Wire:
         self._is_open = False  # a transaction is
         self._deferred: list[Statement] = []
         self._posted = False  # the answer to a statement is still to be read
-        self._reader = Transformer()  # of no connection: instants are read as UTC whatever the session's time zone
+        self._reader = Transformer()  # of no connection: instants are read as UTC in any session time zone
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[None] | None = None
         self._socket = self._pgconn.socket
@@ -85,7 +85,7 @@ class Wire:
         return self._rows(await self._finish())
 
     async def fetch_and_post(self, statement: Statement, posted: Statement) -> list[tuple[Any, ...]]:
-        """Run one statement, and behind it, in a transaction of its own, another for whose answer nobody waits.
+        """Run one statement, and behind it, in a transaction of its own, another whose answer is not awaited.
 
         Not behind a pooler, which may give the second transaction to another session than the first.
         """
@@ -135,15 +135,15 @@ class Wire:
         return value
 
     def is_sound(self, *status: TransactionStatus) -> bool:
-        """Whether the server is still there, as far as can be told without asking it, and idle (or as given)."""
-        while not self._lost and self._poll.poll(0):  # a server that was not asked has nothing to say but good-bye
-            self._on_readable()  # which says it, and then hangs up
+        """Whether the server is still there, as far as the client knows without a query, and idle (or as given)."""
+        while not self._lost and self._poll.poll(0):  # an idle server sends only a notice that it closes
+            self._on_readable()  # then it closes the connection
         if self._lost or self._unfit or self._pgconn.status != ConnStatus.OK:
             return False
         return self._posted or self._pgconn.transaction_status in (status or (TransactionStatus.IDLE,))
 
     def drop(self) -> None:
-        """End the session, whatever it is doing."""
+        """End the session at once, even in the middle of a statement."""
         if not self._lost:
             self._lose(psycopg.OperationalError(_LOST))
         self._pgconn.finish()

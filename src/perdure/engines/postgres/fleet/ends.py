@@ -1,11 +1,11 @@
-"""The bell for awaited jobs: who waits for the end of a job tells the workers, and they ring when it has ended.
+"""Notifications for awaited jobs: a caller that waits for a job tells the workers, which notify it at the end.
 
 The ids of awaited jobs go out on the channel of wake-ups, to which every worker listens. A worker keeps them for 30
 seconds, and rings for no other job: while none is awaited, an acknowledgement costs nothing more. It rings on a channel
 of its own, so that no worker is woken by it. As with wake-ups, no statement that writes jobs sends it, and what comes
 within a few milliseconds goes out together.
 
-A hint that is lost, and one that no worker could hear, is made up for by those who wait: they look now and then.
+A notification may be lost: waiting callers also poll now and then.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool, Server
 from perdure.engines.postgres.database.naming import Naming
-from perdure.engines.postgres.fleet.listener import Listener, heard
+from perdure.engines.postgres.fleet.listener import Listener, wakeups_of
 from perdure.errors import PerdureError
 
-_REST: Final = 0.005
-_KEPT_FOR: Final = 30.0
-_MOST: Final = 10_000  # awaited ids that a worker keeps
-_IN_ONE: Final = 200  # ids in one notification, which carries 8,000 bytes
+_NOTIFY_INTERVAL_SECONDS: Final = 0.005
+_AWAITED_IDS_KEPT_SECONDS: Final = 30.0
+_AWAITED_IDS_KEPT: Final = 10_000  # awaited ids that a worker keeps
+_IDS_PER_NOTIFICATION: Final = 200  # ids in one notification, which carries 8,000 bytes
 _MARK: Final = "\x01"  # no queue's name begins with it
 _NOTIFY: Final = "SELECT pg_notify(c, p) FROM unnest(%(channels)s::text[], %(payloads)s::text[]) AS n (c, p)"
 
 
 class Ends:
-    """Asks for the bell, rings it, and listens to it."""
+    """Requests, sends and receives these notifications."""
 
-    def __init__(self, naming: Naming, ear: Server, pool: Pool) -> None:
+    def __init__(self, naming: Naming, listening: Server, pool: Pool) -> None:
         self._asking, self._ringing = naming.channel, naming.channel_of_ends
         self._pool = pool
-        self._listener = Listener(ear, self._ringing, lambda _: self._wake())
+        self._listener = Listener(listening, self._ringing, lambda _: self._wake())
         self._awaited: dict[str, float] = {}  # until when
         self._until = 0.0  # when the last of them is forgotten
         self._own: set[str] = set()
@@ -51,7 +51,7 @@ class Ends:
             self._send(self._asking, job_ids)
 
     def heard(self, payload: str) -> bool:
-        """Take note of awaited jobs, if that is what a notification on the channel of wake-ups is about."""
+        """Note awaited jobs, if a notification on the channel of wake-ups names some."""
         if not payload.startswith(_MARK):
             return False
         self._keep(payload[len(_MARK) :].split(","))
@@ -75,22 +75,22 @@ class Ends:
     @asynccontextmanager
     async def ends(self) -> AsyncIterator[AsyncIterator[None]]:
         """Listen: each item means that an awaited job may have ended. Items that pile up are one."""
-        async with self._listener.ear() as ear:
-            yield heard(ear)
+        async with self._listener.subscribe() as event:
+            yield wakeups_of(event)
 
     async def close(self) -> None:
-        """Send what is pending and hear no more."""
+        """Send what is pending and stop listening."""
         if self._sending is not None:
             await asyncio.wait([self._sending])
         await self._listener.close()
 
     def _keep(self, job_ids: Collection[str]) -> None:
         now = asyncio.get_running_loop().time()
-        if len(self._awaited) + len(job_ids) > _MOST:
+        if len(self._awaited) + len(job_ids) > _AWAITED_IDS_KEPT:
             self._awaited = {job_id: until for job_id, until in self._awaited.items() if until > now}
             self._own &= self._awaited.keys()
-        if len(self._awaited) + len(job_ids) <= _MOST:
-            self._until = now + _KEPT_FOR
+        if len(self._awaited) + len(job_ids) <= _AWAITED_IDS_KEPT:
+            self._until = now + _AWAITED_IDS_KEPT_SECONDS
             self._awaited.update(dict.fromkeys(job_ids, self._until))
 
     def _send(self, channel: str, job_ids: Iterable[str]) -> None:
@@ -105,13 +105,13 @@ class Ends:
                 channels, payloads = [], []
                 for channel, job_ids in pending.items():
                     ids = sorted(job_ids)
-                    for start in range(0, len(ids), _IN_ONE):
+                    for start in range(0, len(ids), _IDS_PER_NOTIFICATION):
                         channels.append(channel)
-                        payloads.append(_MARK + ",".join(ids[start : start + _IN_ONE]))
-                with suppress(PerdureError):  # a hint that is lost is made up for by looking
+                        payloads.append(_MARK + ",".join(ids[start : start + _IDS_PER_NOTIFICATION]))
+                with suppress(PerdureError):  # callers also poll, so a hint may be lost
                     params = {"channels": text_array(channels), "payloads": text_array(payloads)}
                     await self._pool.rows(_NOTIFY, params)
-                await asyncio.sleep(_REST)
+                await asyncio.sleep(_NOTIFY_INTERVAL_SECONDS)
         finally:
             self._sending = None
 

@@ -1,4 +1,4 @@
-"""Who leads, as one row for each name: whoever holds it renews it, and whoever finds it run out takes it."""
+"""Leadership, as one row for each name: its holder renews it, and any candidate takes it once it has run out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LeaderPart:
         self._clock = clock
 
     async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
-        """Become or stay the leader, unless somebody else's lease holds."""
+        """Become or stay the leader, unless another holder's lease is live."""
         params: Params = {"name": name, "holder": holder, "lease": lease, "now": self._now()}
 
         async def work(wire: Wire) -> Lead:
@@ -32,7 +32,7 @@ class LeaderPart:
         return await self._pool.run(work)
 
     async def step_down(self, name: str, holder: str) -> None:
-        """Give the lead up at once; nothing happens if it is somebody else's."""
+        """Give the lead up at once; does nothing if another holder has it."""
         params = {"name": name, "holder": holder, "now": self._now()}
         await self._pool.rows(self._statements["step_down"], params)
 

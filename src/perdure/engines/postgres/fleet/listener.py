@@ -1,4 +1,4 @@
-"""A connection that listens to one channel for as long as an ear is open, and connects again after a loss."""
+"""A connection that listens to one channel while it has subscribers, and connects again after a loss."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ import psycopg
 from perdure.engines.postgres.database.connections import Server
 from perdure.errors import PerdureError
 
-_PATIENCE: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
-_LOOK_EVERY: Final = 1.0  # seconds, where nothing can be heard
+_RECONNECT_PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+_POLL_INTERVAL_SECONDS: Final = 1.0  # seconds, where nothing can be heard
 
 
 class Listener:
-    """Calls `on_payload` for each notification; `wake` sets every ear."""
+    """Calls `on_payload` for each notification; `wake` sets the event of every subscriber."""
 
     def __init__(self, server: Server, channel: str, on_payload: Callable[[str], None]) -> None:
         self._server = server
         self._channel = channel
         self._on_payload = on_payload
-        self._ears: set[asyncio.Event] = set()
+        self._events: set[asyncio.Event] = set()
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Set every ear."""
-        for ear in self._ears:
-            ear.set()
+        """Set the event of every subscriber."""
+        for event in self._events:
+            event.set()
 
     @asynccontextmanager
-    async def ear(self) -> AsyncIterator[asyncio.Event]:
+    async def subscribe(self) -> AsyncIterator[asyncio.Event]:
         """An event that is set by each wake-up; the connection stays while there is any."""
-        ear = asyncio.Event()
-        self._ears.add(ear)
+        event = asyncio.Event()
+        self._events.add(event)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._listen())
         try:
-            yield ear
+            yield event
         finally:
-            self._ears.discard(ear)
-            if not self._ears:
+            self._events.discard(event)
+            if not self._events:
                 await self.close()
 
     async def close(self) -> None:
-        """Hear no more."""
+        """Stop listening."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
 
     async def _listen(self) -> None:
-        """Hear until cancelled; after a loss connect again, ever more patiently, and look once for what was missed.
+        """Listen until cancelled; after a loss reconnect with backoff, and wake once for missed notifications.
 
         Behind a pooler that lends sessions for one transaction nothing can be heard: there the ears are set by a clock.
         """
@@ -70,11 +70,11 @@ class Listener:
                     await self._hear(connection)
                 finally:
                     await connection.close()
-            await asyncio.sleep(_PATIENCE[min(failures, len(_PATIENCE) - 1)])
+            await asyncio.sleep(_RECONNECT_PAUSES_SECONDS[min(failures, len(_RECONNECT_PAUSES_SECONDS) - 1)])
             failures += 1
-            self.wake()  # who cannot hear looks
+            self.wake()  # polls instead of listening
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_POLL_INTERVAL_SECONDS)
             self.wake()
 
     def _is_deaf(self) -> bool:
@@ -105,9 +105,9 @@ class Listener:
                 loop.remove_reader(socket)
 
 
-async def heard(ear: asyncio.Event) -> AsyncIterator[None]:
-    """The wake-ups of an ear, one after another, for ever."""
+async def wakeups_of(event: asyncio.Event) -> AsyncIterator[None]:
+    """Yield each time the event is set, for ever."""
     while True:
-        await ear.wait()
-        ear.clear()
+        await event.wait()
+        event.clear()
         yield None

@@ -1,4 +1,4 @@
-"""What keeps the house in order; any number of processes may do it at once."""
+"""Upkeep; any number of processes may do it at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Orphan
 from perdure.domain.jobs.states import Reason
-from perdure.engines.postgres.claims.returned_jobs import Returns
+from perdure.engines.postgres.claims.returned_jobs import ReturnedJobs
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import seconds_text
@@ -21,17 +21,25 @@ from perdure.engines.postgres.database.wire import Asks, Params, Wire
 from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
 from perdure.engines.postgres.operate.views.kinds import KindPart
-from perdure.engines.shared.prune_progress import PassedOver
+from perdure.engines.shared.prune_progress import PruneProgress
 from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.storage.operate.failure_groups import FAILURES_KEPT
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _ENTRIES_PER_JOB: Final = 10
 _BESIDES: Final = (  # what each tick of pruning does besides, in this order
-    *("redate_finished", "forget_workers", "forget_revoked"),
-    *("forget_holds", "forget_fires", "forget_marks"),
+    "redate_finished",
+    "forget_workers",
+    "forget_revoked",
+    "forget_holds",
+    "forget_fires",
+    "forget_marks",
+    "forget_failures",
+    "forget_groups",
+    "forget_bulks",
 )
 
-_LOOKS: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
+_INDEX_PIECES_PER_TICK: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 
 
 class UpkeepPart:
@@ -44,11 +52,11 @@ class UpkeepPart:
         clock: Clock | None,
         *,
         settling: Settling,
-        returns: Returns,
+        returns: ReturnedJobs,
         kinds: KindPart,
     ) -> None:
         self._kinds = kinds
-        self._passed_over = PassedOver()
+        self._prune_progress = PruneProgress()
         self._statements = naming.statements("fleet/upkeep.sql")
         self._audit = naming.statements("operate/commands/audit.sql")
         self._pool = pool
@@ -59,7 +67,7 @@ class UpkeepPart:
     async def promote(
         self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
     ) -> Promoted:
-        """Make parked jobs ready whose time has come, oldest due first."""
+        """Make due parked jobs ready, oldest due first."""
         params: Params = {
             "limit": limit,
             "only": only,
@@ -79,13 +87,15 @@ class UpkeepPart:
 
         return await self._pool.run(work)
 
-    async def overdue(self, limit: int, by: timedelta, aside: Collection[JobId]) -> list[Overdue]:
-        """Parked jobs whose time has come, oldest due first."""
+    async def overdue(
+        self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
+    ) -> list[Overdue]:
+        """Parked jobs that are due, oldest due first."""
         params: Params = {"limit": limit, "by": by, "aside": text_array(sorted(aside)), "now": self._now()}
         return [Overdue(*row) for row in await self._pool.rows(self._statements["overdue"], params)]
 
     async def hasten(self, keys: Collection[str]) -> int:
-        """Let the first job that waits for each of these unique keys look again at once; how many."""
+        """Make the first job that waits for each of these unique keys due now; returns how many."""
         params = {"keys": text_array(sorted(keys)), "now": self._now()}
         return len(await self._pool.rows(self._statements["hasten"], params))
 
@@ -101,7 +111,7 @@ class UpkeepPart:
         params = {"limit": limit, "after": after or BEFORE_ALL, "now": self._now()}
         rows = await self._pool.rows(self._statements["orphans"], params)
         if rows:
-            await self._kinds.kinds()  # they may be of kinds that this process has never heard of
+            await self._kinds.kinds()  # they may be of kinds that this process does not know
         return [orphan_of(row) for row in rows]
 
     async def last_return(self, queue: str) -> datetime | None:
@@ -114,16 +124,17 @@ class UpkeepPart:
     async def prune(self, keep: Keep, limit: int) -> int:
         """Delete finished jobs kept long enough; forget workers dead for a day, old nominal times, and spent keys.
 
-        What a clock that was ahead has dated is dated anew.
+        Times from a clock that ran ahead are set to the present.
         """
         pruned = await self._pool.transaction(partial(self._prune, keep, limit))
-        params: Params = {"limit": limit, "now": self._now(), "slack": CLOCK_SLACK}
+        params: Params = {"limit": limit, "now": self._now(), "slack": CLOCK_SLACK, "kept": FAILURES_KEPT}
 
         async def forget(wire: Wire) -> None:
             for statement in _BESIDES:
                 await wire.fetch(self._statements[statement], params)
             if keep.audit_trail is not None:
                 old = {"kept": seconds_text(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit, "now": self._now()}
+                await wire.fetch(self._audit["allow_pruning"], {"kept": old["kept"], "now": old["now"]})
                 await wire.fetch(self._audit["forget"], old)
 
         await self._pool.run(forget)
@@ -140,7 +151,7 @@ class UpkeepPart:
                 "now": self._now(),
             }
             return await self._forget(wire, await wire.fetch(self._statements["old"], params))
-        self._passed_over.begin(frozenset(own))
+        self._prune_progress.begin(frozenset(own))
         pruned = 0
         for kind, times in own.items():
             for state, kept in times.by_state:
@@ -158,13 +169,13 @@ class UpkeepPart:
         state, queue = str(params["state"]), str(params["queue"])
         ids: list[Row] = []
         theirs: list[tuple[str, str]] = []
-        for _ in range(_LOOKS):
-            at, after_id = self._passed_over.place(state, queue) or (None, BEFORE_ALL)
+        for _ in range(_INDEX_PIECES_PER_TICK):
+            at, after_id = self._prune_progress.place(state, queue) or (None, BEFORE_ALL)
             wanted = limit - len(ids)
             place: Params = {**params, "after": at, "after_id": after_id, "limit": wanted}
             rows = await wire.fetch(self._statements["old_with_kind"], place)
             for job_id, finished_at, kind, kept_as in rows:
-                self._passed_over.passed(state, queue, (finished_at, job_id))
+                self._prune_progress.passed(state, queue, (finished_at, job_id))
                 if kind not in own:
                     ids.append((job_id,))
                 elif kept_as is None:

@@ -1,4 +1,4 @@
-"""How workers show that they live, and how their death is declared."""
+"""Heartbeats of workers, and how a worker is declared dead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perdure.storage.records import CancelRequest
 
 
 class WorkerPart:
-    """The register of workers, living and dead."""
+    """The register of workers, running and dead."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
         self._statements = naming.statements("fleet/workers.sql")
@@ -24,7 +24,7 @@ class WorkerPart:
         self._clock = clock
 
     async def register(self, worker: NewWorker) -> WorkerId:
-        """Enter a worker; its lease begins now."""
+        """Register a worker; its lease begins now."""
         worker_id = new_worker_id()
         await self._pool.rows(
             self._statements["register"],
@@ -47,25 +47,25 @@ class WorkerPart:
         return bool(await self._pool.rows(self._statements["beat"], {"worker": worker_id, "now": self._now()}))
 
     async def retire(self, worker_id: WorkerId) -> None:
-        """Declare a worker gone that stops in good order."""
+        """Retire a worker that stops cleanly."""
         await self._pool.rows(self._statements["retire"], {"worker": worker_id, "now": self._now()})
 
     async def report(self, worker_id: WorkerId, phase: Phase) -> None:
-        """Show what the worker is about."""
+        """Store the worker's phase."""
         await self._pool.rows(self._statements["report"], {"worker": worker_id, "phase": phase.value})
 
     async def wants_quiet(self, worker_id: WorkerId) -> bool:
-        """Whether somebody has asked this worker to claim nothing more for now."""
+        """Whether this worker was told to stop claiming for now."""
         rows = await self._pool.rows(self._statements["wants_quiet"], {"worker": worker_id})
         return bool(rows and rows[0][0])
 
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off; also those already taken from it, once."""
+        """The jobs of this worker whose cancellation was requested; also those already taken from it, once."""
         rows = await self._pool.rows(self._statements["cancel_requests"], {"worker": worker_id})
         return [CancelRequest(JobId(job_id), token, why) for job_id, token, why in rows]
 
     async def workers(self) -> list[WorkerView]:
-        """All workers not yet forgotten, the living first."""
+        """All workers that are not pruned yet, live ones first."""
         return [worker_of(row) for row in await self._pool.rows(self._statements["workers"])]
 
     async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
@@ -74,7 +74,7 @@ class WorkerPart:
         return [worker_of(row) for row in rows]
 
     async def bury_gone(self, host: str, is_alive: Callable[[ProcessIdentity], bool]) -> list[WorkerView]:
-        """Declare dead the living workers of this host whose process `is_alive` denies."""
+        """Declare workers of this host dead whose process is gone according to `is_alive`."""
         living = await self._pool.rows(self._statements["living_on_host"], {"host": host})
         gone = [worker_id for worker_id, *process in living if not is_alive(ProcessIdentity(*process))]
         if not gone:
@@ -83,7 +83,7 @@ class WorkerPart:
         return [worker_of(row) for row in rows]
 
     async def dead_workers(self) -> frozenset[WorkerId]:
-        """All that were declared dead, or have retired, and are not forgotten yet."""
+        """All workers that were declared dead, or have retired, and are not pruned yet."""
         return frozenset(WorkerId(row[0]) for row in await self._pool.rows(self._statements["dead_workers"]))
 
     def _now(self) -> datetime | None:

@@ -1,6 +1,6 @@
 """Parents and children: how they are spawned, and how far they are.
 
-What follows from their ends is in `settling`.
+`settling` handles their ends.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class FamilyPart:
         return await self._pool.transaction(partial(self._spawn, claim, family))
 
     async def planned(self, job_id: JobId, number: int) -> str | None:
-        """One of the documents that are kept beside a job."""
+        """One of the documents stored beside a job."""
         rows = await self._pool.rows(self._statements["planned"], {"id": job_id, "number": number})
         return rows[0][0] if rows else None
 
     async def family(self, parent: JobId, key: str) -> FamilyView | None:
-        """How far the children of one key are."""
+        """The status of the children of one key."""
         rows = await self._pool.rows(self._statements["family"], {"id": parent, "key": key})
         return _family_of(rows[0]) if rows else None
 
     async def families(self, parent: JobId) -> list[FamilyView]:
-        """All the families of a job, in the order in which they were made."""
+        """All families of a job, in the order in which they were made."""
         return [_family_of(row) for row in await self._desk.rows(self._statements["families"], {"id": parent})]
 
-    async def children(self, parent: JobId, key: str, first: int, limit: int) -> list[Child]:
-        """The children of one key in their order, from the number `first` on."""
+    async def children(self, parent: JobId, key: str, first: int = 0, limit: int = 1_000) -> list[Child]:
+        """The children of one key in order, from the number `first` on."""
         params: Params = {"id": parent, "key": key, "first": first, "limit": limit}
         return [_child_of(row) for row in await self._pool.rows(self._statements["children"], params)]
 

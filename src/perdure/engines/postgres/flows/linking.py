@@ -15,7 +15,7 @@ from perdure.errors import ArgumentError
 
 
 class Linking:
-    """Goes on with chains that wait for nothing but their last link. The family of that link must be locked."""
+    """Continues chains that wait only for their last link. The family of that link must be locked."""
 
     def __init__(self, naming: Naming, families: FamilyPart) -> None:
         self._statements = naming.statements("flows/linking.sql")
@@ -36,13 +36,13 @@ class Linking:
             return False
         [[document, before, is_last]] = rows
         plan = json.decode(document, type=Planned)
-        if plan.unique is not None:  # the chain may have to be told that its key is held
+        if plan.unique is not None:  # the chain may learn that its key is held
             return False
         family = link(chain, number, plan, before, is_last=is_last)
         (job,) = family.children
         try:
             encode_one(job, None)
-        except ArgumentError:  # the end of a link is recorded whatever it has returned
+        except ArgumentError:  # the end of a link is recorded with any result
             return False
         await self._families.make(wire, chain, family)
         sleep: Params = {

@@ -1,4 +1,4 @@
-"""What jobs have logged, the newest lines of each."""
+"""The newest log lines of each job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far running jobs are, in their own words."""
+"""The progress of running jobs, as they report it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from perdure.engines.postgres.database.wire import Params
 
 
 class ProgressPart:
-    """Keeps the last word of each job on how far it is."""
+    """Stores the last progress report of each job."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
         self._statements = naming.statements("flows/progress.sql")
         self._pool = pool
 
-    async def save(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
-        """Show how far running jobs are; those whose claim is lost are left out."""
+    async def save_progress(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
+        """Store the progress of running jobs; those whose claim is lost are left out."""
         if not progress:
             return
         claims, words = zip(*(progress[job_id] for job_id in sorted(progress)), strict=True)
@@ -37,7 +37,7 @@ class ProgressPart:
         await self._pool.rows(self._statements["save_progress"], params)
 
     async def progress(self, job_id: JobId) -> Progress | None:
-        """How far a job was when it last said so."""
+        """The last progress that a job reported."""
         rows = await self._pool.rows(self._statements["progress"], {"id": job_id})
         if not rows:
             return None

@@ -1,9 +1,9 @@
-"""What flows owe for the end of jobs: children called off, families counted, parents woken; and for a new life.
+"""Consequences of a job's end or requeue: cancels children, counts in families, wakes parents.
 
-Whoever ends a job, or gives it a new life, runs this in the same transaction. Rows are locked in one order everywhere,
-so that nobody waits for another in a circle: events (see `events`), then families by their keys, then leases by job id.
+Each transaction that ends or requeues a job runs this. Rows are locked in one order everywhere,
+so that there is no deadlock: events (see `events`), then families by their keys, then leases by job id.
 So the families are locked before anything is written: a child that ends and a parent that goes to sleep then see each
-other, whoever comes first. Only a job that is to be called off in just that moment, or a family that is made in it, can
+other, in either order. Only a job that is to be called off in just that moment, or a family that is made in it, can
 be met out of order; should that ever end in a deadlock, the transaction is tried again.
 """
 
@@ -22,11 +22,11 @@ from perdure.engines.postgres.database.wire import Asks, Params
 from perdure.engines.postgres.flows.linking import Linking
 from perdure.policy.consequences import JOB_DELETED, PARENT_DELETED, PARENT_ENDED
 
-_JOINED_AT_ONCE: Final = 1_000
+_JOINED_PER_CALL: Final = 1_000
 
 
 class Settling:
-    """Does, in an open transaction, what follows from the end of jobs."""
+    """Applies, in an open transaction, the consequences of the end of jobs."""
 
     def __init__(self, naming: Naming, clock: Clock | None, linking: Linking) -> None:
         self._statements = naming.statements("flows/settling.sql")
@@ -37,7 +37,7 @@ class Settling:
     async def lock(
         self, wire: Asks, ending: Iterable[tuple[JobId, bool]], awaited: Collection[tuple[JobId, str]] = ()
     ) -> set[tuple[JobId, str]]:
-        """Lock all families that may be touched; those `awaited` that nobody need wait for come back.
+        """Lock all families that may be touched; returns those `awaited` that are settled.
 
         `ending` are jobs, and whether they are sure to end. A family that does not exist is not waited for.
         """
@@ -52,7 +52,7 @@ class Settling:
         return set(awaited).difference((parent, key) for parent, key, is_settled in rows if not is_settled)
 
     async def settle(self, wire: Asks, job_ids: Sequence[JobId], *, audits: bool = True) -> None:
-        """Do what follows for those of these jobs that have ended, and have kin; `audits` whom that cancels."""
+        """Apply the consequences for those of these jobs that have ended and have a family; `audits` cancels."""
         if not job_ids:
             return
         cancelled: list[JobId] = []
@@ -66,7 +66,7 @@ class Settling:
     async def ended_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> list[tuple[JobId, JobId]]:
         """Children that were joined to jobs which have ended, of these or of all, each with its job."""
         ids = None if job_ids is None else text_array(sorted(job_ids))
-        rows = await wire.fetch(self._statements["ended_joined"], {"ids": ids, "limit": _JOINED_AT_ONCE})
+        rows = await wire.fetch(self._statements["ended_joined"], {"ids": ids, "limit": _JOINED_PER_CALL})
         return [(JobId(child), JobId(job)) for child, job in rows]
 
     async def settle_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> int:
@@ -90,20 +90,20 @@ class Settling:
         """Let families wait again for children that had failed, and get a new life; they must be locked."""
         await wire.fetch(self._statements["revive"], {"ids": text_array(job_ids)})
 
-    async def bereave(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
-        """Do what follows from the deletion of these jobs, which stand nowhere any more."""
+    async def settle_deleted(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
+        """Update the families of deleted jobs."""
         cancelled = await self._call_off(wire, job_ids, PARENT_DELETED, regardless=True)
         await self._count(wire, job_ids, gone=JOB_DELETED)
         await self._count(wire, cancelled)
 
     async def set_aside(self, wire: Asks, job_ids: Sequence[JobId]) -> None:
-        """Cancel jobs that are to be forgotten once their children are cancelled: only their own parents are told."""
+        """Cancel jobs that are to be forgotten once their children are cancelled: only their own parents count it."""
         await self.lock(wire, [(job_id, True) for job_id in job_ids])
         await self._call_off(wire, (), JOB_DELETED, own=job_ids)
         await self._count(wire, job_ids)
 
     async def cancel_some(self, job_ids: Sequence[JobId], limit: int, wire: Asks) -> int:
-        """Cancel so many active children of jobs that are to be forgotten, with all below them; how many it were."""
+        """Cancel this many active children of jobs to be deleted, with all below them; returns how many."""
         await self.lock(wire, [(job_id, True) for job_id in job_ids])
         cancelled = await self._call_off(wire, job_ids, PARENT_DELETED, regardless=True, limit=limit)
         await self._count(wire, cancelled)
@@ -134,7 +134,7 @@ class Settling:
         limit: int | None = None,
         audits: bool = True,
     ) -> list[JobId]:
-        """Cancel the children of these that are not final, and theirs, down to the last; who was cancelled.
+        """Cancel the children of these that are not final, with all descendants; returns the cancelled jobs.
 
         `own` are jobs that are cancelled as if they were such children. Of the first generation at most `limit`.
         """

@@ -1,4 +1,4 @@
-"""What jobs have done: each step is written once it is done, and found again by the next attempt."""
+"""Steps: each is written when it is done, and the next attempt finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that somebody or something holds back, and sets free.
+"""Jobs that are held, and released.
 
 Of those that are set free all at once there may be any number: they come back in batches, each in a transaction of its
 own.
@@ -13,14 +13,14 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import Reason
-from perdure.engines.postgres.claims.returned_jobs import Returns
+from perdure.engines.postgres.claims.returned_jobs import ReturnedJobs
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
 
-_BATCH: Final = 2_000
+_JOBS_PER_CALL: Final = 2_000
 
 
 class Waker:
@@ -32,7 +32,7 @@ class Waker:
         pool: Pool,
         clock: Clock | None,
         ring: Callable[[Iterable[str]], None],
-        returns: Returns,
+        returns: ReturnedJobs,
     ) -> None:
         self._statements = naming.statements("flows/waking.sql")
         self._pool = pool
@@ -59,10 +59,10 @@ class Waker:
         """Wake the jobs held for a reason whose note begins in one of these ways; how many are ready."""
         woken, after = 0, JobId(BEFORE_ALL)
         while True:
-            which = {"reason": reason.value, "openings": text_array(openings), "after": after, "limit": _BATCH}
+            which = {"reason": reason.value, "openings": text_array(openings), "after": after, "limit": _JOBS_PER_CALL}
             ids = [JobId(job_id) for (job_id,) in await self._pool.rows(self._statements["held"], which)]
             woken += await self.wake(ids, reason)
-            if len(ids) < _BATCH:
+            if len(ids) < _JOBS_PER_CALL:
                 return woken
             after = ids[-1]
 

@@ -11,7 +11,8 @@ from msgspec import json
 from perdure.clock import Clock
 from perdure.domain.gate import BreakerState, BreakerView
 from perdure.domain.jobs.states import Reason
-from perdure.engines.postgres.database.arrays import storable, text_array
+from perdure.domain.operate.audit import By
+from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
 from perdure.engines.postgres.database.naming import Naming
@@ -19,6 +20,8 @@ from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.database.wire import Statement, Wire
 from perdure.engines.postgres.flows.waking import Waker
 from perdure.engines.postgres.gates.locks import GateLocks
+from perdure.engines.postgres.operate.commands.audit import Audit
+from perdure.engines.shared.operate.audit_details import breaker_set
 
 _VIEW: Final = json.Decoder(BreakerView)
 _ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
@@ -33,6 +36,7 @@ class BreakerPart:
         self._clock = clock
         self._locks = locks
         self._waking = waking
+        self._audit = Audit(naming, clock)
 
     async def report_breakers(
         self, names: Collection[str], decide: Callable[[datetime, Mapping[str, BreakerView]], Sequence[BreakerView]]
@@ -48,30 +52,24 @@ class BreakerPart:
         return await self._locks.locked(locks_of(names), self._time(), work)
 
     async def breakers(self) -> list[BreakerView]:
-        """All breakers that were ever met, by name."""
+        """All breakers that a job has ever reached, by name."""
         return [_VIEW.decode(view) for (view,) in await self._pool.rows(self._statements["breakers"])]
 
-    async def set_breaker(self, breaker: BreakerView, actor: str) -> None:
-        """Put a breaker into a state by hand; if that is closed, its jobs look again at once."""
+    async def set_breaker(self, breaker: BreakerView, by: By) -> None:
+        """Put a breaker into a state by hand; if it is closed, its jobs check again at once."""
         storable_text("name", breaker.name)
 
         async def work(wire: Wire, *_: object) -> None:
+            before = (await self.load(wire, [breaker.name])).get(breaker.name)
             self.keep(wire, [breaker])
-            note = {
-                "name": breaker.name,
-                "state": breaker.state.value,
-                "note": None if breaker.note is None else storable(breaker.note),
-                "actor": storable(actor),
-                "now": self._now(),
-            }
-            wire.defer(self._statements["note"], note)
+            wire.defer(*self._audit.statement(by, breaker_set(before, breaker)))
 
         await self._locks.locked(locks_of([breaker.name]), self._time(), work)
         if breaker.state is BreakerState.CLOSED:
             await self._waking.wake_held(Reason.BREAKER_OPEN, [f"{breaker.name}{end}" for end in _ENDS])
 
     async def load(self, wire: Wire, names: Collection[str]) -> dict[str, BreakerView]:
-        """Those of these breakers that were met before."""
+        """Those of these breakers that a job has reached before."""
         if not names:
             return {}
         rows = await wire.fetch(self._statements["breakers_named"], {"names": text_array(list(names))})

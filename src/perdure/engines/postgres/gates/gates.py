@@ -1,7 +1,7 @@
-"""Gates: all that ask for the same one wait for each other, and count what the others have written.
+"""Gates: requests for the same gate wait for each other, and see each other's writes.
 
 A transaction first locks the gates of its batch, in one order everywhere, and only then reads: each statement sees what
-was committed before it began, so what is read under the locks is all there is. A hold counts while the lease of its job
+was committed before it began, so a read under the locks is complete. A hold counts while the lease of its job
 and token exists; a lease that is just being given back still counts, which errs on the safe side.
 """
 
@@ -28,21 +28,21 @@ from perdure.engines.postgres.gates.breakers import BreakerPart, locks_of
 from perdure.engines.postgres.gates.loans import Loans
 from perdure.engines.postgres.gates.locks import GateLocks
 from perdure.engines.postgres.gates.spends import Spends
-from perdure.engines.shared.gates.needs import NOBODY, PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.shared.gates.needs import NO_JOB, PLACES_KEPT, Needs, RateNeed, places_left
 from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 _NO_STARTS: Final = timedelta(0)
 
 
 class _Look:
-    """What most batches need to know."""
+    """The state that most batches need."""
 
     def __init__(self, needs: Needs, rows: list[Row]) -> None:
         (_, _, _, self.now, _), *rest = rows
         self.lost = set[tuple[JobId, int]]()
         self.holders = dict[str, int]()
         self.waited_for = set[str]()  # slots
-        self.placed = list[str]()  # rates before which somebody stands
+        self.placed = list[str]()  # rates with waiting jobs
         self.lent = dict[LoanKey, int]()  # of rates
         self.lends = False
         self.ahead = list[str]()  # rates whose newest start lies ahead
@@ -66,7 +66,7 @@ class _Look:
                 case "ahead":
                     self.ahead.append(key)
                 case _:
-                    self.starts[key] += [Start(key, min(at, self.now), NOBODY, True)] * number
+                    self.starts[key] += [Start(key, min(at, self.now), NO_JOB, True)] * number
 
 
 class GatePart:
@@ -138,26 +138,26 @@ class GatePart:
         return await self._waking.wake([JobId(job_id) for (job_id,) in rows], Reason.CONCURRENCY_REACHED)
 
     async def loans(self, borrower: WorkerId) -> list[Loan]:
-        """What a worker was lent."""
+        """The loans of a worker."""
         return await self._loans.of(borrower)
 
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:
-        """Take these off what a worker was lent; which of its loans others wait for."""
+        """Deduct these from a worker's loans; returns for which of its loans jobs wait."""
         return await self._loans.take_off(borrower, back, left)
 
     async def recall_loans(self) -> int:
-        """Take back what dead workers were lent, and wake who waits for it."""
+        """Take back the loans of dead workers, and wake the jobs waiting for them."""
         return await self.release_gates(await self._loans.recall())
 
     async def spend(self, claim: Claim, name: str, amount: float) -> bool:
-        """Record what an attempt has spent, the first time in place of its estimate."""
+        """Record what an attempt has spent; the first call replaces its estimate."""
         params = {"id": claim.job_id, "token": claim.token, "name": name, "amount": amount, "now": self._now()}
         return bool(await self._pool.rows(self._statements["spend"], params))
 
     async def budgets(self, most: int) -> list[str]:
-        """The first names, in order, under which anything was spent lately."""
+        """The first names, in order, with recent spending."""
         return await self._spends.budgets(most)
 
     async def spent(self, name: str, since: datetime) -> float:
@@ -186,7 +186,7 @@ class GatePart:
         return look.starts
 
     async def _places(
-        self, wire: Wire, lines: Mapping[str, Line], askers: Sequence[tuple[str, JobId]], now: datetime
+        self, wire: Wire, lines: Mapping[str, RateNeed], askers: Sequence[tuple[str, JobId]], now: datetime
     ) -> set[Row]:
         """The end of each line; of one that is longer also what is near, and where the askers stand."""
         mosts = number_array([line.most for line in lines.values()])

@@ -1,7 +1,7 @@
-"""What workers were lent of their gates.
+"""Loans of gates to workers.
 
 What is lent is written under the lock of its gate; what is given back needs none, since it only makes room. Both go
-through the rows in the order of the index, so that they never wait for each other in a circle.
+through the rows in the order of the index, so that they never deadlock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perdure.engines.postgres.database.wire import Params, Statement, Wire
 
 
 class Loans:
-    """Lends, and takes back."""
+    """Makes loans, and takes them back."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
         self._statements = naming.statements("gates/loans.sql")
@@ -28,15 +28,15 @@ class Loans:
         self._clock = clock
 
     def lend(self, wire: Wire, borrower: WorkerId, loans: Collection[Loan]) -> None:
-        """Add these to what a worker has."""
+        """Add these to a worker's loans."""
         wire.defer(self._statements["lend"], _params(borrower, loans))
 
     async def of(self, borrower: WorkerId) -> list[Loan]:
-        """What a worker was lent."""
+        """The loans of a worker."""
         return [Loan(*row) for row in await self._pool.rows(self._statements["loans"], {"worker": borrower})]
 
     async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
-        """Take these off what a worker was lent, and leave it no more than that; which of its loans others wait for."""
+        """Deduct these from a worker's loans, down to what it has left; returns for which of its loans jobs wait."""
         statements: list[Statement] = [(self._statements["waited_for"], {"worker": borrower})]
         for name, loans in (("take_off", back), ("leave", left), ("forget_empty", (*back, *left))):
             if loans:

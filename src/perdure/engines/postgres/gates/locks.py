@@ -24,11 +24,11 @@ T = TypeVar("T")
 Work = Callable[[Wire, Mapping[str, timedelta], list[Row]], Awaitable[T]]
 """Gets the gates that are kept for another span than was asked for, and what the first look has answered."""
 
-_MOST_KNOWN: Final = 100_000
+_KEYS_REMEMBERED: Final = 100_000
 
 
 class GateLocks:
-    """Locks gates, and enters those that nobody has met before."""
+    """Locks gates, and inserts new ones."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
         self._statements = naming.statements("gates/gates.sql")
@@ -68,7 +68,7 @@ class GateLocks:
         if not new:
             return
         await wire.fetch(self._statements["enter"], {"names": text_array(new), "kept": GATES_KEPT, "now": self._now()})
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _KEYS_REMEMBERED:
             self._known.clear()
         self._known.update(new)
 
@@ -82,4 +82,4 @@ def _gates(spans: Mapping[str, timedelta]) -> dict[str, str]:
 
 
 class _ForgottenError(Exception):
-    """A gate was forgotten since it was entered."""
+    """The row of a gate was deleted since it was inserted."""

@@ -13,28 +13,32 @@ from perdure.clock import Clock
 from perdure.domain.gate import Pause
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.engines.postgres.database.arrays import storable, text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.encoding import storable_text
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
-from perdure.engines.postgres.database.wire import Params
+from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.flows.waking import Waker
+from perdure.engines.postgres.operate.commands.audit import Audit
+from perdure.engines.shared.operate.audit_details import paused, resumed
 
 _ENDS: Final = " :,"  # what may follow the id in a note
 
 
 class PausePart:
-    """Keeps pauses, and sets free what they have held."""
+    """Stores pauses, and releases the jobs that they held."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, waking: Waker) -> None:
         self._statements = naming.statements("gates/pauses.sql")
         self._pool = pool
         self._clock = clock
         self._waking = waking
+        self._audit = Audit(naming, clock)
 
-    async def pause(self, pause: Pause) -> None:
-        """Keep a pause; one with this id that is kept already stays as it is."""
+    async def pause(self, pause: Pause, by: By) -> None:
+        """Store a pause; an existing one with this id does not change."""
         for field in ("id", "queue", "kind", "args"):
             if (text := getattr(pause, field)) is not None:
                 storable_text(field, text)
@@ -47,20 +51,28 @@ class PausePart:
             "why": None if pause.why is None else storable(pause.why),
             "actor": storable(pause.actor),
             "at": pause.at,
-            "now": self._now(),
         }
-        await self._pool.rows(self._statements["pause"], params)
 
-    async def resume(self, ids: Collection[str], actor: str) -> int:
-        """Forget these pauses, so that nobody holds jobs for them any more; then set free those that are held."""
+        async def work(wire: Wire) -> None:
+            if await wire.fetch(self._statements["pause"], params):
+                await self._audit.write(wire, by, paused(pause))
+
+        await self._pool.transaction(work)
+
+    async def resume(self, ids: Collection[str], by: By) -> int:
+        """Delete these pauses, so that no worker holds jobs for them any more; then release the held ones."""
         if not ids:
             return 0
-        params = {"ids": text_array(list(ids)), "actor": storable(actor), "now": self._now()}
-        await self._pool.rows(self._statements["resume"], params)
+
+        async def work(wire: Wire) -> None:
+            for row in await wire.fetch(self._statements["resume"], {"ids": text_array(list(ids))}):
+                await self._audit.write(wire, by, resumed(_pause(row)))
+
+        await self._pool.transaction(work)
         return await self._waking.wake_held(Reason.ON_HOLD, _openings(ids))
 
     async def pauses(self) -> list[Pause]:
-        """The pauses that hold now, oldest first; those whose time is over end here."""
+        """The current pauses, oldest first; those whose time is over end here."""
         rows = await self._pool.rows(self._statements["pauses"], {"now": self._now()})
         if any(row[-1] for row in rows):
             over = await self._pool.rows(self._statements["expire"], {"now": self._now()})
@@ -68,7 +80,7 @@ class PausePart:
         return [_pause(row[:-1]) for row in rows if not row[-1]]
 
     async def wake_unpaused(self, limit: int) -> int:
-        """Set free jobs that were parked for a pause after it had been forgotten; how many were found."""
+        """Release jobs that were parked for a pause after it was deleted; returns how many were found."""
         rows = await self._pool.rows(self._statements["unpaused"], {"limit": limit})
         await self._waking.wake([JobId(job_id) for (job_id,) in rows], Reason.ON_HOLD)
         return len(rows)

@@ -1,9 +1,9 @@
-"""Sums of what was spent, so that a budget is read in a few rows however much its windows hold.
+"""Sums of what was spent, so that a budget is read in a few rows no matter how many spends its windows hold.
 
-A spend tells itself what of it is in the sums: that is written in the statement that adds it to them. So each is
-either in the sums as it stands, or read beside them, whatever its time is, whoever has written it and whenever that was
-committed; nothing rests on a clock. A release that knows nothing of sums writes spends that are not in them, and
-changes them so that they are not in them as they stand.
+Each spend records which part of it is in the sums; the statement that adds it to them writes that. So each is either
+in the sums in its current form, or read beside them, regardless of its time, its writer and its commit; no clock
+matters. A release without sums writes spends that are not in them, and changes spends so that they are no longer in
+them in their current form.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Spends:
         self._statements = naming.statements("gates/spends.sql")
 
     async def load(self, wire: Wire, funds: Mapping[str, Funds], now: datetime) -> dict[str, Spending]:
-        """What a batch must know of each budget that it asks for."""
+        """The state of each budget that a batch asks for."""
         windows = [(name, window) for name, each in funds.items() for window in each.limits]
         asking = [(name, job_id) for name, each in funds.items() for job_id in each.askers]
         params = _asked([(name, now - window) for name, window in windows], asking)
@@ -46,7 +46,7 @@ class Spends:
         }
 
     async def budgets(self, most: int) -> list[str]:
-        """The first names, in order, under which anything was spent lately."""
+        """The first names, in order, with recent spending."""
         return [name for (name,) in await self._pool.rows(self._statements["budgets"], {"most": most})]
 
     async def spent(self, name: str, since: datetime) -> float:

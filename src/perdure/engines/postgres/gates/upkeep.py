@@ -1,4 +1,4 @@
-"""What gates leave behind: starts that no longer count, holds and estimates of leases that are gone, old pauses."""
+"""Deletes leftovers of gates: starts that no longer count, holds and estimates of leases that are gone, old pauses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGINNINGS: Final[dict[str, _Spot]] = {
 
 
 class GateUpkeepPart:
-    """Forgets what counts for nothing any more."""
+    """Deletes rows that no longer count."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, pauses: PausePart, sums: SpendSums) -> None:
         self._statements = naming.statements("gates/gates.sql")
@@ -38,7 +38,7 @@ class GateUpkeepPart:
         self._spots: dict[str, _Spot] = {}
 
     async def forget_gates(self, limit: int) -> int:
-        """Look at `limit` rows of each sort, and delete those that count for nothing any more; how many in all.
+        """Look at `limit` rows of each type, and delete those that no longer count; returns how many in all.
 
         Jobs that are on hold for a pause that is gone come back.
         """
@@ -53,7 +53,7 @@ class GateUpkeepPart:
         return forgotten
 
     async def _drop_estimates(self, limit: int, wire: Wire) -> int:
-        """Forget the estimates of attempts that are over; how many."""
+        """Delete the estimates of ended attempts; returns their number."""
         ended = [number for (number,) in await wire.fetch(self._statements["ended_estimates"], {"limit": limit})]
         if not ended:
             return 0

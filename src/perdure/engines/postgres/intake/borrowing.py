@@ -1,7 +1,7 @@
-"""Jobs that come in through a connection of the caller, in the caller's own transaction.
+"""Intake through a connection of the caller, in the caller's own transaction.
 
 The plan is the store's own, run inside a savepoint. Wake-ups go out with the caller's commit, one for each queue: it is
-the only time at which anybody can tell the workers. The transaction should be READ COMMITTED: a stricter one may be
+the only time at which the workers can be notified. The transaction should be READ COMMITTED: a stricter one may be
 refused by the server when two callers want the same unique key at once, as with any other row.
 """
 
@@ -17,12 +17,12 @@ from perdure.engines.borrowed.connection import Borrowed, Database
 from perdure.engines.borrowed.recognise import Guest
 from perdure.engines.postgres.database.faults import blame
 from perdure.engines.postgres.database.naming import Naming
-from perdure.engines.postgres.intake.intake import follow, plan_insert
+from perdure.engines.postgres.intake.insertion import follow, plan_insert
 from perdure.errors import ArgumentError
 
 
 class BorrowingPart:
-    """Intake through connections that are not ours; needs no open store."""
+    """Intake through connections of callers; needs no open store."""
 
     def __init__(self, naming: Naming, clock: Clock | None) -> None:
         self._naming = naming
@@ -30,7 +30,7 @@ class BorrowingPart:
         self._clock = clock
 
     def through(self, connection: Any, *, blocking: bool = False) -> ThroughConnection:
-        """Intake through this connection; refuses, by name, what is none."""
+        """Intake through this connection; refuses a value that is no connection."""
         return ThroughConnection(self, Guest(connection, blocking=blocking))
 
     async def insert(self, borrowed: Borrowed, jobs: Sequence[NewJob]) -> list[Receipt]:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.duration import format_duration
 from perdure.domain.jobs.ids import JobId
-from perdure.engines.postgres.database.arrays import storable
+from perdure.domain.operate.audit import By
+from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
+from perdure.engines.postgres.operate.commands.audit import by_columns
 from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
-from perdure.storage.operate.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
+from perdure.storage.operate.diagnosis import (
+    CLOCK_SLACK,
+    Finding,
+    ParkedAhead,
+    PausedJobs,
+    Waiting,
+    fine,
+    problem,
+    warning,
+)
 
 LONG_SNAPSHOT: Final = timedelta(minutes=5)
 MANY_DEAD: Final = 50_000
@@ -48,15 +59,20 @@ class DiagnosisPart:
         """For each queue with ready jobs, the longest wait."""
         return [Waiting(queue, since) for queue, since in await self._pool.rows(self._statements["waiting"])]
 
+    async def paused(self, reasons: Collection[str], cap: int) -> list[PausedJobs]:
+        """Jobs that are held for one of these reasons, by reason and kind."""
+        rows = await self._pool.rows(self._statements["paused"], {"reasons": text_array(sorted(reasons)), "cap": cap})
+        return [PausedJobs(*row) for row in rows]
+
     async def parked_ahead(self) -> ParkedAhead | None:
         """Jobs that wait too long, because a clock that was ahead parked them."""
         params = {"now": self._now(), "slack": CLOCK_SLACK}
         [[jobs, by]] = await self._pool.rows(self._statements["parked_ahead"], params)
         return ParkedAhead(jobs, by) if jobs else None
 
-    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
-        """Let such jobs wait from now on for as long as they were meant to."""
-        params = {"now": self._now(), "slack": CLOCK_SLACK, "actor": storable(actor), "limit": limit}
+    async def redate_parked(self, by: By, limit: int) -> list[JobId]:
+        """Give such jobs their intended wait from now on."""
+        params = {"now": self._now(), "slack": CLOCK_SLACK, "limit": limit, **by_columns(by)}
         rows = await self._pool.rows(self._statements["redate_parked"], params)
         return [JobId(job_id) for (job_id,) in rows]
 

@@ -1,6 +1,6 @@
 """Schedules whose time has come, and the one transaction in which their steps are taken.
 
-A step is taken by moving the schedule from the time and version that its caller has seen; whoever is second moves
+A step is taken by moving the schedule from the time and version that its caller has seen; a second process moves
 nothing. From then on the schedule's row is locked, so that its record of nominal times and its last job are ours alone.
 Every statement is about all schedules at once. Firings of one schedule of which the later must mind the job of the
 earlier go into different rounds; nearly always there is only one round.
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import NewJob
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Advance, DueSchedules, Fate, Fire, Firing, Overlap
 from perdure.engines.postgres.database.arrays import number_array, text_array
 from perdure.engines.postgres.database.connections import Pool
@@ -27,6 +28,7 @@ from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import schedule_of
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.intake.intake import IntakePart
+from perdure.engines.postgres.operate.commands.audit import by_columns
 from perdure.engines.postgres.operate.commands.commands import CommandPart
 from perdure.policy.consequences import NEXT_RUN_CAME
 
@@ -60,7 +62,7 @@ class _Tally(Struct):
 
 
 class FiringPart:
-    """Tells what is due, and fires it."""
+    """Finds due schedules, and fires them."""
 
     def __init__(
         self, naming: Naming, pool: Pool, clock: Clock | None, intake: IntakePart, commands: CommandPart
@@ -82,7 +84,7 @@ class FiringPart:
         return DueSchedules(due, now, later[0] if later else None)
 
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
-        """Take these steps, all in one transaction, each if nobody else has; what was dealt with now comes back."""
+        """Apply these steps, all in one transaction, each unless another process has; returns what was handled now."""
         if not advances:
             return []
         return await self._pool.transaction(partial(self._fire, advances))
@@ -99,21 +101,19 @@ class FiringPart:
                 params = {"names": text_array(list(changed)), "ids": text_array(list(changed.values()))}
                 await wire.fetch(self._statements["remember"], params)
         for number, step in enumerate(advances):
-            if step.actor is not None:
-                await self._note(
-                    step, step.actor, [fires[place] for place in sorted(fires) if place[0] == number], wire
-                )
+            if step.by is not None:
+                await self._note(step, step.by, [fires[place] for place in sorted(fires) if place[0] == number], wire)
         return [fires[place] for place in sorted(fires)]
 
-    async def _note(self, step: Advance, actor: str, fires: Sequence[Fire], wire: Wire) -> None:
+    async def _note(self, step: Advance, by: By, fires: Sequence[Fire], wire: Wire) -> None:
         """Who had these jobs made, beside the schedule's regular times."""
         made = [fire for fire in fires if fire.job_id is not None]
         params: Params = {
-            "actor": actor,
             "name": step.name,
             "actions": text_array([fire.cause.action for fire in made]),
             "ids": text_array([fire.job_id for fire in made]),
             "now": self._now(),
+            **by_columns(by),
         }
         await wire.fetch(self._statements["note"], params)
 
@@ -154,7 +154,7 @@ class FiringPart:
             )
         for shot, _ in jobs:
             if shot.minds_overlap and (earlier := unfinished.get(shot.name)):
-                await self._commands.call_off(wire, earlier, f"schedule {shot.name}", NEXT_RUN_CAME)
+                await self._commands.call_off(wire, earlier, By(f"schedule {shot.name}", NEXT_RUN_CAME))
         await self._insert(jobs, tally, wire)
 
     async def _unfinished(self, shots: Iterable[_Shot], tally: _Tally, wire: Wire) -> dict[str, JobId]:

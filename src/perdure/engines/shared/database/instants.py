@@ -1,6 +1,6 @@
 """Times as whole microseconds since 1970, in UTC: what SQLite keeps, and the starts of rates on both engines.
 
-A time that could be written but not read again would take every list with it in which it stands.
+A stored time that cannot be read again would break every list that contains it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Each engine keeps `sql/migrations/NNNN_what.sql`, whose first line says in which
 made by code that is too new, is noticed before anything is written.
 
 Two neighbouring releases may share one database (G10): migrations only add to what an earlier release has, so its code
-works on what the next one has added, and takes no notice of it. Of what comes after that nothing is known, and it is
+works on what the next one has added, and ignores it. Later releases are unknown to it, and
 refused. What came in the same release may also be taken away again, with what it holds moved to where it belongs.
 """
 
@@ -22,7 +22,7 @@ from msgspec import Struct
 from perdure.errors import SchemaError
 
 RELEASE: Final = 1
-"""The release of this code; raised by one with each version that may bring migrations, whether it brings one or not."""
+"""The release of this code; rises by one with each version that may bring migrations."""
 
 _FIRST_LINE: Final = re.compile(r"-- release: ([0-9]+)\n")
 
@@ -68,7 +68,9 @@ def pending(known: list[Migration], applied: Iterable[Applied]) -> list[Migratio
         checksums[step.number] = step.checksum
     for migration in known:
         if checksums.get(migration.number, migration.checksum) != migration.checksum:
-            raise SchemaError(f"migration {migration.name} was applied in another form: restore the original schema")
+            raise SchemaError(
+                f"migration {migration.name} was applied with different content: restore the original schema"
+            )
     return [migration for migration in known if migration.number not in checksums]
 
 
@@ -82,7 +84,7 @@ def require_current(known: list[Migration], applied: Iterable[Applied]) -> None:
 def _release(name: str, sql: str) -> int:
     found = _FIRST_LINE.match(sql)
     if found is None:
-        raise SchemaError(f"migration {name} does not say its release in its first line: write `-- release: {RELEASE}`")
+        raise SchemaError(f"migration {name} has no release in its first line: write `-- release: {RELEASE}`")
     return int(found[1])
 
 

@@ -1,4 +1,4 @@
-"""Named parameters, as statements are written, and numbered ones, as the server wants them."""
+"""From named parameters, as in the statements, to numbered ones, as the server needs them."""
 
 from __future__ import annotations
 

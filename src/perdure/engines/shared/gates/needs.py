@@ -12,7 +12,7 @@ from perdure.domain.gate import BudgetCheck, GateChanges, GateRequest, GateState
 from perdure.domain.jobs.ids import JobId
 
 GATES_KEPT: Final = timedelta(days=1)
-"""How long a gate is remembered that nobody uses; it is renewed when half of that is over."""
+"""How long an unused gate is remembered; it is renewed when half of that is over."""
 
 PLACES_KEPT: Final = timedelta(days=1)
 """How long a job may be late for its place in a rate's line before that is forgotten."""
@@ -20,19 +20,19 @@ PLACES_KEPT: Final = timedelta(days=1)
 SPENDS_KEPT: Final = timedelta(days=31)
 """No budget counts over a longer time."""
 
-NOBODY: Final = JobId("")
+NO_JOB: Final = JobId("")
 """Whose start it was is not kept."""
 
 
-class Line(Struct):
-    """How much of a rate's line must be seen, by the checks of all who ask for it."""
+class RateNeed(Struct):
+    """How much of a rate's line must be read, by the checks of all requests for it."""
 
     span: timedelta
     shortest: timedelta
     limit: int
     fewest: int
     asking: int = 0
-    last: GateRequest | None = None  # who was counted last among those that ask
+    last: GateRequest | None = None  # the request that was counted last
 
     def widen(self, rate: RateCheck) -> None:
         """Take in another check."""
@@ -50,26 +50,26 @@ class Line(Struct):
 
     @property
     def least(self) -> int:
-        """From so many starts on they must be seen: fewer use, with those who ask, not even half of any limit."""
+        """How many starts make reading them necessary: with fewer, requests use less than half of any limit."""
         return max(self.fewest // 2 - self.asking, 0)
 
 
 class Funds(Struct):
-    """How much of a budget's spending must be seen, by the checks of all who ask for it."""
+    """How much of a budget's spending must be read, by the checks of all requests for it."""
 
     limits: dict[timedelta, float] = {}  # of each window the lowest
     estimates: float = 0.0
     askers: list[JobId] = []
 
     def add(self, check: BudgetCheck, job_id: JobId) -> None:
-        """Count one who asks."""
+        """Count one request."""
         for window, limit in check.limits:
             self.limits[window] = min(limit, self.limits.get(window, limit))
         self.estimates += check.estimate
         self.askers.append(job_id)
 
     def tight(self, totals: Mapping[timedelta, float]) -> list[timedelta]:
-        """The windows in which there may not be room for everybody."""
+        """The windows that may not have room for all requests."""
         return [window for window, limit in self.limits.items() if totals[window] + self.estimates > limit]
 
 
@@ -78,7 +78,7 @@ class Needs:
 
     def __init__(self, requests: Sequence[GateRequest]) -> None:
         self.claims = [(request.claim.job_id, request.claim.token) for request in requests]
-        self.lines = dict[str, Line]()
+        self.lines = dict[str, RateNeed]()
         self.askers = list[tuple[str, JobId]]()  # rate's key, job
         self.sizes = dict[tuple[str, JobId], int]()  # concurrency key, job: the limit
         self.funds = dict[str, Funds]()  # by the budget's name
@@ -92,7 +92,7 @@ class Needs:
         for rate in request.rates:
             line = self.lines.get(rate.key)
             if line is None:
-                line = self.lines[rate.key] = Line(rate.per, rate.per, rate.limit, rate.limit)
+                line = self.lines[rate.key] = RateNeed(rate.per, rate.per, rate.limit, rate.limit)
             else:
                 line.widen(rate)
             if line.last is not request:  # it may ask for several rates under one key

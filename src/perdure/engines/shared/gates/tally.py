@@ -1,11 +1,11 @@
 """The starts under a rate's key as they are kept: instants in microseconds, each with how many began then.
 
-All of a key are in one row, `[at, count, at, count, …]`, oldest first: a start costs one small write wherever its key
-stands, and nothing has to be swept up behind it. Where there are many instants, neighbours are joined. The earlier one
+All of a key are in one row, `[at, count, at, count, …]`, oldest first: a start costs one small write, and
+leaves nothing to sweep. Where there are many instants, neighbours are joined. The earlier one
 then counts as if it had been as late as the later one: a rate is never exceeded, and at worst used a little less than
 it might be. Up to `_EXACT` starts nothing is joined. Starts that lie ahead were dated by a clock that has been put
 back: they have happened, so they are dated now at the latest, and count for no longer than others. Far below a larger
-limit two instants are enough: the last one goes along with the starts until the one before has had its time.
+limit two instants are enough: new starts move the last one along until the one before has expired.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import json
 
 from perdure.domain.gate import LoanKey, Start
 from perdure.engines.shared.database.instants import from_micros, span
-from perdure.engines.shared.gates.needs import GATES_KEPT, NOBODY, Line
+from perdure.engines.shared.gates.needs import GATES_KEPT, NO_JOB, RateNeed
 
 _EXACT: Final = 128  # a limit up to this is kept to the microsecond
 _FINE: Final = 256  # from so many instants on they are joined
@@ -29,13 +29,13 @@ _KEPT: Final = span(GATES_KEPT)
 _encoder: Final = json.Encoder()
 
 Tally = tuple[str, int, int, list[int]]
-"""A key, for how long its starts count for anybody, until when it is remembered, and its starts."""
+"""A key, how long its starts count for any kind, until when it is remembered, and its starts."""
 
 
 class Tallies:
-    """The tallies of a batch's rates at one instant; a key that nobody has met before has an empty one."""
+    """The tallies of a batch's rates at one instant; a new key has an empty one."""
 
-    def __init__(self, lines: Mapping[str, Line], known: Iterable[Tally], now: int) -> None:
+    def __init__(self, lines: Mapping[str, RateNeed], known: Iterable[Tally], now: int) -> None:
         self._lines = lines
         self._now = now
         self._kept = {key: (kept_for, until) for key, kept_for, until, _ in known}
@@ -62,13 +62,13 @@ class Tallies:
     def stale(self) -> list[tuple[str, int, int]]:
         """Keys that are to be remembered anew: for how long their starts count, and until when they are remembered.
 
-        A key's starts count for as long as anybody who met it lately wants to look back.
+        A key's starts count for the longest window of all recent requests for it.
         """
         return [(key, *kept) for key, kept in self._stale.items()]
 
     @property
     def watched(self) -> frozenset[str]:
-        """The keys of which somebody counts the starts for longer than another."""
+        """The keys whose starts different kinds count over different windows."""
         shortest = {length: span(length) for length in {line.shortest for line in self._lines.values()}}
         return frozenset([key for key, line in self._lines.items() if self._kept[key][0] > shortest[line.shortest]])
 
@@ -77,11 +77,11 @@ class Tallies:
         return self._kept[key][0]
 
     def starts(self, lined: Collection[str], lent: Mapping[LoanKey, int]) -> dict[str, list[Start]]:
-        """The starts that count for those who ask: of each key before which somebody stands, or that many have begun.
+        """The starts that count for these requests: of each key with waiting jobs, or with many starts.
 
         So many of each are lent, which is as if they had begun.
 
-        Of the others nobody needs to know more than that they are few.
+        Of the others it is enough to know that they are few.
         """
         found: dict[str, list[Start]] = {}
         in_all = dict[str, int]()
@@ -121,7 +121,7 @@ def _redated(starts: list[int], now: int) -> list[int]:
 def _each(key: str, starts: list[int]) -> list[Start]:
     found: list[Start] = []
     for at, count in zip(starts[::2], starts[1::2], strict=True):
-        found += [Start(key, from_micros(at), NOBODY, True)] * count
+        found += [Start(key, from_micros(at), NO_JOB, True)] * count
     return found
 
 

@@ -1,4 +1,4 @@
-"""Kinds as text: how both engines keep what is declared of them."""
+"""Kinds as text: how both engines store their records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keep_text(record: KindRecord) -> str | None:
 
 
 def record_of(name: str, words: str | None, keep: str | None) -> KindRecord:
-    """A kind from its columns. What cannot be read is not said: its jobs are then kept as long as all others."""
+    """A kind from its columns. An unreadable column counts as empty: its jobs then have the default retention."""
     try:
         known = {} if words is None else _WORDS.decode(words)
     except msgspec.MsgspecError:

@@ -1,1 +1,1 @@
-"""How workers take jobs and give them back."""
+"""How workers claim jobs and record outcomes."""

@@ -1,7 +1,7 @@
-"""How what became of claims is written, a batch at a time.
+"""How the outcomes of claims are written, a batch at a time.
 
 Every statement joins its rows with `lease` on id and token: a claim that was lost matches nothing and writes nothing.
-The number of rows written tells whether that has happened; only then is it asked which ones they were.
+The number of rows written tells whether that has happened; only then a query finds which ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import FAULTS, FINAL, JobState, Reason
-from perdure.domain.jobs.transition import Transition, arrived, called_off, paused
+from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import Audited, noted_as
 from perdure.engines.shared.database.instants import after
 from perdure.engines.sqlite.database.database import Database
@@ -23,9 +23,10 @@ from perdure.engines.sqlite.flows.families import FamilyPart
 from perdure.engines.sqlite.flows.settling import Settling
 from perdure.engines.sqlite.intake.fairness import FairTurns
 from perdure.engines.sqlite.intake.keys import Keys
-from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.engines.sqlite.operate.views.kinds import KindPart
-from perdure.policy.consequences import HELD_KEY_WAIT
+from perdure.policy.decide import cancel_instead, wait_for_key, wake_if_there
+from perdure.policy.fingerprints import fingerprint
 from perdure.storage.records import Acknowledged
 
 _Rows = list[tuple[Any, ...]]
@@ -50,7 +51,7 @@ class AcknowledgementPart:
     async def acknowledge(
         self, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
     ) -> Acknowledged:
-        """Write what became of claims that are still held; the others come back as stale."""
+        """Write the outcomes of claims that are still held; the others come back as stale."""
         if not transitions:
             return Acknowledged(0)
         return await self._database.write(lambda transaction: self.apply(transaction, transitions, audit))
@@ -58,7 +59,7 @@ class AcknowledgementPart:
     def apply(
         self, transaction: Transaction, transitions: Sequence[Transition], audit: Collection[Audited] = frozenset()
     ) -> Acknowledged:
-        """As `acknowledge`, in a transaction that is open."""
+        """As `acknowledge`, in an open transaction."""
         stale: list[Claim] = []
         denied: set[JobId] = set()
         transitions = self._heed_cancels(transaction, transitions)
@@ -68,7 +69,7 @@ class AcknowledgementPart:
         keyed = any(transition.claim.unique is not None for transition in transitions)
         if keyed or len({transition.claim.job_id for transition in transitions}) < len(transitions):
             transitions, stale = self._sort(transaction, transitions)
-            denied = self._settle_keys(transaction, transitions)
+            denied = self._move_keys(transaction, transitions)
         written = self._write(transaction, transitions, denied)
         if written < len(transitions):
             transitions, lost = self._sort(transaction, transitions)
@@ -80,9 +81,9 @@ class AcknowledgementPart:
             transaction.change(self._sql["let_go"], {"ids": ids})
             if waits:
                 self._events.expect(transaction, [move.claim.job_id for move in waits])
-            kin = [move for move in transitions if _has_kin(move) and move.to in FINAL]
-            if kin:
-                self._settling.settle_transitions(transaction, kin, audits=Audited.CANCEL in audit)
+            in_families = [move for move in transitions if _has_family(move) and move.to in FINAL]
+            if in_families:
+                self._settling.settle_transitions(transaction, in_families, audits=Audited.CANCEL in audit)
         return Acknowledged(len(transitions), tuple(stale))
 
     def _note(
@@ -120,61 +121,54 @@ class AcknowledgementPart:
         return held, stale
 
     def _heed_cancels(self, transaction: Transaction, transitions: Sequence[Transition]) -> Sequence[Transition]:
-        """A job that somebody wants called off does not come back: what would have brought it back cancels it."""
+        """A job whose cancellation was requested does not come back: it is cancelled instead."""
         back = [transition.claim.job_id for transition in transitions if transition.to not in FINAL]
         if not back:
             return transitions
         ((document,),) = transaction.run(self._sql["called_off"], {"ids": to_document(back)})
         why = dict(from_document(document))
         return [
-            called_off(move, why[move.claim.job_id]) if move.claim.job_id in why and move.to not in FINAL else move
-            for move in transitions
+            cancel_instead(move, why[move.claim.job_id]) if move.claim.job_id in why else move for move in transitions
         ]
 
     def _heed_arrivals(
         self, transaction: Transaction, transitions: Sequence[Transition], waits: list[Transition]
     ) -> Sequence[Transition]:
-        """A job that would wait for what is there already is ready instead."""
+        """A job whose awaited event or family is there already is ready instead."""
         things = [(move.claim.job_id, thing) for move in waits for thing in move.all_awaits]
         events = {thing.event for _, thing in things if thing.event is not None}
         families = {(job_id, thing.family) for job_id, thing in things if thing.family is not None}
         came = self._events.known(transaction, sorted(events)) if events else set()
         settled = self._families.settled(transaction, sorted(families)) if families else set()
-        moves = []
-        for move in transitions:
-            awaited = move.all_awaits
-            if any(thing.event in came for thing in awaited):
-                moves.append(arrived(move, Reason.EVENT_CAME))
-            elif any((move.claim.job_id, thing.family) in settled for thing in awaited):
-                moves.append(arrived(move, Reason.CHILDREN_SETTLED))
-            else:
-                moves.append(move)
-        return moves
+        return [wake_if_there(move, events=came, families=settled) for move in transitions]
 
-    def _settle_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
+    def _move_keys(self, transaction: Transaction, transitions: Sequence[Transition]) -> set[JobId]:
         moves = [
             (transition.claim.job_id, transition.claim.unique, transition.to)
             for transition in transitions
             if transition.claim.unique is not None
         ]
-        return self._keys.settle(transaction, moves)
+        return self._keys.move(transaction, moves)
 
     def _write(self, transaction: Transaction, transitions: Sequence[Transition], denied: Collection[JobId]) -> int:
         """Write the new places and the attempts; return how many claims were still held."""
         now = transaction.now
         moves = Moves(now, self._kinds.kept)
+        succeeded = JobState.SUCCEEDED
         for transition in transitions:
-            if transition.to is JobState.SUCCEEDED:
+            if transition.to is succeeded:
                 moves.add_success(transition)
             elif transition.claim.job_id in denied and transition.to not in FINAL:
-                moves.add(transition, paused(transition.claim, Reason.KEY_HELD, HELD_KEY_WAIT, transition.note))
+                moves.add(transition, wait_for_key(transition.claim, transition.note))
             else:
                 moves.add(transition, transition)
         for statement, rows, moment in (
-            ("note_puzzles", moves.puzzles, {"now": now}),
+            ("note_unknown_kinds", moves.unknown_kinds, {"now": now}),
             ("note_priorities", moves.priorities, {}),
             ("note_passed", moves.passes, {}),
             ("record_attempts", moves.attempts, {"now": now}),
+            ("note_groups", moves.groups, {"now": now}),
+            ("count_failures", moves.groups, {"now": now}),
         ):
             if rows:
                 transaction.change(self._sql[statement], {"rows": to_document(rows), **moment})
@@ -213,7 +207,8 @@ class Moves:
         self.park: _Rows = []
         self.line_up: _Rows = []
         self.attempts: _Rows = []
-        self.puzzles: _Rows = []
+        self.groups: _Rows = []
+        self.unknown_kinds: _Rows = []
         self.passes: _Rows = []
         self.priorities: _Rows = []
 
@@ -230,19 +225,26 @@ class Moves:
         """Note where a job goes by `move`; its counts and its failure are those of `transition`."""
         claim = transition.claim
         row = (
-            *(claim.job_id, claim.token, move.to, move.reason, _clean(move.note)),
-            *(transition.failures, transition.crashes),
+            claim.job_id,
+            claim.token,
+            move.to,
+            move.reason,
+            _clean(move.note),
+            transition.failures,
+            transition.crashes,
         )
-        is_puzzle = transition.reason is Reason.UNKNOWN_KIND
-        if is_puzzle or claim.unknown_since is not None:
-            self.puzzles.append((claim.job_id, claim.token, is_puzzle))
+        is_unknown = transition.reason is Reason.UNKNOWN_KIND
+        if is_unknown or claim.unknown_since is not None:
+            self.unknown_kinds.append((claim.job_id, claim.token, is_unknown))
         if transition.has_passed and (start := transition.passes) is not None:
             self.passes.append((claim.job_id, claim.token, start))
         if transition.priority is not None:
             self.priorities.append((claim.job_id, claim.token, transition.priority))
         next_at: int | None = None
+        print_ = self._add_group(transition)
         if move.to in FINAL:
-            self.end.append((*row, claim.kind if claim.kind in self._kept_kinds else None))
+            kept_as = claim.kind if claim.kind in self._kept_kinds else None
+            self.end.append((*row, kept_as, print_ if move.to is JobState.DEAD else None))
         elif move.to is JobState.READY:
             next_at = self._now
             self.line_up.append(row)
@@ -254,14 +256,31 @@ class Moves:
         if failure := transition.failure:
             self.attempts.append(
                 (
-                    *(claim.job_id, claim.token, claim.attempt, transition.reason),
-                    *(clean(failure.error_type), clean(failure.message), _clean(failure.traceback), next_at),
+                    claim.job_id,
+                    claim.token,
+                    claim.attempt,
+                    transition.reason,
+                    clean(failure.error_type),
+                    clean(failure.message),
+                    _clean(failure.traceback),
+                    next_at,
                     transition.limit,
+                    print_,
                 )
             )
 
+    def _add_group(self, transition: Transition) -> str | None:
+        """Note to which group of failures an attempt that failed belongs; its fingerprint."""
+        if (failure := transition.failure) is None:
+            return None
+        claim, error_type = transition.claim, clean(failure.error_type)
+        found = fingerprint(claim.kind, error_type, clean(failure.message))
+        is_death = int(transition.to is JobState.DEAD)
+        self.groups.append((claim.job_id, claim.token, found.hash, claim.kind, error_type, found.message, is_death))
+        return found.hash
 
-def _has_kin(move: Transition) -> bool:
+
+def _has_family(move: Transition) -> bool:
     return move.claim.parent is not None or move.claim.is_parent or move.is_parent
 
 

@@ -1,14 +1,14 @@
-"""How a worker takes jobs.
+"""How a worker claims jobs.
 
 A claim moves the front of a queue from `ready` to `lease` in one transaction, so no job is handed out twice. All claims
 of a batch share one token, drawn from a counter that only rises. It keeps up with the clock, and its last digits are
-random: a file that is an older copy of itself gives out higher tokens than before, and none of them twice.
+random: a file that is an older copy of itself issues higher tokens than before, and no token twice.
 
 While there is little to do a claim takes the short way, and is not flushed to the disk. It survives the death of any
-process all the same. A power cut, which ends every process that shares the file, may undo it: then nobody holds the
+process regardless. A power cut, which ends every process that shares the file, may undo it: then no worker holds the
 job, and it is simply ready.
 
-The rows become claims only after the commit: whatever is done before it, every other process waits for.
+The rows become claims only after the commit: every other process waits for the work before it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from msgspec import Struct
 
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import PRIORITIES, Claim
-from perdure.domain.jobs.states import JobState, Reason
-from perdure.domain.jobs.transition import paused
+from perdure.domain.jobs.states import JobState
 from perdure.engines.shared.database.instants import from_micros
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.database import Database
@@ -32,17 +31,18 @@ from perdure.engines.sqlite.database.rows import claim_of, from_document, to_doc
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.lanes.single_writes import NotNow
-from perdure.policy.consequences import HELD_KEY_WAIT
+from perdure.policy.decide import wait_for_key
 from perdure.storage.records import Front, Wanted
 
-_KEY: Final = 7  # the place of the unique key in a row
+_UNIQUE_KEY_COLUMN: Final = 7  # the place of the unique key in a row
 _CHANCE: Final = 2**20
-_HIGHEST_BY_CLOCK: Final = 2**62  # whatever the clock says, there are tokens left
-_FEW: Final = 10  # a claim after one of so few takes the short way: there is little to do, and somebody waits for it
+_HIGHEST_BY_CLOCK: Final = 2**62  # for any clock, there are tokens left
+# After a claim of so few jobs the next one takes the short way: there is little to do, and a slot waits for it.
+_FEW_CLAIMS: Final = 10
 
 
 class _Taken(Struct):
-    """What was taken in one transaction: rows with the queue of each, and those that must not run after all."""
+    """The rows claimed in one transaction, with the queue of each, and those that must not run after all."""
 
     token: int
     claimed_at: datetime
@@ -69,7 +69,7 @@ class ClaimPart:
         self._was_quiet = True
 
     async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
-        """Take ready jobs for a living worker, queue by queue: by priority, then by their place in line."""
+        """Claim ready jobs for a live worker, for each wanted queue: by priority, then by their place in line."""
         wanted = sorted((want for want in wanted if want.limit > 0), key=lambda want: want.level is None)
         if not wanted:
             return []
@@ -83,7 +83,7 @@ class ClaimPart:
                 taken = self._database.write_now(work, flushes=False)
         if taken is None:
             taken = await self._database.write(work)
-        self._was_quiet = len(taken.rows) <= _FEW
+        self._was_quiet = len(taken.rows) <= _FEW_CLAIMS
         return taken.claims()
 
     async def fronts(self, queues: Sequence[str], depth: int) -> list[Front]:
@@ -102,13 +102,13 @@ class ClaimPart:
         return await self._database.read(look)
 
     async def leases(self, worker_id: WorkerId) -> list[tuple[JobId, int]]:
-        """Job and token of all that stands under this worker's id."""
+        """Job and token of all leases under this worker's id."""
         params = {"worker_id": worker_id}
         ((document,),) = await self._database.read(lambda transaction: transaction.run(self._sql["leases"], params))
         return [(job_id, token) for job_id, token in from_document(document)]
 
     async def claims_held(self, worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
-        """The claims of this worker on these jobs, as far as there are any."""
+        """The claims of this worker on these jobs, if any."""
         params = {"worker_id": worker_id, "ids": to_document(job_ids)}
         ((document,),) = await self._database.read(
             lambda transaction: transaction.run(self._sql["claims_held"], params)
@@ -119,7 +119,7 @@ class ClaimPart:
         ]
 
     async def checkpoint(self, claim: Claim, cursor: str | None) -> bool:
-        """Keep how far the job has come, while its claim is held."""
+        """Store the job's checkpoint, while its claim is held."""
         kept = {"job_id": claim.job_id, "token": claim.token, "cursor": cursor}
         return await self._database.write(lambda transaction: transaction.change(self._sql["checkpoint"], kept) > 0)
 
@@ -142,20 +142,20 @@ class ClaimPart:
             transaction.change(self._sql[f"hold{of_level}"], stretch | held)
             transaction.change(self._sql[f"take_out{of_level}"], stretch)
             taken.rows += [(want.queue, row) for row in rows]
-        self._settle_keys(transaction, taken)
+        self._move_keys(transaction, taken)
         return taken
 
-    def _settle_keys(self, transaction: Transaction, taken: _Taken) -> None:
-        """Take or let go of the keys of jobs whose key differs between waiting and running."""
-        claims = [taken.claim(queue, row) for queue, row in taken.rows if row[_KEY] is not None]
+    def _move_keys(self, transaction: Transaction, taken: _Taken) -> None:
+        """Take or release the keys of jobs whose key differs between waiting and running."""
+        claims = [taken.claim(queue, row) for queue, row in taken.rows if row[_UNIQUE_KEY_COLUMN] is not None]
         moves = [
             (claim.job_id, claim.unique, JobState.RUNNING)
             for claim in claims
             if claim.unique is not None
             and (JobState.READY in claim.unique.states) is not (JobState.RUNNING in claim.unique.states)
         ]
-        if moves and (denied := self._keys.settle(transaction, moves)):
-            held_back = [paused(claim, Reason.KEY_HELD, HELD_KEY_WAIT) for claim in claims if claim.job_id in denied]
+        if moves and (denied := self._keys.move(transaction, moves)):
+            held_back = [wait_for_key(claim) for claim in claims if claim.job_id in denied]
             self._acknowledgement.apply(transaction, held_back)
             taken.denied = frozenset(denied)
 

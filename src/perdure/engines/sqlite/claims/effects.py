@@ -1,7 +1,7 @@
-"""What handlers write together with their acknowledgement (G5).
+"""Writes of handlers that commit with their acknowledgement (G5).
 
 Each attempt that asks for it gets a connection of its own after BEGIN IMMEDIATE: it holds the file's one write lock
-until the attempt has ended, and everybody else's writes wait. The acknowledgement is the store's own code, run in that
+until the attempt has ended, and all other writes wait. The acknowledgement is the store's own code, run in that
 transaction. Async handlers of one store take turns; otherwise each of them would keep asking for the lock.
 """
 
@@ -27,10 +27,10 @@ from perdure.engines.sqlite.lanes.own_thread import in_own_thread
 from perdure.errors import ConflictError, StoreError
 from perdure.storage.records import ALONE, Acknowledged, Alongside
 
-_TRIES: Final = 100
-_PAUSE: Final = 0.01
+_COMMIT_TRIES: Final = 100
+_COMMIT_RETRY_SECONDS: Final = 0.01
 _BEGIN: Final = "BEGIN IMMEDIATE"
-_GIVEN_UP: Final = "the attempt was given up, and its transaction was rolled back"
+_GIVEN_UP: Final = "the attempt was abandoned, and its transaction was rolled back"
 _ENDED: Final = "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker"
 
 
@@ -74,7 +74,7 @@ class EffectPart:
 
 
 class OpenEffects:
-    """One transaction of one attempt; it ends once, whoever ends it.
+    """One transaction of one attempt; it ends once, by the first caller that ends it.
 
     `release` lets the next async handler have its turn; None: the handler runs in a thread and may be blocked.
     """
@@ -84,7 +84,7 @@ class OpenEffects:
         self._part = part
         self._link = link
         self._release = release
-        self._ending = threading.Lock()  # taken by whoever decides how it ends
+        self._ending = threading.Lock()  # taken by the caller that decides how it ends
         self._closing = threading.Lock()
         self._closed = False
         self._disarmed = [False]
@@ -114,7 +114,7 @@ class OpenEffects:
             if self._release is None:
                 return self._commit_with(transition, alongside)
             committing = in_own_thread(partial(self._commit_with, transition, alongside))
-            while not committing.done():  # whoever would stop it asks too late: the connection is in use
+            while not committing.done():  # too late to stop it: the connection is in use
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait({committing})
             return committing.result()
@@ -151,13 +151,13 @@ class OpenEffects:
         """Roll back from outside, and let the connection write nothing any more."""
         with self._closing:
             self._disarmed[0] = True
-            for _ in range(0 if self._closed else _TRIES):
+            for _ in range(0 if self._closed else _COMMIT_TRIES):
                 with suppress(Exception):  # its user is in the middle of a statement that is being stopped
                     self._link.run("PRAGMA query_only = ON")
                     if self._link.in_transaction:
                         self._link.run("ROLLBACK")
                     break
-                time.sleep(_PAUSE)
+                time.sleep(_COMMIT_RETRY_SECONDS)
         self._pass_turn()
 
     def _pass_turn(self) -> None:

@@ -1,4 +1,4 @@
-"""The opened database: what every part of the store works with."""
+"""The open database, which all parts of the store share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from perdure.clock import Clock, SystemClock
 from perdure.engines.shared.database.instants import to_micros
 from perdure.engines.shared.database.sql_files import load_statements
 from perdure.engines.sqlite.database import files
+from perdure.engines.sqlite.database.documents import stored_meets
 from perdure.engines.sqlite.database.drivers import OLDEST, Connection, connect, library_version, library_warning
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes import wal as log
 from perdure.engines.sqlite.lanes.lane import Lane, Work
 from perdure.engines.sqlite.lanes.lock_waits import patiently
 from perdure.engines.sqlite.lanes.reader import Reader
-from perdure.engines.sqlite.lanes.single_writes import Express, NotNow
+from perdure.engines.sqlite.lanes.single_writes import NotNow, SingleWrites
 from perdure.engines.sqlite.lanes.writer import Writer
 from perdure.errors import StoreRefused, StoreUnavailable
 
@@ -42,11 +43,11 @@ class Database:
         self._file: files.OpenFile | None = None
         self._writer: Writer | None = None
         self._reader: Reader | None = None
-        self._express: Express | None = None
+        self._single_writes: SingleWrites | None = None
         self._listeners: list[Callable[[], None]] = []
 
     async def open(self) -> None:
-        """Check the file, enter it in the book, and open both lanes."""
+        """Check the file, register it, and open both lanes."""
         if self._file is not None:
             return
         _check_library(self.driver)
@@ -54,7 +55,7 @@ class Database:
         self._file = files.enter(self.path, self.driver)
         self._writer = Writer(self.connect, self.begin, self.log, self.notify)
         self._reader = Reader(self.connect_to_look, self.begin)
-        self._express = Express(self.connect, self.begin, self.log, self._writer.ask_for_checkpoint)
+        self._single_writes = SingleWrites(self.connect, self.begin, self.log, self._writer.ask_for_checkpoint)
         try:
             await self._writer.open()
             await self._reader.open()
@@ -63,17 +64,17 @@ class Database:
             raise
 
     async def close(self) -> None:
-        """Finish what was begun and let go of the file."""
-        if self._is_ours_to_close() and self._writer and self._reader and self._express:
+        """Finish current work and close the file."""
+        if self._is_ours_to_close() and self._writer and self._reader and self._single_writes:
             await self._reader.close()
-            await self._express.close()  # right before the writer, which from then on takes nothing: it stays closed
+            await self._single_writes.close()  # just before the writer, which then takes nothing more
             await self._writer.close()
             self._leave()
 
     def abandon(self) -> None:
         """The same without the event loop, which is closed; blocks until the threads have ended."""
-        if self._is_ours_to_close() and self._writer and self._reader and self._express:
-            self._express.abandon()
+        if self._is_ours_to_close() and self._writer and self._reader and self._single_writes:
+            self._single_writes.abandon()
             self._reader.abandon()
             self._writer.abandon()
             self._leave()
@@ -88,17 +89,17 @@ class Database:
         return _opened(self._writer).submit(work)
 
     def write_now(self, work: Work[T], *, flushes: bool = True) -> T:
-        """Do a small piece of work at once, here, if nothing is in the way; raises NotNow if nothing was done."""
-        writer, express = self._writer, self._express
-        if writer is None or express is None or not writer.is_settled():
+        """Do a small write at once, in this thread, if nothing is in the way; raises NotNow if it was not done."""
+        writer, single_writes = self._writer, self._single_writes
+        if writer is None or single_writes is None or not writer.is_settled():
             raise NotNow
-        result, rings = express.write(work, flushes=flushes)
+        result, rings = single_writes.write(work, flushes=flushes)
         if rings:
             self.notify()
         return result
 
     def read(self, work: Work[T]) -> asyncio.Future[T]:
-        """Do work on a consistent picture of the database, beside any writing."""
+        """Do work on a consistent snapshot of the database, beside any writing."""
         return _opened(self._reader).submit(work)
 
     def statements(self, file: str, words: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -122,7 +123,7 @@ class Database:
         """A connection that only reads."""
         link = self.connect()
         link.run("PRAGMA query_only = ON")
-        link.run("PRAGMA cache_size = -8000")
+        link.run("PRAGMA cache_size = -4000")  # more makes no page of a large file quicker, and the desk larger
         return link
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -130,11 +131,11 @@ class Database:
         self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], None]) -> None:
-        """Call it no more."""
+        """Stop calling it."""
         self._listeners.remove(listener)
 
     def notify(self) -> None:
-        """Tell the listeners of this store, on its loop, that jobs are ready."""
+        """Notify the listeners of this store, on its loop, that jobs are ready."""
         for listener in self._listeners:
             listener()
 
@@ -178,14 +179,16 @@ def _check_library(driver: str) -> None:
 
 @cache
 def _warn_once(driver: str) -> None:
-    """A process says it once, however often it opens a database."""
+    """Warn once per process, however often it opens a database."""
     if warning := library_warning(driver):
         _log.warning("%s", warning)
 
 
 def _set_up(link: Connection, path: str) -> None:
     if (mode := link.run("PRAGMA journal_mode = WAL")[0][0]) != "wal":
-        raise StoreRefused(f"{path}: this file system cannot keep a write-ahead log (got {mode!r}): use a local disk")
+        raise StoreRefused(
+            f"{path}: this file system does not support a write-ahead log (got {mode!r}): use a local disk"
+        )
     link.run("PRAGMA synchronous = FULL")
     link.run("PRAGMA fullfsync = ON")
     link.run("PRAGMA checkpoint_fullfsync = ON")
@@ -194,3 +197,4 @@ def _set_up(link: Connection, path: str) -> None:
     link.run("PRAGMA temp_store = MEMORY")
     link.run("PRAGMA cache_size = -32000")
     link.define("perdure_fold", str.casefold)
+    link.define("perdure_meets", stored_meets, 2)

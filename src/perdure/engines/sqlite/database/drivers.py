@@ -2,9 +2,9 @@
 
 `apsw` carries a current SQLite of its own and is the default. `sqlite3` is the one Python was built with: choose it
 where the app itself opens the same file through it, because two libraries on one file in one process break the file's
-locks. Both hand out errors of our tree, and neither waits for locks: patience is the caller's.
+locks. Both hand out errors of our tree, and neither waits for locks: the caller retries.
 
-Both keep the plan of a statement whatever is bound to it (QPSG), where Python lets us say so: else SQLite plans many of
+Both keep the plan of a statement for all bound values (QPSG), where Python supports that: else SQLite plans many of
 ours anew each time, which takes several times as long as running them.
 """
 
@@ -38,8 +38,8 @@ class Connection(Protocol):
     def change(self, sql: str, params: Params = ()) -> int:
         """Run one statement that writes and return how many rows it touched."""
 
-    def define(self, name: str, function: Callable[..., Any]) -> None:
-        """Make a function of one text available to SQL."""
+    def define(self, name: str, function: Callable[..., Any], takes: int = 1) -> None:
+        """Make a function of so many texts available to SQL."""
 
     @property
     def in_transaction(self) -> bool:
@@ -50,7 +50,7 @@ class Connection(Protocol):
         """The library's own connection: what a handler is given."""
 
     def reclaim(self) -> None:
-        """Forget how whoever used the raw connection wanted its rows."""
+        """Reset the row settings that a user of the raw connection has changed."""
 
     def copy_from(self, source: Connection, between: Callable[[], None]) -> None:
         """Take over a whole database from a connection of the same library, and call `between` after each piece.
@@ -65,7 +65,7 @@ class Connection(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class ApswConnection:
@@ -97,9 +97,9 @@ class ApswConnection:
             raise self._failure(error) from error
         return self._link.changes()
 
-    def define(self, name: str, function: Callable[..., Any]) -> None:
-        """Make a function of one text available to SQL."""
-        self._link.create_scalar_function(name, function, 1, deterministic=True)
+    def define(self, name: str, function: Callable[..., Any], takes: int = 1) -> None:
+        """Make a function of so many texts available to SQL."""
+        self._link.create_scalar_function(name, function, takes, deterministic=True)
 
     @property
     def in_transaction(self) -> bool:
@@ -112,7 +112,7 @@ class ApswConnection:
         return self._link
 
     def reclaim(self) -> None:
-        """Forget how whoever used the raw connection wanted its rows."""
+        """Reset the row settings that a user of the raw connection has changed."""
         self._link.row_trace = None
         self._link.exec_trace = None
 
@@ -127,11 +127,11 @@ class ApswConnection:
             raise self._failure(error) from error
 
     def stop_when(self, condition: Callable[[], bool]) -> None:
-        """End a statement that lasts, once this holds."""
+        """Interrupt a long statement once this holds."""
         self._link.set_progress_handler(condition, _STEPS_OF_A_STATEMENT)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._link.close(force=True)  # also if a handler has left a cursor in the middle of its statements
 
     def _failure(self, error: Exception) -> StoreError:
@@ -169,9 +169,9 @@ class StdlibConnection:
         except self._error as error:
             raise self._failure(error) from error
 
-    def define(self, name: str, function: Callable[..., Any]) -> None:
-        """Make a function of one text available to SQL."""
-        self._link.create_function(name, 1, function, deterministic=True)
+    def define(self, name: str, function: Callable[..., Any], takes: int = 1) -> None:
+        """Make a function of so many texts available to SQL."""
+        self._link.create_function(name, takes, function, deterministic=True)
 
     @property
     def in_transaction(self) -> bool:
@@ -184,7 +184,7 @@ class StdlibConnection:
         return self._link
 
     def reclaim(self) -> None:
-        """Forget how whoever used the raw connection wanted its rows."""
+        """Reset the row settings that a user of the raw connection has changed."""
         self._link.row_factory = None
         self._link.text_factory = str
 
@@ -196,11 +196,11 @@ class StdlibConnection:
             raise self._failure(error) from error
 
     def stop_when(self, condition: Callable[[], bool]) -> None:
-        """End a statement that lasts, once this holds."""
+        """Interrupt a long statement once this holds."""
         self._link.set_progress_handler(condition, _STEPS_OF_A_STATEMENT)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._link.close()
 
     def _failure(self, error: Exception) -> StoreError:

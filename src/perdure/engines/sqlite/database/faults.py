@@ -37,5 +37,5 @@ def failure(code: int, message: str, path: str) -> StoreError:
 
 
 def is_about_schema(message: str) -> bool:
-    """Whether a message of SQLite, through whatever driver it comes, says that tables are missing."""
+    """Whether a message of SQLite, from any driver, says that tables are missing."""
     return "no such table" in message

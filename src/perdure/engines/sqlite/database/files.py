@@ -1,12 +1,12 @@
-"""The database file: may it be used at all, and by which library.
+"""The database file: whether it can be used, and by which library.
 
 SQLite's locks are POSIX locks, and those belong to the process: two SQLite libraries in one process do not see each
 other's locks, and closing a descriptor in one drops the locks of the other. So one process opens one file through one
-library only, and this module keeps the book. For the same reason a process that was forked while its parent had the
+library only, and this module keeps the register. For the same reason a process that was forked while its parent had the
 file open cannot use it: its library believes in locks that only the parent has. Over a network file system the locks,
 and the memory that WAL shares between processes, do not work: such a file is refused.
 
-A file that is deleted, moved or replaced while it is open still takes what is written to it, and nobody will ever find
+A file that is deleted, moved or replaced while it is open still accepts writes, and no process will ever find
 that again. So a transaction first looks whether the path still leads to the file that was opened; of single writes that
 follow each other closely, one in a millisecond does.
 """
@@ -72,8 +72,8 @@ class OpenFile:
             is_ours = False
         if not is_ours:
             raise StoreUnavailable(
-                f"{real}: the file was moved, deleted or replaced while it was open, and what is written to it would "
-                "be lost: put it back, or start this process again with the file that is to be used"
+                f"{real}: the file was moved, deleted or replaced while it was open, and writes to it would be "
+                "lost: restore it, or restart this process with the right file"
             )
 
     def is_of_a_parent(self) -> bool:
@@ -101,7 +101,7 @@ def prepare(path: str) -> str:
     if not os.path.isdir(folder):  # noqa: PTH112 - as above
         raise StoreRefused(f"{real}: the folder {folder} does not exist: create it first")
     if os.path.isdir(real):  # noqa: PTH112 - as above
-        raise StoreRefused(f"{real}: this is a folder: name a file in it")
+        raise StoreRefused(f"{real}: this is a folder: give the path of a file")
     refuse_network(real)
     try:
         # O_EXCL: a file that exists is never opened here, since closing it would drop locks that SQLite holds. So it
@@ -113,7 +113,7 @@ def prepare(path: str) -> str:
     except OSError as error:
         raise StoreRefused(f"{real}: the file cannot be created: {error.strerror}") from error
     if not os.access(real, os.R_OK | os.W_OK):
-        raise StoreRefused(f"{real}: the file is not readable and writable for this process: check its owner and mode")
+        raise StoreRefused(f"{real}: the file is not readable and writable by this process: check its owner and mode")
     if not os.access(folder, os.W_OK):
         raise StoreRefused(f"{real}: the folder {folder} is not writable: SQLite keeps its log beside the database")
     return real
@@ -161,7 +161,7 @@ def enter(real: str, driver: str) -> OpenFile:
 
 
 def leave(entry: OpenFile) -> None:
-    """Note that a store of this process has let go of the file."""
+    """Note that a store of this process has closed the file."""
     with _lock:
         entry.holders -= 1
         if not entry.holders:

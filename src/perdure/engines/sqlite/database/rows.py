@@ -11,8 +11,11 @@ import msgspec
 from perdure.domain.jobs.job import Attempt, Claim, JobView, UniqueKey
 from perdure.domain.jobs.states import JobState
 from perdure.domain.jobs.transition import Transition
+from perdure.domain.schedule import Cause, Fate, Fire, Origin, ScheduleView
 from perdure.domain.stored_words import read_word
 from perdure.engines.shared.database.instants import from_micros, maybe_moment
+from perdure.engines.shared.definitions import read_definition
+from perdure.engines.sqlite.database.drivers import Row
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(list[Any])
@@ -20,10 +23,40 @@ _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 _STATES: Final = frozenset(JobState)
 
 _VIEW: Final = (
-    *("id", "kind", "queue", "priority", "state", "reason", "args", "tags", "meta", "created_at", "due_at", "since"),
-    *("started_at", "finished_at", "failures", "crashes", "max_attempts", "worker", "cancel_requested_at", "result"),
-    *("warnings", "unique_key", "last_error", "cursor", "parent", "awaits", "fair_key", "also_awaits"),
-    *("mark", "cancelled_by", "settings", "ref", "word"),
+    "id",
+    "kind",
+    "queue",
+    "priority",
+    "state",
+    "reason",
+    "args",
+    "tags",
+    "meta",
+    "created_at",
+    "due_at",
+    "since",
+    "started_at",
+    "finished_at",
+    "failures",
+    "crashes",
+    "max_attempts",
+    "worker",
+    "cancel_requested_at",
+    "result",
+    "warnings",
+    "unique_key",
+    "last_error",
+    "cursor",
+    "parent",
+    "awaits",
+    "fair_key",
+    "also_awaits",
+    "mark",
+    "cancelled_by",
+    "settings",
+    "ref",
+    "word",
+    "fingerprint",
 )
 _MOMENTS: Final = ("created_at", "due_at", "since", "started_at", "finished_at", "cancel_requested_at")
 
@@ -34,7 +67,7 @@ def to_document(rows: Any) -> str:
 
 
 def from_document(document: bytes) -> list[Any]:
-    """Read rows; text that is not UTF-8, put there by other hands, must not hide the rows around it."""
+    """Read rows; text of another program that is not UTF-8 must not hide the rows around it."""
     try:
         return _decoder.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -42,7 +75,7 @@ def from_document(document: bytes) -> list[Any]:
 
 
 def clean(text: str) -> str:
-    """Text that can be stored, whatever it was: half characters and NUL become the sign for the unreadable."""
+    """Text that can be stored: lone surrogates and NUL become the replacement character."""
     return text.encode("utf-8", "replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -52,7 +85,7 @@ def warnings_text(move: Transition) -> str | None:
 
 
 def texts(stored: str | None) -> tuple[str, ...]:
-    """A list of texts from its column; one that other hands have damaged is empty, and hides no job."""
+    """A list of texts from its column; a damaged one is empty, and hides no job."""
     try:
         return () if stored is None else _texts.decode(stored)
     except (msgspec.DecodeError, TypeError):
@@ -78,9 +111,9 @@ def unique_key(key: str | None, states: str, dead_for: int | None) -> UniqueKey 
 
 
 def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Claim:
-    """A claim from its columns, job_id first and gates_passed last."""
+    """A claim from its columns, job_id first and due_at last."""
     job_id, kind, args, failures, crashes, crash_limit, since, key, states, dead_for, tags, meta, *rest = row
-    unknown, cursor, parent, is_parent, settings, ref, is_fresh, gates_passed = rest
+    unknown, cursor, parent, is_parent, settings, ref, is_fresh, gates_passed, due_at = rest
     return Claim(
         job_id,
         token,
@@ -103,6 +136,7 @@ def claim_of(row: list[Any], token: int, queue: str, claimed_at: datetime) -> Cl
         gates_passed,
         settings,
         ref,
+        maybe_moment(due_at),
     )
 
 
@@ -133,4 +167,37 @@ def attempt_of(row: list[Any]) -> Attempt:
         message=message,
         traceback=traceback,
         next_at=maybe_moment(next_at),
+    )
+
+
+def schedule_of(row: Row) -> ScheduleView:
+    """One row of schedules."""
+    definition, origin, version, next_at, last_at, last_job_id, paused_at, paused_until, *noted = row
+    created_at, changed_at, declared_at = noted
+    return ScheduleView(
+        schedule=read_definition(definition),
+        origin=Origin(origin),
+        version=version,
+        next_at=maybe_moment(next_at),
+        last_at=maybe_moment(last_at),
+        last_job_id=last_job_id,
+        paused_at=maybe_moment(paused_at),
+        paused_until=maybe_moment(paused_until),
+        created_at=from_micros(created_at),
+        changed_at=from_micros(changed_at),
+        declared_at=maybe_moment(declared_at),
+    )
+
+
+def fire_of(row: Row) -> Fire:
+    """One row of the records of nominal times."""
+    schedule, nominal_at, fate, cause, at, job_id, queue = row
+    return Fire(
+        schedule=schedule,
+        nominal_at=from_micros(nominal_at),
+        fate=Fate(fate),
+        cause=Cause(cause),
+        at=from_micros(at),
+        job_id=job_id,
+        queue=queue,
     )

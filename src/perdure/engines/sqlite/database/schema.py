@@ -1,4 +1,4 @@
-"""The shape of the database: migrations, applied by one process at a time."""
+"""The schema: migrations, applied by one process at a time."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class SchemaPart:
         self._known = load_migrations(PACKAGE)
 
     async def migrate(self) -> list[str]:
-        """Apply what is missing; a database that is up to date is only looked at."""
+        """Apply missing migrations; writes nothing if there are none."""
         if not pending(self._known, await self._database.read(self._applied)):
             return []
         return await self._database.write(self._migrate)
 
     async def check_schema(self) -> None:
-        """Raise SchemaError if migrations are missing, were changed after the fact, or are too new for this code."""
+        """Raise SchemaError if migrations are missing, were changed after release, or are too new for this code."""
         require_current(self._known, await self._database.read(self._applied))
 
     async def schema_dump(self) -> str:
-        """The schema as it stands in the database, one statement after another, sorted by name."""
+        """The current schema, one statement after another, sorted by name."""
 
         def look(transaction: Transaction) -> list[str]:
             rows = transaction.run(self._sql["dump"], {"prefix": self._database.prefix})

@@ -9,7 +9,7 @@ from perdure.engines.sqlite.database.files import OpenFile
 class Transaction:
     """A connection inside BEGIN and COMMIT, with the time at which it began.
 
-    Several operations may share one. `rings` says that jobs became ready in it: whoever commits it tells the workers.
+    Several operations may share one. `rings` says that jobs became ready in it: its committer notifies the workers.
     """
 
     __slots__ = ("_file", "change", "now", "rings", "run")
@@ -22,7 +22,7 @@ class Transaction:
         self._file = file
 
     def turns(self, count: int) -> int:
-        """Give out the next `count` places in line and return the first; the workers will be told."""
+        """Reserve the next `count` places in line and return the first; workers get a wake-up."""
         self.rings = True
         return self.numbers(count)
 

@@ -1,4 +1,4 @@
-"""Linux's inotify, as far as it is needed: to be told when one file is written to or opened."""
+"""Linux's inotify, as far as it is needed: reports when one file is written to or opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 _IN_MODIFY: Final = 0x2
 _IN_OPEN: Final = 0x20
 _EVENT: Final = struct.Struct("iIII")
-_AT_ONCE: Final = 65_536
+_READ_BYTES: Final = 65_536
 
 
 def watch(path: str) -> int:
@@ -34,11 +34,11 @@ def watch(path: str) -> int:
 
 
 def what_happened(descriptor: int) -> tuple[bool, bool]:
-    """Read away what has piled up; whether the file was written to, and whether it was opened."""
+    """Read all pending events; whether the file was written to, and whether it was opened."""
     masks = 0
     while True:
         try:
-            events = os.read(descriptor, _AT_ONCE)
+            events = os.read(descriptor, _READ_BYTES)
         except BlockingIOError:
             return bool(masks & _IN_MODIFY), bool(masks & _IN_OPEN)
         position = 0

@@ -1,4 +1,4 @@
-"""Who leads: a lease with a term. A look by the reader comes first, so that followers take no write lock."""
+"""Leadership: a lease with a term. The reader checks first, so that followers take no write lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LeaderPart:
         self._sql = database.statements("fleet/leaders.sql")
 
     async def lead(self, name: str, holder: str, lease: timedelta) -> Lead:
-        """Become or stay the leader, unless somebody else's lease holds."""
+        """Become or stay the leader, unless another holder's lease is live."""
         leads = await self._database.read(lambda transaction: self._other(transaction, name, holder))
         if leads is not None:
             return leads
@@ -32,7 +32,7 @@ class LeaderPart:
         )
 
     async def leaders(self) -> list[LeaderView]:
-        """Whose leases hold, by name."""
+        """The current leaders, by name."""
 
         def look(transaction: Transaction) -> list[LeaderView]:
             return [
@@ -43,14 +43,14 @@ class LeaderPart:
         return await self._database.read(look)
 
     def _other(self, transaction: Transaction, name: str, holder: str) -> Lead | None:
-        """Who leads if that is somebody else."""
+        """The leader, if it is another holder."""
         for leader, term, until in transaction.run(self._sql["leader"], {"name": name, "now": transaction.now}):
             if leader != holder:
                 return Lead(False, term, leader, timedelta(microseconds=until - transaction.now))
         return None
 
     def _lead(self, transaction: Transaction, name: str, holder: str, lease: timedelta) -> Lead:
-        """Somebody may have come first since the reader looked."""
+        """Another process may have taken the lead since the read."""
         other = self._other(transaction, name, holder)
         if other is not None:
             return other

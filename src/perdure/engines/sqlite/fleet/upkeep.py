@@ -1,4 +1,4 @@
-"""What keeps the house in order. A look by the reader comes first, so that an idle house takes no write lock."""
+"""Upkeep. The reader checks first, so that an idle store takes no write lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Orphan, UniqueKey
 from perdure.domain.jobs.states import FINAL, JobState, Reason
 from perdure.engines.shared.database.instants import after, from_micros, maybe_moment, span
-from perdure.engines.shared.prune_progress import PassedOver
+from perdure.engines.shared.prune_progress import PruneProgress
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import claim_of, from_document, to_document, unique_key
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -21,17 +21,29 @@ from perdure.engines.sqlite.operate.views.kinds import KindPart
 from perdure.errors import StoreError
 from perdure.policy.consequences import HELD_KEY_WAIT
 from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.storage.operate.failure_groups import FAILURES_KEPT
 from perdure.storage.records import Keep, Overdue, Promoted
 
 _WORKERS_KEPT: Final = timedelta(days=1)
 _FIRES_KEPT: Final = timedelta(days=90)
+_BULKS_KEPT: Final = timedelta(days=90)
 _FIRES_AT_ONCE: Final = 10_000
 _ENTRIES_PER_JOB: Final = 10
-_LOOKS: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
+_INDEX_PIECES_PER_TICK: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 _BEFORE_ALL: Final = -(2**62)
 _BELONGINGS: Final = (
-    *("attempts", "steps", "progress", "lines", "waiters", "joined", "children", "families", "plans", "keys"),
-    *("finished", "jobs"),
+    "attempts",
+    "steps",
+    "progress",
+    "lines",
+    "waiters",
+    "joined",
+    "children",
+    "families",
+    "plans",
+    "keys",
+    "finished",
+    "jobs",
 )
 
 
@@ -41,7 +53,7 @@ class UpkeepPart:
     def __init__(self, database: Database, kinds: KindPart) -> None:
         self._database = database
         self._kinds = kinds
-        self._passed_over = PassedOver()
+        self._prune_progress = PruneProgress()
         self._sql = database.statements("fleet/upkeep.sql")
         self._audit = database.statements("operate/commands/audit.sql")
         self._keys = Keys(database)
@@ -50,7 +62,7 @@ class UpkeepPart:
     async def promote(
         self, limit: int, *, only: JobId | None = None, aside: Collection[JobId] = frozenset()
     ) -> Promoted:
-        """Make parked jobs ready whose time has come, oldest due first."""
+        """Make due parked jobs ready, oldest due first."""
         left_out = to_document(sorted(aside))
         next_due = await self._database.read(lambda transaction: self._next_due(transaction, left_out))
         now = self._database.now()
@@ -61,13 +73,13 @@ class UpkeepPart:
     async def overdue(
         self, limit: int, by: timedelta = timedelta(0), aside: Collection[JobId] = frozenset()
     ) -> list[Overdue]:
-        """Parked jobs whose time has come, oldest due first."""
+        """Parked jobs that are due, oldest due first."""
         params = {"limit": limit, "before": self._database.now() - span(by), "aside": to_document(sorted(aside))}
         ((document,),) = await self._database.read(lambda transaction: transaction.run(self._sql["overdue"], params))
         return [Overdue(job_id, queue, from_micros(due_at)) for job_id, queue, due_at in from_document(document)]
 
     async def hasten(self, keys: Collection[str]) -> int:
-        """Let the first job that waits for each of these unique keys look again at once; how many."""
+        """Make the first job that waits for each of these unique keys due now; returns how many."""
         ((is_awaited,),) = await self._database.read(lambda transaction: transaction.run(self._sql["is_key_awaited"]))
         if not is_awaited:
             return 0
@@ -83,7 +95,7 @@ class UpkeepPart:
         def look(transaction: Transaction) -> list[Orphan]:
             ((document,),) = transaction.run(self._sql["orphans"], params)
             if rows := from_document(document):
-                self._kinds.read(transaction)  # they may be of kinds that this process has never heard of
+                self._kinds.read(transaction)  # they may be of kinds that this process does not know
             return [_orphan(row, transaction.now) for row in rows]
 
         return await self._database.read(look)
@@ -97,7 +109,7 @@ class UpkeepPart:
     async def prune(self, keep: Keep, limit: int) -> int:
         """Delete finished jobs kept long enough, and forget workers dead for a day and nominal times of long ago.
 
-        What a clock that was ahead has dated is dated anew.
+        Times from a clock that ran ahead are set to the present.
         """
         return await self._database.write(lambda transaction: self._prune(transaction, keep, limit))
 
@@ -108,7 +120,7 @@ class UpkeepPart:
             transaction.change(self._sql[f"forget_{belonging}"], params)
 
     def forget_some_children(self, parents: Sequence[JobId], limit: int, transaction: Transaction) -> int:
-        """Delete so much of what these jobs know of their children; of how many it was."""
+        """Delete at most so many records of these jobs' children; returns how many."""
         rows = transaction.run(self._sql["some_children"], {"ids": to_document(parents), "limit": limit})
         params = {"children": to_document([child_id for (child_id,) in rows])}
         transaction.change(self._sql["forget_some_joined"], params)
@@ -141,7 +153,7 @@ class UpkeepPart:
             for job_id, _, *columns in rows
             if (unique := _key_of(*columns)) is not None
         ]
-        denied = self._keys.settle(transaction, moves) if moves else set()
+        denied = self._keys.move(transaction, moves) if moves else set()
         if denied:
             now = transaction.now
             held_back = {"ids": to_document(sorted(denied)), "due_at": after(now, HELD_KEY_WAIT), "now": now}
@@ -177,7 +189,7 @@ class UpkeepPart:
     def _prune(self, transaction: Transaction, keep: Keep, limit: int) -> int:
         self._redate(transaction, limit)
         own = self._kinds.own_times(transaction)
-        self._passed_over.begin(frozenset(own))
+        self._prune_progress.begin(frozenset(own))
         pruned = 0
         for kind, times in own.items():
             for state, kept in times.by_state:
@@ -195,8 +207,12 @@ class UpkeepPart:
             transaction.change(self._sql[statement], {"before": transaction.now - span(_WORKERS_KEPT)})
         old = {"before": transaction.now - span(_FIRES_KEPT), "limit": _FIRES_AT_ONCE}
         transaction.change(self._sql["forget_fires"], old)
+        for statement in ("forget_hours", "forget_groups"):
+            transaction.change(self._sql[statement], {"before": transaction.now - span(FAILURES_KEPT)})
+        transaction.change(self._sql["forget_bulks"], {"before": transaction.now - span(_BULKS_KEPT)})
         if keep.audit_trail is not None:
             old = {"before": transaction.now - span(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit}
+            transaction.change(self._audit["allow_pruning"], {"before": old["before"]})
             transaction.change(self._audit["forget"], old)
         return pruned
 
@@ -225,13 +241,13 @@ class UpkeepPart:
         state, queue = params["state"], params["queue"]
         ids: list[JobId] = []
         theirs: list[tuple[JobId, str]] = []
-        for _ in range(_LOOKS):
-            at, after_id = self._passed_over.place(state, queue) or (_BEFORE_ALL, "")
+        for _ in range(_INDEX_PIECES_PER_TICK):
+            at, after_id = self._prune_progress.place(state, queue) or (_BEFORE_ALL, "")
             wanted = limit - len(ids)
             place = {"after": at, "after_id": after_id, "limit": wanted}
             rows = transaction.run(self._sql["old_with_kind"], params | place)
             for job_id, finished_at, kind, kept_as in rows:
-                self._passed_over.passed(state, queue, (finished_at, job_id))
+                self._prune_progress.passed(state, queue, (finished_at, job_id))
                 if kind not in own:
                     ids.append(job_id)
                 elif kept_as is None:
@@ -269,5 +285,5 @@ def _promoted(by_queue: dict[str, int], next_due: int | None, now: int) -> Promo
 def _orphan(row: list[Any], now: int) -> Orphan:
     token, queue, claimed_at, worker_id, worker, beat_at = row[18:]
     silent_for = timedelta(microseconds=max(now - (claimed_at if beat_at is None else beat_at), 0))
-    claim = claim_of([*row[:18], 0, None], token, queue, from_micros(claimed_at))
+    claim = claim_of([*row[:18], 0, None, None], token, queue, from_micros(claimed_at))
     return Orphan(claim, WorkerId(worker_id), worker or f"worker {worker_id}", silent_for)

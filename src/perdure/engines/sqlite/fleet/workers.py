@@ -1,8 +1,8 @@
-"""How workers show that they live, and how the dead are declared so."""
+"""Heartbeats of workers, and how a worker is declared dead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,20 +14,18 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Params, Row
 from perdure.engines.sqlite.database.rows import texts, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
-from perdure.engines.sqlite.operate.audit import Audit
 from perdure.storage.records import CancelRequest
 
 
 class WorkerPart:
-    """The fleet, as the store knows it."""
+    """The register of workers, running and dead."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("fleet/workers.sql")
-        self._audit = Audit(database)
 
     async def register(self, worker: NewWorker) -> WorkerId:
-        """Enter a worker under an id that was never used before."""
+        """Register a worker under an id that was never used before."""
         worker_id = new_worker_id()
         params = {
             "id": worker_id,
@@ -54,31 +52,17 @@ class WorkerPart:
         await self._mark("retire", worker_id)
 
     async def report(self, worker_id: WorkerId, phase: Phase) -> None:
-        """Show what a worker is about."""
+        """Store the worker's phase."""
         params = {"worker_id": worker_id, "phase": phase}
         await self._database.write(lambda transaction: transaction.change(self._sql["report"], params))
 
     async def wants_quiet(self, worker_id: WorkerId) -> bool:
-        """Whether somebody has asked this worker to be quiet."""
+        """Whether this worker was told to stop claiming for now."""
         params = {"worker_id": worker_id}
         return bool(await self._database.read(lambda transaction: transaction.run(self._sql["wants_quiet"], params)))
 
-    async def quiet(self, worker_ids: Sequence[WorkerId], actor: str, *, quiet: bool) -> list[WorkerId]:
-        """Ask living workers to claim nothing more, or to claim again."""
-        statement, action = ("hush", "quiet") if quiet else ("unhush", "loud")
-        ids = to_document(worker_ids)
-
-        def ask(transaction: Transaction) -> list[WorkerId]:
-            params = {"ids": ids} | ({"now": transaction.now} if quiet else {})
-            asked = sorted(transaction.run(self._sql[statement], params))
-            for worker_id, name in asked:
-                self._audit.about(transaction, actor, action, worker=name, worker_id=str(worker_id))
-            return [WorkerId(worker_id) for worker_id, _ in asked]
-
-        return await self._database.write(ask)
-
     async def cancel_requests(self, worker_id: WorkerId) -> list[CancelRequest]:
-        """The jobs held by this worker that somebody wants called off; also those taken from it, told once."""
+        """The jobs of this worker whose cancellation was requested; also those taken from it, once."""
         params: dict[str, Any] = {"worker_id": worker_id}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["cancel_requests"], params))
         revoked = [(job_id, token) for job_id, token, _, is_revoked in rows if is_revoked]
@@ -88,11 +72,11 @@ class WorkerPart:
         return [CancelRequest(job_id, token, why) for job_id, token, why, _ in rows]
 
     async def workers(self) -> list[WorkerView]:
-        """All workers not yet forgotten, the living first."""
+        """All workers that are not pruned yet, live ones first."""
         return await self._database.read(self._list)
 
     async def bury_silent(self, lease: timedelta) -> list[WorkerView]:
-        """Declare dead whose last beat is older than `lease`; a fleet in good health is only looked at."""
+        """Declare dead the workers whose last beat is older than `lease`; writes nothing if there are none."""
         limit = span(lease)
         living = [worker for worker in await self.workers() if worker.dead_at is None]
         now = self._database.now()
@@ -122,7 +106,7 @@ class WorkerPart:
         )
 
     async def dead_workers(self) -> frozenset[WorkerId]:
-        """All that were declared dead, or have retired, and are not forgotten yet."""
+        """All workers that were declared dead, or have retired, and are not pruned yet."""
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["dead_workers"]))
         return frozenset(WorkerId(worker_id) for (worker_id,) in rows)
 

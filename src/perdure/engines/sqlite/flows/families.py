@@ -31,25 +31,25 @@ class FamilyPart:
         return await self._database.write(lambda transaction: self._spawn(transaction, claim, family))
 
     async def planned(self, job_id: JobId, number: int) -> str | None:
-        """One of the documents that are kept beside a job."""
+        """One of the documents stored beside a job."""
         params = {"job_id": job_id, "number": number}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["planned"], params))
         return rows[0][0] if rows else None
 
     async def family(self, parent: JobId, key: str) -> FamilyView | None:
-        """How far the children of one key are."""
+        """The status of the children of one key."""
         params = {"parent_id": parent, "key": key}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["family"], params))
         return family_of(*rows[0]) if rows else None
 
     async def families(self, parent: JobId) -> list[FamilyView]:
-        """All the families of a job, in the order in which they were made."""
+        """All families of a job, in the order in which they were made."""
         params = {"parent_id": parent}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["families"], params))
         return [family_of(*columns) for _, *columns in sorted(rows)]
 
     async def children(self, parent: JobId, key: str, first: int = 0, limit: int = 1_000) -> list[Child]:
-        """The children of one key in their order, from the number `first` on."""
+        """The children of one key in order, from the number `first` on."""
         params = {"parent_id": parent, "key": key, "first": first, "limit": limit}
 
         def look(transaction: Transaction) -> list[Child]:

@@ -15,7 +15,7 @@ from perdure.errors import ArgumentError
 
 
 class Linking:
-    """Goes on with chains that wait for nothing but their last link."""
+    """Continues chains that wait only for their last link."""
 
     def __init__(self, database: Database, families: FamilyPart) -> None:
         self._sql = database.statements("flows/linking.sql")
@@ -35,12 +35,12 @@ class Linking:
             return False
         ((document, before, is_last),) = rows
         plan = json.decode(document, type=Planned)
-        if plan.unique is not None:  # the chain may have to be told that its key is held
+        if plan.unique is not None:  # the chain may learn that its key is held
             return False
         family = link(chain, number, plan, before, is_last=bool(is_last))
         try:
             check_texts(family.children[0])
-        except ArgumentError:  # the end of a link is recorded whatever it has returned
+        except ArgumentError:  # the end of a link is recorded with any result
             return False
         self._families.make(transaction, chain, family)
         transaction.change(self._sql["sleep_on"], {"chain": chain, "awaits": str(Awaits(family=family.key))})

@@ -1,4 +1,4 @@
-"""What jobs have logged, the newest lines of each."""
+"""The newest log lines of each job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LinePart:
             await self._database.write(lambda transaction: self.apply(transaction, lines, keep))
 
     def apply(self, transaction: Transaction, lines: Sequence[NewLine], keep: int) -> None:
-        """The same, in a transaction that is open."""
+        """The same, in an open transaction."""
         if not lines or keep <= 0:
             return
         rows = to_document([_row(place, line) for place, line in by_job(lines, keep)])

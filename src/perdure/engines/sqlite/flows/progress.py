@@ -1,4 +1,4 @@
-"""How far running jobs are, in their own words."""
+"""The progress of running jobs, as they report it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class ProgressPart:
         self._sql = database.statements("flows/progress.sql")
 
     async def save_progress(self, progress: Mapping[JobId, tuple[Claim, Progress]]) -> None:
-        """Show how far jobs are whose claims are held, all in one statement."""
+        """Store the progress of jobs whose claims are held, all in one statement."""
         if not progress:
             return
         rows = to_document([_row(claim, shown) for claim, shown in progress.values()])
         await self._database.write(lambda transaction: transaction.change(self._sql["save"], {"rows": rows}))
 
     async def progress(self, job_id: JobId) -> Progress | None:
-        """How far a job was when it last said so."""
+        """The last progress that a job reported."""
         params = {"job_id": job_id}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["progress"], params))
         if not rows:

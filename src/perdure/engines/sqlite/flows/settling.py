@@ -3,7 +3,7 @@
 A child's end is written into its row of the family and counted there, once. If the family is settled by it, the parent
 that waits for this family is made ready; a chain sleeps on, and its next link is made. A parent's end cancels the
 children that are not final, and theirs. A child that had failed and gets a new life is taken out of the count, and is
-waited for again. All of it happens in the transaction in which the job moves, and jobs without kin never come here.
+waited for again. All of it happens in the transaction in which the job moves, and only for jobs with families.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.families import FamilyPart, family_of
 from perdure.engines.sqlite.flows.linking import Linking
-from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.engines.sqlite.operate.commands.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
 from perdure.policy.consequences import PARENT_DELETED, PARENT_ENDED
 
-_LONGEST_ERROR: Final = 500
-_JOINED_AT_ONCE: Final = 1_000
+_ERROR_LIMIT_CHARACTERS: Final = 500
+_JOINED_PER_CALL: Final = 1_000
 _NO_LIMIT: Final = -1
 
 End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
@@ -45,7 +45,7 @@ class Settling:
         self._audit = Audit(database)
 
     def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition], *, audits: bool) -> None:
-        """Settle what became of claims whose jobs have kin, once they are final; `audits` whom that cancels."""
+        """Settle final claims whose jobs have a parent or children; `audits` the jobs that this cancels."""
         ends = [
             (move.claim.job_id, move.to, move.result, _error_of(move), warnings_text(move))
             for move in ended
@@ -61,13 +61,13 @@ class Settling:
         self._settle(transaction, ends, self._cancel_children(transaction, parents))
 
     def settle_deleted(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
-        """Settle jobs that are about to be forgotten; none of their children is kept running."""
+        """Update the families of jobs about to be deleted; all their active children are cancelled."""
         ends = _cancelled([job for job in jobs if job.parent is not None], why)
         parents = {job.job_id: PARENT_DELETED for job in jobs if job.is_parent}
         self._settle(transaction, ends, self._cancel_children(transaction, parents, all_families=True))
 
     def settle_set_aside(self, transaction: Transaction, jobs: Sequence[Chosen], why: str) -> None:
-        """Settle jobs that are to be forgotten once their children are cancelled: only their own parents are told."""
+        """Settle jobs that are to be forgotten once their children are cancelled: only their own parents count it."""
         self._settle(transaction, _cancelled([job for job in jobs if job.parent is not None], why), [])
 
     def has_many_active(self, transaction: Transaction, parents: Sequence[JobId], many: int) -> bool:
@@ -75,7 +75,7 @@ class Settling:
         return len(self._active_children(transaction, parents, many + 1, all_families=True)) > many
 
     def cancel_some(self, parents: Sequence[JobId], limit: int, transaction: Transaction) -> int:
-        """Cancel so many active children of jobs that are to be forgotten, with all below them; how many it were."""
+        """Cancel this many active children of jobs to be deleted, with all below them; returns how many."""
         reasons = dict.fromkeys(parents, PARENT_DELETED)
         children = self._active_children(transaction, parents, limit, all_families=True)
         ends = self._cancel(transaction, children, reasons)
@@ -84,9 +84,9 @@ class Settling:
         return len(children)
 
     async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
-        """Count the ends of jobs to which children were joined; a look by the reader comes first."""
+        """Count the ends of jobs to which children were joined; the reader checks first."""
         name = "ended_joined" if job_ids is None else "ended_joined_of"
-        statement, params = self._sql[name], {"ids": to_document(sorted(job_ids or ())), "limit": _JOINED_AT_ONCE}
+        statement, params = self._sql[name], {"ids": to_document(sorted(job_ids or ())), "limit": _JOINED_PER_CALL}
 
         def settle(transaction: Transaction) -> int:
             ends: list[End] = [(row[0], JobState(row[1]), *row[2:]) for row in transaction.run(statement, params)]
@@ -172,11 +172,11 @@ def _cancelled(jobs: Iterable[Chosen], why: str | None) -> list[End]:
 
 
 def _error_of(move: Transition) -> str | None:
-    """What a parent is told about a child that did not succeed."""
+    """The error that a parent sees for a child that did not succeed."""
     if move.to is JobState.SUCCEEDED:
         return None
     if move.to is JobState.CANCELLED and move.note:
         return clean(move.note)
     if move.failure is None:
         return None if move.note is None else clean(move.note)
-    return clean(f"{move.failure.error_type}: {move.failure.message}"[:_LONGEST_ERROR])
+    return clean(f"{move.failure.error_type}: {move.failure.message}"[:_ERROR_LIMIT_CHARACTERS])

@@ -1,4 +1,4 @@
-"""What jobs have done already, so that it is not done again (E3)."""
+"""Steps: completed work, so that it is not repeated (E3)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StepPart:
         return await self._database.write(lambda transaction: self._save(transaction, rows, len(writes)))
 
     def apply(self, transaction: Transaction, writes: Sequence[StepWrite]) -> None:
-        """The same, in a transaction that is open."""
+        """The same, in an open transaction."""
         if writes:
             self._save(transaction, _document(writes), len(writes))
 
@@ -66,8 +66,16 @@ def _row(write: StepWrite) -> tuple[Any, ...]:
     check_text("step", step.key)
     note = None if step.note is None else clean(step.note)
     return (
-        *(claim.job_id, claim.token, step.key, step.kind, step.state, step.result, note, step.tries),
-        *(maybe_micros(step.due_at), to_micros(step.begun_at)),
+        claim.job_id,
+        claim.token,
+        step.key,
+        step.kind,
+        step.state,
+        step.result,
+        note,
+        step.tries,
+        maybe_micros(step.due_at),
+        to_micros(step.begun_at),
     )
 
 

@@ -1,4 +1,4 @@
-"""At most once in a period: a look by the reader comes first, so that those who come too late take no write lock."""
+"""At most once in a period: the reader checks first, so that late callers take no write lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that somebody holds back, and sets free all at once.
+"""Jobs that are held, and released all at once.
 
 There may be any number of them, so they come back in batches, each in a transaction of its own.
 """
@@ -16,7 +16,7 @@ from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 
-_BATCH: Final = 2_000
+_JOBS_PER_CALL: Final = 2_000
 
 
 class Waker:
@@ -39,8 +39,8 @@ class Waker:
 
     def _wake_batch(self, openings: Sequence[str], after: JobId, transaction: Transaction) -> tuple[int, JobId | None]:
         """How many are ready, and behind which to go on; None: that was the end."""
-        which = {"openings": to_document(openings), "after": after, "limit": _BATCH}
+        which = {"openings": to_document(openings), "after": after, "limit": _JOBS_PER_CALL}
         ((document,),) = transaction.run(self._sql["held"], which)
         rows = from_document(document)
         woken = self._upkeep.wake(transaction, rows, Reason.RESUMED) if rows else []
-        return len(woken), rows[-1][0] if len(rows) == _BATCH else None
+        return len(woken), rows[-1][0] if len(rows) == _JOBS_PER_CALL else None

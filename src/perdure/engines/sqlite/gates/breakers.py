@@ -10,14 +10,16 @@ import msgspec
 
 from perdure.domain.gate import BreakerState, BreakerView
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.engines.shared.database.instants import from_micros
+from perdure.engines.shared.operate.audit_details import breaker_set
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.waking import Waker
 from perdure.engines.sqlite.intake.insertion import check_text
-from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.commands.audit import Audit
 
 _view: Final = msgspec.json.Decoder(BreakerView)
 _ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
@@ -45,26 +47,25 @@ class BreakerPart:
         return await self._database.write(work)
 
     async def breakers(self) -> list[BreakerView]:
-        """All breakers that were ever met, by name."""
+        """All breakers that a job has ever reached, by name."""
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["breakers"]))
         return [_view.decode(view) for (view,) in rows]
 
-    async def set_breaker(self, breaker: BreakerView, actor: str) -> None:
-        """Put a breaker into a state by hand; if that is closed, its jobs look again at once."""
+    async def set_breaker(self, breaker: BreakerView, by: By) -> None:
+        """Put a breaker into a state by hand; if it is closed, its jobs check again at once."""
         check_text("name", breaker.name)
 
         def work(transaction: Transaction) -> None:
+            before = self.load(transaction, [breaker.name]).get(breaker.name)
             self.keep(transaction, [breaker])
-            details = {"breaker": breaker.name, "state": breaker.state.value}
-            noted = {} if breaker.note is None else {"note": breaker.note}
-            self._audit.about(transaction, actor, "breaker", **details, **noted)
+            self._audit.write(transaction, by, breaker_set(before, breaker))
 
         await self._database.write(work)
         if breaker.state is BreakerState.CLOSED:
             await self._waker.wake_held([f"{breaker.name}{end}" for end in _ENDS])
 
     def load(self, transaction: Transaction, names: Collection[str]) -> dict[str, BreakerView]:
-        """Those of these breakers that were met before."""
+        """Those of these breakers that a job has reached before."""
         if not names:
             return {}
         rows = transaction.run(self._sql["breakers_named"], {"names": to_document(list(names))})

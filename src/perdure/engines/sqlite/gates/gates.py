@@ -1,6 +1,6 @@
-"""Gates: what is known of them is loaded, decided upon and written in one transaction of the writer.
+"""Gates: one transaction of the writer loads their state, decides and writes.
 
-So nobody counts while another does. The starts of a key are one row (see `gate_tally`); holds and spends have rows
+So only one process counts at a time. The starts of a key are one row (see `gate_tally`); holds and spends have rows
 of their own. A hold counts while the lease of its job and token exists, and those whose lease is gone are deleted in
 passing.
 """
@@ -17,7 +17,7 @@ from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
 from perdure.engines.shared.database.instants import after, from_micros, span, to_micros
-from perdure.engines.shared.gates.needs import PLACES_KEPT, Line, Needs, places_left
+from perdure.engines.shared.gates.needs import PLACES_KEPT, Needs, RateNeed, places_left
 from perdure.engines.shared.gates.tally import Tallies, Tally
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
@@ -32,11 +32,11 @@ _LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line", 
 
 
 class _Look(NamedTuple):
-    """What most batches need to know, as the statements of `_LOOK` answer."""
+    """The state that most batches need, read by the statements of `_LOOK`."""
 
     lost: list[int]  # places in the batch
     gates: list[Tally]
-    placed: list[str]  # rates before which somebody stands
+    placed: list[str]  # rates with waiting jobs
     holds: list[list[Any]]  # key, job, token
     waited_for: list[str]  # slots
     lent: list[list[Any]]  # key, span, how much
@@ -83,7 +83,7 @@ class GatePart:
         return await self._database.write(work)
 
     async def release_gates(self, keys: Collection[str]) -> int:
-        """Wake jobs that wait for a slot, in turn, as far as there is room; where nobody waits it is only looked at."""
+        """Wake jobs that wait for a slot, in turn, as far as there is room; only a read if no job waits."""
         asked = {"keys": to_document(sorted(set(keys)))}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["keys_with_line"], asked))
         if not rows:
@@ -92,22 +92,22 @@ class GatePart:
         return await self._database.write(lambda transaction: self._release(transaction, waited_for))
 
     async def loans(self, borrower: WorkerId) -> list[Loan]:
-        """What a worker was lent."""
+        """The loans of a worker."""
         return await self._loans.of(borrower)
 
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:
-        """Take these off what a worker was lent; which of its loans others wait for."""
+        """Deduct these from a worker's loans; returns for which of its loans jobs wait."""
         return await self._loans.take_off(borrower, back, left)
 
     async def recall_loans(self) -> int:
-        """Take back what dead workers were lent, and wake who waits for it."""
+        """Take back the loans of dead workers, and wake the jobs waiting for them."""
         keys = await self._loans.recall()
         return await self.release_gates(keys) if keys else 0
 
     async def spend(self, claim: Claim, name: str, amount: float) -> bool:
-        """Record what an attempt has spent, the first time in place of its estimate."""
+        """Record what an attempt has spent; the first call replaces its estimate."""
 
         def work(transaction: Transaction) -> bool:
             if not transaction.run(self._sql["is_held"], {"job_id": claim.job_id, "token": claim.token}):
@@ -120,7 +120,7 @@ class GatePart:
         return await self._database.write(work)
 
     async def budgets(self, most: int) -> list[str]:
-        """The first names, in order, under which anything was spent lately."""
+        """The first names, in order, with recent spending."""
         return await self._spends.budgets(most)
 
     async def spent(self, name: str, since: datetime) -> float:
@@ -128,7 +128,7 @@ class GatePart:
         return await self._spends.spent(name, since)
 
     def _look(self, transaction: Transaction, needs: Needs, borrower: WorkerId | None) -> _Look:
-        """All in one step, because every step gives up the interpreter's lock and must win it back."""
+        """All in one call, because every call releases the interpreter's lock and must take it again."""
         slots = to_document(needs.slots)
         if needs.slots:
             transaction.change(self._sql["drop_stale_holds"], {"slots": slots})
@@ -166,7 +166,9 @@ class GatePart:
                 found[key].append(Start(key, from_micros(at), job_id, False))
         return found
 
-    def _places(self, transaction: Transaction, needs: Needs, lines: dict[str, Line]) -> set[tuple[str, int, JobId]]:
+    def _places(
+        self, transaction: Transaction, needs: Needs, lines: dict[str, RateNeed]
+    ) -> set[tuple[str, int, JobId]]:
         """The end of each line; of one that is longer also what is near, and where the askers stand."""
         places = set[tuple[str, int, JobId]]()
         ahead = transaction.now + span(CLOCK_SLACK)
@@ -219,7 +221,7 @@ class GatePart:
             transaction.change(self._sql["stand_in_line"], {"rows": to_document(rows)})
 
     def _drop_holds(self, transaction: Transaction, look: _Look, changes: GateChanges) -> None:
-        """What was held by an answer that was lost, and is borrowed by this one."""
+        """Drop holds of an answer that was lost, if this one borrows them."""
         if held := [(key, job_id) for key, job_id, token in look.holds if (job_id, token) in changes.borrowers]:
             transaction.change(self._sql["drop_holds"], {"rows": to_document(held)})
 
@@ -248,7 +250,7 @@ def _place(start: Start, tallies: Tallies, now: int) -> tuple[str, int, JobId, i
     return start.key, at, start.job_id, at + tallies.kept_for(start.key) + span(PLACES_KEPT), now
 
 
-def _by_length(lines: dict[str, Line]) -> dict[int, list[str]]:
+def _by_length(lines: dict[str, RateNeed]) -> dict[int, list[str]]:
     """Keys by how much of the end of their line is wanted, rounded up so that few statements do for all."""
     found: dict[int, list[str]] = {}
     for key, line in lines.items():

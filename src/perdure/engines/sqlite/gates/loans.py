@@ -1,4 +1,4 @@
-"""What workers were lent of their gates."""
+"""Loans of gates to workers."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from perdure.engines.shared.database.instants import span
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import to_document
 from perdure.engines.sqlite.database.transaction import Transaction
-from perdure.policy.lending import LONGEST
+from perdure.policy.limits.lending import LONGEST_LOAN
 from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 
 class Loans:
-    """Lends, and takes back."""
+    """Makes loans, and takes them back."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("gates/loans.sql")
 
     def lend(self, transaction: Transaction, borrower: WorkerId, loans: Collection[Loan]) -> None:
-        """Add these to what a worker has."""
+        """Add these to a worker's loans."""
         transaction.change(self._sql["lend"], _params(borrower, loans))
 
     async def of(self, borrower: WorkerId) -> list[Loan]:
-        """What a worker was lent."""
+        """The loans of a worker."""
         params = {"worker_id": borrower}
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["loans"], params))
         return [Loan(key, timedelta(microseconds=micros), number) for key, micros, number in rows]
 
     async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
-        """Take these off what a worker was lent, and leave it no more than that; which of its loans others wait for."""
+        """Deduct these from a worker's loans, down to what it has left; returns for which of its loans jobs wait."""
 
         def wanted(transaction: Transaction) -> set[LoanKey]:
             rows = transaction.run(self._sql["waited_for"], {"worker_id": borrower})
@@ -49,7 +49,7 @@ class Loans:
         return await (self._database.write(change) if back or left else self._database.read(wanted))
 
     async def recall(self) -> list[str]:
-        """Take back what dead workers have; the keys of the slots among it. Mostly it is only looked at."""
+        """Take back what dead workers have; returns the keys of its slots. Writes nothing if there are none."""
         look = self._sql["dead_borrowers"]
         dead = await self._database.read(lambda transaction: transaction.run(look))
         return await self._database.write(self._take_back) if dead else []
@@ -61,7 +61,7 @@ class Loans:
             keys += [key for (key,) in cut]
             silent_for = transaction.now - dead_at
             if silent_for < -span(CLOCK_SLACK):  # it was declared dead by a clock that has been put back
-                silent_for = span(LONGEST)
+                silent_for = span(LONGEST_LOAN)
             silent = {"worker_id": worker_id, "silent_for": silent_for}
             transaction.change(self._sql["recall"], silent)
         return keys

@@ -10,14 +10,16 @@ from typing import Any, Final
 
 from perdure.domain.gate import Pause
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.engines.shared.database.instants import from_micros, maybe_micros, maybe_moment, to_micros
+from perdure.engines.shared.operate.audit_details import paused, resumed
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.waking import Waker
 from perdure.engines.sqlite.intake.insertion import check_text
-from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.commands.audit import Audit
 
 _ENDS: Final = " :,"  # what may follow the id in a note
 
@@ -32,8 +34,8 @@ class PausePart:
         self._audit = Audit(database)
         self._waker = Waker(database, upkeep, Reason.ON_HOLD)
 
-    async def pause(self, pause: Pause) -> None:
-        """Keep a pause; one with this id that is kept already stays as it is."""
+    async def pause(self, pause: Pause, by: By) -> None:
+        """Store a pause; an existing one with this id does not change."""
         for field in ("id", "queue", "kind", "args"):
             if (text := getattr(pause, field)) is not None:
                 check_text(field, text)
@@ -50,24 +52,27 @@ class PausePart:
 
         def act(transaction: Transaction) -> None:
             if transaction.change(self._sql["pause"], kept):
-                self._audit.about(transaction, pause.actor, "pause", **_details(pause))
+                self._audit.write(transaction, by, paused(pause))
 
         await self._database.write(act)
 
-    async def resume(self, ids: Collection[str], actor: str) -> int:
-        """Forget these pauses, so that nobody holds jobs for them any more; then set free those that are held."""
+    async def resume(self, ids: Collection[str], by: By) -> int:
+        """Delete these pauses, so that no worker holds jobs for them any more; then release the held ones."""
         if not ids:
             return 0
 
         def act(transaction: Transaction) -> None:
-            for (pause_id,) in transaction.run(self._sql["forget"], {"ids": to_document(list(ids))}):
-                self._audit.about(transaction, actor, "resume", pause=pause_id)
+            held = [_pause(row) for row in transaction.run(self._sql["pauses"])]
+            gone = {pause_id for (pause_id,) in transaction.run(self._sql["forget"], {"ids": to_document(list(ids))})}
+            for pause in held:
+                if pause.id in gone:
+                    self._audit.write(transaction, by, resumed(pause))
 
         await self._database.write(act)
         return await self._waker.wake_held(_openings(ids))
 
     async def pauses(self) -> list[Pause]:
-        """The pauses that hold now, oldest first; those whose time is over end here."""
+        """The current pauses, oldest first; those whose time is over end here."""
 
         def look(transaction: Transaction) -> tuple[list[Pause], list[str]]:
             found = [_pause(row) for row in transaction.run(self._sql["pauses"])]
@@ -82,7 +87,7 @@ class PausePart:
         return holding
 
     def wake_unpaused(self, transaction: Transaction, limit: int) -> int:
-        """Set free jobs that were parked for a pause after it had been forgotten; how many were found."""
+        """Release jobs that were parked for a pause after it was deleted; returns how many were found."""
         ((document,),) = transaction.run(self._sql["unpaused"], {"limit": limit})
         rows = from_document(document)
         if rows:
@@ -92,12 +97,6 @@ class PausePart:
 
 def _openings(ids: Iterable[str]) -> list[str]:
     return [f"pause {pause_id}{end}" for pause_id in ids for end in _ENDS]
-
-
-def _details(pause: Pause) -> dict[str, str]:
-    said = {name: getattr(pause, name) for name in ("queue", "kind", "args", "why")}
-    until = {} if pause.until is None else {"until": pause.until.isoformat()}
-    return {"pause": pause.id} | {name: text for name, text in said.items() if text is not None} | until
 
 
 def _pause(row: tuple[Any, ...]) -> Pause:

@@ -22,11 +22,11 @@ class Spends:
         self._sql = database.statements("gates/spends.sql")
 
     def load(self, transaction: Transaction, funds: dict[str, Funds]) -> dict[str, Spending]:
-        """What a batch must know of each budget that it asks for."""
+        """The state of each budget that a batch asks for."""
         return {name: self._spending(transaction, name, each) for name, each in funds.items()}
 
     async def budgets(self, most: int) -> list[str]:
-        """The first names, in order, under which anything was spent lately."""
+        """The first names, in order, with recent spending."""
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["budgets"], {"most": most}))
         return [name for (name,) in rows]
 

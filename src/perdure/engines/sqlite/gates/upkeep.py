@@ -1,4 +1,4 @@
-"""What gates leave behind: places that no longer count, holds and estimates of leases that are gone, old pauses."""
+"""Deletes leftovers of gates: places that no longer count, holds and estimates of leases that are gone, old pauses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from perdure.engines.sqlite.gates.pauses import PausePart
 from perdure.engines.sqlite.gates.spend_sums import SpendSums
 from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
-_Spot = tuple[str, JobId]
-_BEGINNING: _Spot = ("", JobId(""))
+_Cursor = tuple[str, JobId]
+_BEGINNING: _Cursor = ("", JobId(""))
 _GONE: Final = (
     "forget_places",
     "forget_spends",
@@ -35,33 +35,33 @@ class GateUpkeepPart:
         self._pauses = pauses
         self._sums = sums
         self._sql = database.statements("gates/gates.sql")
-        self._spots: dict[str, _Spot] = {}
+        self._cursors: dict[str, _Cursor] = {}
 
     async def forget_gates(self, limit: int) -> int:
-        """Look at `limit` rows of each sort, and delete those that count for nothing any more; how many in all.
+        """Look at `limit` rows of each type, and delete those that no longer count; returns how many in all.
 
         Jobs that are on hold for a pause that is gone come back.
         """
-        forgotten, spots = await self._database.write(lambda transaction: self._forget(transaction, limit))
-        self._spots = spots
+        forgotten, cursors = await self._database.write(lambda transaction: self._forget(transaction, limit))
+        self._cursors = cursors
         return forgotten
 
-    def _forget(self, transaction: Transaction, limit: int) -> tuple[int, dict[str, _Spot]]:
+    def _forget(self, transaction: Transaction, limit: int) -> tuple[int, dict[str, _Cursor]]:
         now = transaction.now
         params = {"now": now, "old": now - span(SPENDS_KEPT), "ahead": now + span(CLOCK_SLACK), "limit": limit}
         forgotten = self._pauses.wake_unpaused(transaction, limit)
         for statement in _GONE:
             forgotten += transaction.change(self._sql[statement], params)
         forgotten += self._sums.forget(transaction, limit)
-        spots: dict[str, _Spot] = {}
+        cursors: dict[str, _Cursor] = {}
         for look, drop in _STALE.items():
-            dropped, spots[look] = self._sweep(transaction, look, drop, limit)
+            dropped, cursors[look] = self._sweep(transaction, look, drop, limit)
             forgotten += dropped
-        return forgotten, spots
+        return forgotten, cursors
 
-    def _sweep(self, transaction: Transaction, look: str, drop: str, limit: int) -> tuple[int, _Spot]:
+    def _sweep(self, transaction: Transaction, look: str, drop: str, limit: int) -> tuple[int, _Cursor]:
         """Look at the next stretch of a table and drop what is stale in it; how many, and where to go on."""
-        key, job_id = self._spots.get(look, _BEGINNING)
+        key, job_id = self._cursors.get(look, _BEGINNING)
         ((document,),) = transaction.run(self._sql[look], {"key": key, "job_id": job_id, "limit": limit})
         seen = from_document(document)
         if stale := [(key, job_id) for key, job_id, is_stale in seen if is_stale]:

@@ -1,1 +1,1 @@
-"""Where jobs come in."""
+"""Intake: stores new jobs."""

@@ -1,4 +1,4 @@
-"""Jobs that come in through a connection of the caller, in the caller's own transaction.
+"""Intake through a connection of the caller, in the caller's own transaction.
 
 The plan is the store's own, run inside a savepoint. The connection must be of the library that this app uses for the
 file, and lead to that very file. Nothing is opened here: an app that only hands in jobs through its own connections
@@ -27,7 +27,7 @@ _FILES: Final = "PRAGMA database_list"  # reads nothing of the file, so that a d
 
 
 class BorrowingPart:
-    """Intake through connections that are not ours; needs no open store."""
+    """Intake through connections of callers; needs no open store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,7 +35,7 @@ class BorrowingPart:
         self._last_turn = 0
 
     def through(self, connection: Any, *, blocking: bool = False) -> ThroughConnection:
-        """Intake through this connection; refuses, by name, what is none."""
+        """Intake through this connection; refuses a value that is no connection."""
         return ThroughConnection(self, Guest(connection, blocking=blocking))
 
     async def check(self, borrowed: Borrowed) -> BorrowedSqlite:

@@ -1,4 +1,4 @@
-"""What a job with a unique key does when it comes in and another holds the key."""
+"""Intake of a job whose unique key another job holds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def meet_ref(sql: Statements, job: NewJob) -> Part[Receipt | None]:
 def _replace(sql: Statements, holder: JobId, job: NewJob, due: int | None, now: int, turns: Turns) -> Part[bool]:
     """Give the holder the newcomer's arguments, priority and settings, and its time if it names one.
 
-    False: it waits no more.
+    False: it does not wait any more.
 
     Without a time the holder stays where it is, and with the same priority and fair key it keeps its place in line.
     """

@@ -1,10 +1,10 @@
-"""Where in line a job with a fair key stands.
+"""The place in line of a job with a fair key.
 
-Each key has its jobs one step apart, from the front of the line on: a key that hands in many reaches far back, and one
-that hands in a few comes in between. What a key has had before does not count: only what it has waiting.
+Each key has its jobs one step apart, from the front of the line on: a key with many jobs reaches far back, and one
+with few jobs gets in between. Only waiting jobs of a key count, not its earlier ones.
 
 Turns follow the clock, so a step is a span of time: a key stands in line as if it had handed in one job for each step.
-Jobs without a key stand where they came, whatever the others have waiting.
+Jobs without a key keep their order of arrival, independent of the others.
 
 A job keeps its key, and takes its place by the same rule when it is retried, becomes due or begins a new life. One that
 comes back for any other reason keeps the turn that it had.

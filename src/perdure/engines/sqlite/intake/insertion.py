@@ -45,7 +45,7 @@ def plan_insert(
 
 
 def is_plain(job: NewJob) -> bool:
-    """Whether a job is ready at once, has no key of any kind, no plan, and an id that nobody else can have."""
+    """Whether a job is ready at once, has no key of any kind, no plan, and an id that no other job can have."""
     has_key = job.unique is not None or job.fair_key is not None or job.has_own_id or job.ref is not None
     return not has_key and job.delay is None and job.run_at is None and not job.plan
 
@@ -212,16 +212,16 @@ def check_texts(job: NewJob) -> None:
 def check_text(field: str, text: str) -> None:
     """Refuse one text, by the name of its field."""
     if "\0" in text:
-        raise ArgumentError(field, "holds a NUL character, which cannot be stored: take it out")
+        raise ArgumentError(field, "contains a NUL character, which cannot be stored: remove it")
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ArgumentError(field, f"holds half a character, which cannot be stored: {error}") from error
+            raise ArgumentError(field, f"contains half a surrogate pair, which cannot be stored: {error}") from error
 
 
 def _check_document(jobs: list[NewJob], rows: Sequence[tuple[Any, ...] | None]) -> str:
-    """The rows as a document; only if that looks odd is each job looked at."""
+    """The rows as a document; each job is checked only if the whole looks suspicious."""
     try:
         document = to_document(rows)
     except UnicodeEncodeError:
@@ -246,8 +246,17 @@ def _row(job: NewJob, now: int) -> tuple[Any, ...]:
     due = None if job.delay is None and job.run_at is None else _due(job, now)
     tags = to_document(job.tags) if job.tags else None
     return (
-        *(job.id, job.kind, job.queue, job.priority, job.args, due, job.max_attempts, job.crash_limit),
-        *(tags, job.meta, job.settings),
+        job.id,
+        job.kind,
+        job.queue,
+        job.priority,
+        job.args,
+        due,
+        job.max_attempts,
+        job.crash_limit,
+        tags,
+        job.meta,
+        job.settings,
     )
 
 
@@ -258,6 +267,22 @@ def _values(job: NewJob, due: int | None, now: int, turn: int) -> tuple[Any, ...
         key, states = job.unique.key, states_text(job.unique.states)
         dead_for = None if job.unique.dead_for is None else span(job.unique.dead_for)
     return (
-        *(job.id, job.kind, job.queue, job.priority, job.args, now, due, job.max_attempts, job.crash_limit),
-        *(key, states, dead_for, tags, job.meta, turn, job.fair_key, job.settings, job.ref),
+        job.id,
+        job.kind,
+        job.queue,
+        job.priority,
+        job.args,
+        now,
+        due,
+        job.max_attempts,
+        job.crash_limit,
+        key,
+        states,
+        dead_for,
+        tags,
+        job.meta,
+        turn,
+        job.fair_key,
+        job.settings,
+        job.ref,
     )

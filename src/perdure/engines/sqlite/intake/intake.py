@@ -1,4 +1,4 @@
-"""Where jobs come in."""
+"""Intake: stores new jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class IntakePart:
         self._sql = database.statements("intake/intake.sql")
 
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Store jobs; a single one takes the short way if that is open."""
+        """Store jobs; a single one is written at once if possible (see `single_writes`)."""
         if len(jobs) == 1:
             try:
                 return self._database.write_now(lambda transaction: self.insert_within(transaction, jobs))

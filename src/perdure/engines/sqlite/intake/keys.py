@@ -1,7 +1,7 @@
 """Who holds a unique key as jobs change state (G7).
 
-The primary key of `unique_hold` is the only judge. When jobs move, those whose new state claims the key take it or
-renew it, and those whose new state does not let it go. A job that is denied its key must not enter that state.
+The primary key of `unique_hold` decides alone. When jobs move, those whose new state claims the key take it or
+renew it, and those whose new state does not, release it. A job that is denied its key must not enter that state.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Keys:
     def __init__(self, database: Database) -> None:
         self._sql = database.statements("intake/keys.sql")
 
-    def settle(self, transaction: Transaction, moves: Iterable[Move]) -> set[JobId]:
-        """Take, keep or let go of keys for jobs on their way to a new state; return the jobs that were denied theirs.
+    def move(self, transaction: Transaction, moves: Iterable[Move]) -> set[JobId]:
+        """Take, keep or release keys for jobs that move to a new state; return the jobs that were denied theirs.
 
-        A job that dies keeps its key for `dead_for`; if another holds it by then, that is no reason not to die.
+        A job that dies keeps its key for `dead_for`; if another holds it by then, the job dies without it.
         """
         dropped: list[tuple[str, JobId]] = []
         wanted: list[tuple[str, JobId, int | None]] = []

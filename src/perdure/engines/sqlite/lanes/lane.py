@@ -1,7 +1,7 @@
-"""A thread with a connection of its own that works off what the event loop hands it.
+"""A thread with a connection of its own that runs operations for the event loop.
 
-SQLite's calls block, so they leave the loop's thread. Whatever has piled up while the thread was at work is taken as
-one batch, and its answers go back to the loop in one call.
+SQLite's calls block, so they leave the loop's thread. All operations that arrived while the thread was busy are taken
+as one batch, and its answers go back to the loop in one call.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from typing import Any, Final, TypeVar
 from perdure.engines.sqlite.database.drivers import Connection
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.errors import ForkError, StoreUnavailable
+from perdure.storage.time_limits import deadline
 
 T = TypeVar("T")
 Work = Callable[[Transaction], T]
 
-_LARGEST_BATCH: Final = 500
+_WORKS_PER_BATCH: Final = 500
 
 
 class Operation(ABC):
-    """Work to be done, and what came of it."""
+    """An operation and its outcome."""
 
-    __slots__ = ("answered", "done", "error", "put_at", "result")
+    __slots__ = ("answered", "deadline", "done", "error", "put_at", "result")
 
     def __init__(self) -> None:
         self.put_at = 0.0  # when it was handed in, by the monotonic clock
+        self.deadline = deadline()  # by the same
         self.answered = False  # before the rest of its batch
-        self.done = False  # committed: no later trouble of its batch concerns it
+        self.done = False  # committed: later errors of its batch do not affect it
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -44,10 +46,10 @@ class Operation(ABC):
 
     @abstractmethod
     def deliver(self) -> None:
-        """Hand what came of it to whoever waits; on the loop."""
+        """Pass the outcome to the waiting caller; on the loop."""
 
     def abandoned(self) -> bool:
-        """Whether nobody waits for it any more, so that it need not be begun."""
+        """Whether its caller stopped waiting, so that it need not start."""
         return False
 
 
@@ -66,11 +68,11 @@ class Request(Operation):
         return self._work(transaction)
 
     def deliver(self) -> None:
-        """Hand what came of it to whoever waits; on the loop."""
-        settle(self._future, self.result, self.error)
+        """Pass the outcome to the waiting caller; on the loop."""
+        resolve(self._future, self.result, self.error)
 
     def abandoned(self) -> bool:
-        """Whether nobody waits for it any more, so that it need not be begun."""
+        """Whether its caller stopped waiting, so that it need not start."""
         return self._future.cancelled()
 
 
@@ -102,7 +104,7 @@ class Lane(ABC):
             raise
 
     async def close(self) -> None:
-        """Finish what was handed in, then end the thread; who was cancelled meanwhile may ask again."""
+        """Finish what was handed in, then end the thread; a caller that was cancelled meanwhile may ask again."""
         if (thread := self._last_call()) is not None:
             await asyncio.wait({self._ended})
             thread.join()
@@ -151,13 +153,13 @@ class Lane(ABC):
         return None
 
     def afterwards(self, connection: Connection) -> None:  # noqa: B027 - as above
-        """The answers are on their way: do what nobody needs to wait for."""
+        """The answers are on their way: do work that no caller waits for."""
 
     def delivered(self) -> None:  # noqa: B027 - as above
         """Called on the loop with every batch of answers."""
 
     def answer_early(self, operations: list[Operation]) -> None:
-        """Let these know what came of them while the rest of their batch goes on."""
+        """Deliver these outcomes while the rest of their batch continues."""
         for operation in operations:
             operation.answered = True
         self._tell(self._deliver, operations)
@@ -165,23 +167,23 @@ class Lane(ABC):
     def _main(self, opened: asyncio.Future[None]) -> None:
         try:
             connection: Connection | None = self._connect()
-        except Exception as error:  # noqa: BLE001 - handed to whoever opens
-            self._tell(settle, opened, None, error)
+        except Exception as error:  # noqa: BLE001 - passed to the caller that opens
+            self._tell(resolve, opened, None, error)
         else:
-            self._tell(settle, opened, None, None)
+            self._tell(resolve, opened, None, None)
             while batch := self._next(connection):
                 connection = self._work(connection, batch)
                 self._tell(self._deliver, [operation for operation in batch if not operation.answered])
                 connection = self._tidy(connection)
             _give_up(connection)
-        self._tell(settle, self._ended, None, None)
+        self._tell(resolve, self._ended, None, None)
 
     def _work(self, connection: Connection | None, batch: list[Operation]) -> Connection | None:
         """Perform a batch. A connection that fails even at ending a transaction is given up, and opened anew."""
         try:
             connection = connection or self._connect()
             self.perform(connection, batch)
-        except Exception as error:  # noqa: BLE001 - handed to whoever asked
+        except Exception as error:  # noqa: BLE001 - passed to the caller
             for operation in batch:
                 if not operation.done:
                     operation.error = operation.error or error
@@ -193,24 +195,24 @@ class Lane(ABC):
         try:
             if connection is not None:
                 self.afterwards(connection)
-        except Exception:  # noqa: BLE001 - nobody waits for it, and the thread goes on
+        except Exception:  # noqa: BLE001 - no caller waits for it, and the thread continues
             _give_up(connection)
             return None
         return connection
 
     def _next(self, connection: Connection | None) -> list[Operation]:
-        """Wait for work and take all that there is; empty when the lane is to end."""
+        """Wait for operations and take all pending ones; empty when the lane is to end."""
         try:
             first = self._queue.get(timeout=self.rest())
         except queue.Empty:
             if connection is not None:
-                with suppress(Exception):  # nobody waits for it; a broken connection shows at the next batch
+                with suppress(Exception):  # no caller waits for it; a broken connection shows at the next batch
                     self.idle(connection)
             first = self._queue.get()
         if first is None:
             return []
         batch = [first]
-        while len(batch) < _LARGEST_BATCH and not self._queue.empty():
+        while len(batch) < _WORKS_PER_BATCH and not self._queue.empty():
             following = self._queue.get()
             if following is None:
                 self._queue.put(None)
@@ -238,7 +240,7 @@ def _give_up(connection: Connection | None) -> None:
             connection.close()
 
 
-def settle(future: asyncio.Future[T], result: T, error: Exception | None) -> None:
+def resolve(future: asyncio.Future[T], result: T, error: Exception | None) -> None:
     """Give a future its result or its error, unless its owner has given up."""
     if future.done():
         return

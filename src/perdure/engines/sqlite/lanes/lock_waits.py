@@ -1,7 +1,7 @@
 """Waiting for a lock that another process holds.
 
-SQLite's own waiting doubles up to 100 ms, so that of two busy processes one starves. Here everybody looks again after
-a short random while, which is fair, and gives up after half a minute.
+SQLite's own waiting doubles up to 100 ms, so that of two busy processes one starves. Here every process retries after a
+short random wait, which is fair, and gives up after half a minute.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from perdure.errors import StoreLocked
 T = TypeVar("T")
 
 LIMIT: Final = 30.0  # seconds
-_SHORTEST: Final = 0.0002
-_LONGEST: Final = 0.002
+_SHORTEST_WAIT_SECONDS: Final = 0.0002
+_LONGEST_WAIT_SECONDS: Final = 0.002
 
 
 def patiently(act: Callable[[], T]) -> T:
-    """Do `act` until it is not refused because somebody else has the lock."""
+    """Run `act` until it is not refused because another process has the lock."""
     waits = Waits()
     while True:
         try:
@@ -64,4 +64,4 @@ def given_up(busy: StoreBusy) -> StoreLocked:
 
 def a_while() -> float:
     """Seconds until the next look."""
-    return random.uniform(_SHORTEST, _LONGEST)  # noqa: S311 - spreads load, guards nothing
+    return random.uniform(_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS)  # noqa: S311 - spreads load, guards nothing

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from perdure.engines.sqlite.database.drivers import Connection
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes.lane import Lane, Operation
 from perdure.engines.sqlite.lanes.lock_waits import patiently
+from perdure.errors import StoreError
+from perdure.storage.time_limits import too_late
 
 
 class Reader(Lane):
@@ -16,15 +19,23 @@ class Reader(Lane):
     def __init__(self, connect: Callable[[], Connection], begin: Callable[[Connection], Transaction]) -> None:
         super().__init__("perdure-sqlite-reader", connect)
         self._begin = begin
+        self._deadline: float | None = None
 
     def perform(self, connection: Connection, batch: list[Operation]) -> None:
         """Do each read in a transaction of its own."""
+        connection.stop_when(self._is_late)
         for operation in batch:
             if not operation.abandoned():
+                self._deadline = operation.deadline
                 self._read(connection, operation)
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
 
     def _read(self, connection: Connection, operation: Operation) -> None:
         def once() -> None:
+            if self._is_late():
+                raise too_late()
             connection.run("BEGIN")
             try:
                 operation.result = operation.work(self._begin(connection))
@@ -34,5 +45,5 @@ class Reader(Lane):
 
         try:
             patiently(once)
-        except Exception as error:  # noqa: BLE001 - handed to whoever asked
-            operation.error = error
+        except Exception as error:  # noqa: BLE001 - passed to the caller
+            operation.error = too_late() if isinstance(error, StoreError) and self._is_late() else error

@@ -1,7 +1,7 @@
 """A short way for a single small write: at once, on the event loop's own thread.
 
 The way through the writer's thread and back costs two wake-ups, which on a fast disk is as much as the commit itself.
-So when nothing else is being written, the disk has lately been quick, and nobody holds the lock, one small transaction
+So when nothing else is being written, the disk has lately been quick, and the lock is free, one small transaction
 is done right here. Whenever one of these does not hold, the answer is "not now" and the work goes the usual way; a
 disk that turns out slow closes this way for a while. What can be slow is never done here: waiting for a lock, opening
 a connection, copying the log back.
@@ -24,13 +24,13 @@ from perdure.errors import StoreError
 
 T = TypeVar("T")
 
-_WORTH_IT: Final = 16  # writes that go the usual way before this one is opened: a short script never needs it
-_SLOW: Final = 0.001  # seconds on average
-_MEMORY: Final = 0.05  # the weight of the latest write in that average: one of 20 ms is enough
-_CLOSED_FOR: Final = 1.0
+_WRITES_BEFORE_OPENING: Final = 16  # by the usual way: a short script never needs this one
+_SLOW_WRITE_SECONDS: Final = 0.001  # seconds on average
+_LATEST_WRITE_WEIGHT: Final = 0.05  # the weight of the latest write in that average: one of 20 ms is enough
+_CLOSED_SECONDS: Final = 1.0
 _COMMITS_PER_CHECKPOINT: Final = 500
-_RING_EVERY: Final = 0.001  # seconds; who hears of the first one looks again that soon, whatever is written meanwhile
-_LOOK_EVERY: Final = 0.001  # seconds; so soon after a look, "moved" is no other than "about to be moved"
+_RING_INTERVAL_SECONDS: Final = 0.001  # a listener looks again this soon, even without further writes
+_LOOK_INTERVAL_SECONDS: Final = 0.001  # a file may as well be moved this long after a check
 
 
 class NotNow(Exception):  # noqa: N818 - it is an answer, not an error
@@ -44,7 +44,7 @@ class Begin(Protocol):
         """A connection that is inside BEGIN; `looks` whether its file is still where it was."""
 
 
-class Express:
+class SingleWrites:
     """One connection of the loop's own, used only while that is quick."""
 
     def __init__(
@@ -90,27 +90,27 @@ class Express:
             looks = begun >= self._next_look
             transaction = self._begin(connection, looks=looks)
             if looks:
-                self._next_look = begun + _LOOK_EVERY
+                self._next_look = begun + _LOOK_INTERVAL_SECONDS
             result = work(transaction)
             connection.run("COMMIT")
         except BaseException:
             self._roll_back(connection)
             raise
         ended = time.monotonic()
-        self._pace += (ended - begun - self._pace) * _MEMORY
-        if self._pace > _SLOW:
-            self._closed_until = ended + _CLOSED_FOR
+        self._pace += (ended - begun - self._pace) * _LATEST_WRITE_WEIGHT
+        if self._pace > _SLOW_WRITE_SECONDS:
+            self._closed_until = ended + _CLOSED_SECONDS
             self._pace = 0.0
         self._commits += 1
         if self._commits % _COMMITS_PER_CHECKPOINT == 0:
             self._checkpoint()
         if transaction.rings and ended >= self._next_ring:
-            self._next_ring = ended + _RING_EVERY
+            self._next_ring = ended + _RING_INTERVAL_SECONDS
             log.touch(self._log)
         return result, transaction.rings
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
         self.abandon()
@@ -122,14 +122,14 @@ class Express:
 
     def _prepare(self) -> None:
         self._asked += 1
-        if self._asked == _WORTH_IT:
+        if self._asked == _WRITES_BEFORE_OPENING:
             self._opening = asyncio.get_running_loop().create_task(self._open())
 
     async def _open(self) -> None:
         try:
             connection = await in_own_thread(self._connect)
         except StoreError:
-            return  # whatever is the matter, the usual way will tell
+            return  # the usual way will report the problem
         connection.run("PRAGMA wal_autocheckpoint = 0")
         connection.run("PRAGMA cache_size = -4000")
         self._flushes = True

@@ -3,8 +3,8 @@
 A commit appends to the log and flushes it. While the file grows, each flush must also write the file's new size, which
 makes a small commit two to three times as slow as one that writes over old ground. SQLite keeps the file between
 checkpoints, so that holds only for the first round of a process; a writer that has shown that it writes often
-therefore grows the file ahead, a piece after each commit. What lies beyond the last frame is nothing to SQLite: zeros
-carry no valid frame header. It is done under the write lock, so that nobody else appends at the same time.
+therefore grows the file ahead, a piece after each commit. SQLite ignores what lies beyond the last frame: zeros
+carry no valid frame header. It is done under the write lock, so that no other process appends at the same time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_grown(path: str) -> bool:
 
 
 def grow(path: str) -> None:
-    """Add a piece of nothing to the end of the log. Only under the write lock; that there is no room does no harm."""
+    """Append zeros to the log. Only under the write lock; a full disk does no harm."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY)
         try:
@@ -44,6 +44,6 @@ def grow(path: str) -> None:
 
 
 def touch(path: str) -> None:
-    """Make whoever watches the log look at once."""
+    """Make the watchers of the log look at once."""
     with suppress(OSError):
         os.close(os.open(path, os.O_RDONLY))

@@ -1,18 +1,18 @@
-"""The lane of writes: one thread, one connection, one transaction for all that waits.
+"""The lane of writes: one thread, one connection, one transaction for all waiting operations.
 
-A commit costs a flush of the disk, whatever it holds. So the writer takes every operation that has piled up during
-the last commit and puts them into the next one (group commit): alone, an operation waits for nobody; among many, they
-share the flush.
+A commit costs one disk flush, for any number of operations. So the writer takes every operation that arrived during the
+last commit and puts them into the next one (group commit): a single operation never waits; many operations share the
+flush.
 
 Operations must not harm each other. They run one after another without savepoints, which would cost each of them two
-statements. If one fails, the whole transaction is rolled back and every operation runs again in one of its own, so
-that the error reaches only its owner. Work must therefore be repeatable: it keeps no state between runs.
+statements. If one fails, the whole transaction is rolled back and every operation runs again in one of its own, so that
+the error reaches only its caller. Work must therefore be repeatable: it keeps no state between runs.
 
 An operation waits 30 s for a lock that another process holds, counted from when it was handed in. Then it is refused,
-and those of its batch that came later go on waiting.
+and later operations of its batch keep waiting.
 
-The log (WAL) is copied back by whoever commits past 4,000 pages, and by an idle writer; if readers have kept it from
-starting over and it has grown past its limit, it is cut back between two transactions.
+The log (WAL) is copied back by the process that commits past 4,000 pages, and by an idle writer; if readers have kept
+it from starting over and it has grown past its limit, it is truncated between two transactions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from perdure.engines.sqlite.lanes import wal as log
 from perdure.engines.sqlite.lanes.lane import Lane, Operation
 from perdure.errors import StoreError
 
-_IDLE_AFTER: Final = 1.0
+_IDLE_AFTER_SECONDS: Final = 1.0
 _COMMITS_PER_LOOK: Final = 64
 _COMMITS_OF_A_WRITER: Final = 16
 
@@ -93,7 +93,7 @@ class Writer(Lane):
         for operation in batch:
             try:
                 operation.result = operation.work(transaction)
-            except Exception as error:  # noqa: BLE001 - handed to whoever asked
+            except Exception as error:  # noqa: BLE001 - passed to the caller
                 operation.error = error
                 _roll_back(connection)
                 return len(batch) == 1
@@ -149,11 +149,11 @@ class Writer(Lane):
             self._rang()
 
     def rest(self) -> float | None:
-        """Only a writer that has written has something to tidy."""
-        return _IDLE_AFTER if self._dirty else None
+        """Only a writer that has written has a log to copy back."""
+        return _IDLE_AFTER_SECONDS if self._dirty else None
 
     def idle(self, connection: Connection) -> None:
-        """Copy the log back while nobody is waiting."""
+        """Copy the log back while no caller waits."""
         self._dirty = False
         _checkpoint(connection, "PASSIVE")
         self._cut_log(connection)
@@ -170,7 +170,7 @@ class Writer(Lane):
         try:
             connection.run("BEGIN IMMEDIATE")
         except StoreError:
-            return  # somebody else writes just now: later
+            return  # another process writes just now: later
         log.grow(self._log)
         _roll_back(connection)
 

@@ -1,1 +1,1 @@
-"""What operators see and change."""
+"""Views and commands of operators."""

@@ -1,6 +1,6 @@
 """Copies of the database, made while work goes on.
 
-The copy is what one read transaction sees, so nobody waits for it, and nothing that is written meanwhile disturbs it;
+The copy is what one read transaction sees, so no writer waits for it, and later writes do not disturb it;
 only the log cannot start over until it is done. It gets its name once it has been opened, checked and flushed: a file
 that bears the name is a good backup.
 """
@@ -38,7 +38,7 @@ class BackupPart:
         try:
             return await asyncio.to_thread(self._back_up, target, given_up)
         except asyncio.CancelledError:
-            given_up.set()  # the thread notices, and tidies up
+            given_up.set()  # the thread notices, and deletes its draft
             raise
 
     def _back_up(self, target: str, given_up: threading.Event) -> Backup:
@@ -48,7 +48,7 @@ class BackupPart:
 
         def stop_if_given_up() -> None:
             if given_up.is_set():
-                raise StoreUnavailable(f"{target}: the backup was given up")
+                raise StoreUnavailable(f"{target}: the backup was cancelled")
 
         try:
             self._copy(draft, stop_if_given_up)
@@ -65,7 +65,7 @@ class BackupPart:
 
     def _copy(self, draft: str, between: Callable[[], None]) -> None:
         mode = os.stat(self._database.path).st_mode & 0o777  # noqa: PTH116 - as above
-        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))  # as open to others as what it holds
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))  # the same permissions as the database
         with closing(self._database.connect_to_look()) as source:
             source.run("BEGIN")
             patiently(lambda: source.run(self._sql["hold_still"]))
@@ -93,7 +93,9 @@ def _new_file(path: str) -> str:
     if not path or path.endswith("/"):
         raise ArgumentError("path", f"must name a file, got {path!r}")
     if os.path.lexists(target):
-        raise ArgumentError("path", f"{target} exists already, and a backup overwrites nothing: choose another name")
+        raise ArgumentError(
+            "path", f"{target} exists already, and a backup never overwrites a file: choose another name"
+        )
     if not os.path.isdir(folder):  # noqa: PTH112 - as above
         raise ArgumentError("path", f"{target} is in a folder that does not exist: create {folder} first")
     return target
@@ -103,7 +105,7 @@ def _publish(draft: str, target: str) -> int:
     """Flush the copy to the disk and give it its name; its size."""
     _flush(draft)
     if os.path.lexists(target):
-        raise StoreRefused(f"{target}: somebody else has made this file meanwhile: choose another name")
+        raise StoreRefused(f"{target}: another process has created this file meanwhile: choose another name")
     os.rename(draft, target)  # noqa: PTH104 - as above
     _flush(os.path.dirname(target))  # noqa: PTH120 - as above
     return os.stat(target).st_size  # noqa: PTH116 - as above

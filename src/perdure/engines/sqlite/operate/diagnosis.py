@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.operate.audit import By
 from perdure.engines.shared.database.instants import from_micros, span
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import library_version, library_warning
@@ -16,8 +18,17 @@ from perdure.engines.sqlite.database.files import file_system_of
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes.wal import LIMIT as LOG_LIMIT
-from perdure.engines.sqlite.operate.audit import Audit
-from perdure.storage.operate.diagnosis import CLOCK_SLACK, Finding, ParkedAhead, Waiting, fine, problem, warning
+from perdure.engines.sqlite.operate.commands.audit import Audit
+from perdure.storage.operate.diagnosis import (
+    CLOCK_SLACK,
+    Finding,
+    ParkedAhead,
+    PausedJobs,
+    Waiting,
+    fine,
+    problem,
+    warning,
+)
 
 _MB: Final = 1024 * 1024
 LITTLE_ROOM: Final = 1024 * _MB
@@ -53,6 +64,18 @@ class DiagnosisPart:
 
         return await self._database.read(look)
 
+    async def paused(self, reasons: Collection[str], cap: int) -> list[PausedJobs]:
+        """Jobs that are held for one of these reasons, by reason and kind."""
+        params = {"reasons": to_document(sorted(reasons)), "cap": cap}
+
+        def look(transaction: Transaction) -> list[PausedJobs]:
+            rows = transaction.run(self._sql["paused"], params)
+            return [
+                PausedJobs(reason, kind, note, jobs, from_micros(since)) for reason, kind, note, jobs, since in rows
+            ]
+
+        return await self._database.read(look)
+
     async def parked_ahead(self) -> ParkedAhead | None:
         """Jobs that wait too long, because a clock that was ahead parked them."""
 
@@ -63,8 +86,8 @@ class DiagnosisPart:
 
         return await self._database.read(look)
 
-    async def redate_parked(self, actor: str, limit: int) -> list[JobId]:
-        """Let such jobs wait from now on for as long as they were meant to."""
+    async def redate_parked(self, by: By, limit: int) -> list[JobId]:
+        """Give such jobs their intended wait from now on."""
 
         def work(transaction: Transaction) -> list[JobId]:
             now = transaction.now
@@ -72,10 +95,10 @@ class DiagnosisPart:
             ((document,),) = transaction.run(self._sql["choose_ahead"], {"ahead": ahead, "limit": limit})
             ids = from_document(document)
             if ids:
+                self._audit.about_redate(transaction, ids, by)
                 chosen = {"ids": to_document(ids), "now": now}
                 transaction.change(self._sql["redate_steps"], chosen | {"ahead": ahead})
                 transaction.change(self._sql["redate_parked"], chosen)
-                self._audit.about_jobs(transaction, ids, actor, "redate")
             return ids
 
         return await self._database.write(work)

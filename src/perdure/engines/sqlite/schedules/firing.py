@@ -8,19 +8,21 @@ are dealt with one after another.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import NewJob
-from perdure.domain.schedule import Advance, Fate, Fire, Firing, Overlap
+from perdure.domain.operate.audit import By
+from perdure.domain.schedule import Advance, DueSchedules, Fate, Fire, Firing, Origin, Overlap, ScheduleView
 from perdure.engines.shared.database.instants import from_micros, maybe_micros, to_micros
 from perdure.engines.sqlite.database.database import Database
-from perdure.engines.sqlite.database.rows import to_document
+from perdure.engines.sqlite.database.rows import schedule_of, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.intake import IntakePart
-from perdure.engines.sqlite.operate.audit import Audit
+from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.engines.sqlite.operate.commands.commands import CommandPart
 from perdure.policy.consequences import NEXT_RUN_CAME
 from perdure.storage.records import JobFilter
@@ -34,22 +36,36 @@ class Owed(Struct, frozen=True):
 
     @property
     def asks(self) -> bool:
-        """Whether it matters to this one what the schedule's last job is doing."""
+        """Whether it depends on the state of the schedule's last job."""
         return not self.firing.regardless and self.step.overlap in {Overlap.SKIP, Overlap.CANCEL}
 
 
 class FiringPart:
-    """Firing of the store's schedules."""
+    """Finds due schedules, and fires them."""
 
     def __init__(self, database: Database, intake: IntakePart, commands: CommandPart) -> None:
         self._database = database
         self._intake = intake
         self._commands = commands
         self._sql = database.statements("schedules/firing.sql")
+        self._schedules = database.statements("schedules/schedules.sql")
         self._audit = Audit(database)
 
+    async def due_schedules(self, limit: int, declared: Collection[str]) -> DueSchedules:
+        """Schedules whose time has come, most overdue first."""
+        ours = frozenset(declared)
+
+        def look(transaction: Transaction) -> DueSchedules:
+            now = from_micros(transaction.now)
+            due = self._earliest(transaction, "due", ours, limit)
+            coming = self._earliest(transaction, "coming", ours, 1)
+            next_in = coming[0].next_at - now if coming and coming[0].next_at else None
+            return DueSchedules(tuple(due), now, next_in)
+
+        return await self._database.read(look)
+
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
-        """Take these steps, each if nobody else has; what was dealt with now comes back."""
+        """Apply these steps, each unless another process has; returns what was handled now."""
         if not advances:
             return []
         return await self._database.write(
@@ -58,8 +74,20 @@ class FiringPart:
             ]
         )
 
+    def _earliest(
+        self, transaction: Transaction, which: str, declared: frozenset[str], limit: int
+    ) -> list[ScheduleView]:
+        """The earliest of those that are made or `declared`: most often all there are, so it is not asked at first."""
+        view, chosen, ours, earliest = (self._schedules[name] for name in ("view", which, "ours", "earliest"))
+        params: dict[str, Any] = {"now": transaction.now, "limit": limit}
+        found = [schedule_of(row) for row in transaction.run(f"{view} {chosen} {earliest}", params)]
+        if all(one.origin is Origin.MADE or one.name in declared for one in found):
+            return found
+        params["declared"] = to_document(list(declared))
+        return [schedule_of(row) for row in transaction.run(f"{view} {chosen} {ours} {earliest}", params)]
+
     def _take(self, transaction: Transaction, steps: list[Advance]) -> list[Advance]:
-        """Move schedules on; the steps that were ours to take."""
+        """Move schedules on; returns the steps that no other process has taken."""
         moves = []
         extra = []
         for step in steps:
@@ -85,15 +113,15 @@ class FiringPart:
             rows = [(fire.schedule, to_micros(fire.nominal_at), fire.fate, fire.cause, fire.job_id) for fire in fires]
             transaction.change(self._sql["record"], {"rows": to_document(rows), "now": transaction.now})
         for step in steps:
-            if step.actor is not None:
-                self._note(transaction, step, step.actor, [fire for fire in fires if fire.schedule == step.name])
+            if step.by is not None:
+                self._note(transaction, step, step.by, [fire for fire in fires if fire.schedule == step.name])
         return fires
 
-    def _note(self, transaction: Transaction, step: Advance, actor: str, fires: list[Fire]) -> None:
+    def _note(self, transaction: Transaction, step: Advance, by: By, fires: list[Fire]) -> None:
         """Who had these jobs made, beside the schedule's regular times."""
         for cause in {fire.cause for fire in fires}:
             ids = [fire.job_id for fire in fires if fire.cause is cause and fire.job_id is not None]
-            self._audit.about_jobs(transaction, ids, actor, cause.action, schedule=step.name)
+            self._audit.about_jobs(transaction, ids, by, cause.action, schedule=step.name)
 
     def _unrecorded(self, transaction: Transaction, owed: list[Owed]) -> list[Owed]:
         """Those whose nominal time has no job yet, or no record; a nominal time that comes twice is one."""
@@ -117,9 +145,8 @@ class FiringPart:
             if last_job_id is not None and one.step.overlap is Overlap.SKIP:
                 continue
             if last_job_id is not None:
-                self._commands.call_off(
-                    transaction, JobFilter(ids=(last_job_id,)), f"schedule {one.step.name}", NEXT_RUN_CAME, limit=1
-                )
+                by = By(f"schedule {one.step.name}", NEXT_RUN_CAME)
+                self._commands.call_off(transaction, JobFilter(ids=(last_job_id,)), by, limit=1)
             if one.firing.job is not None:
                 jobs[index] = one.firing.job
         if not jobs:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from perdure.domain.schedule import Cause, DueSchedules, Fate, Fire, Origin, ScheduleView
-from perdure.engines.shared.database.instants import END_OF_TIME, from_micros, maybe_micros, maybe_moment, to_micros
-from perdure.engines.shared.definitions import definition_text, read_definition
+from perdure.domain.operate.audit import By
+from perdure.domain.schedule import Fire, Origin, ScheduleView
+from perdure.engines.shared.database.instants import END_OF_TIME, from_micros, maybe_micros, to_micros
+from perdure.engines.shared.definitions import definition_text
+from perdure.engines.shared.operate.audit_details import schedule_changed
 from perdure.engines.sqlite.database.database import Database
-from perdure.engines.sqlite.database.drivers import Row
-from perdure.engines.sqlite.database.rows import to_document
+from perdure.engines.sqlite.database.rows import fire_of, schedule_of, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.intake.insertion import check_text
-from perdure.engines.sqlite.operate.audit import Audit
-from perdure.errors import ConflictError
+from perdure.engines.sqlite.operate.commands.audit import Audit
+from perdure.policy.schedules.origins import origin_conflict
 from perdure.storage.schedules import Timed
 
 
@@ -35,38 +36,40 @@ class SchedulePart:
         _check(by_name.values())
         await self._database.write(lambda transaction: self._put(transaction, by_name, Origin.DECLARED))
 
-    async def save_schedule(self, timed: Timed, actor: str) -> ScheduleView:
+    async def save_schedule(self, timed: Timed, by: By) -> ScheduleView:
         """Make a schedule, or change one that was made."""
         name = timed.schedule.name
         _check([timed])
 
         def save(transaction: Transaction) -> ScheduleView:
+            before = self._stored(transaction, [name]).get(name)
             self._put(transaction, {name: timed}, Origin.MADE)
-            self._audit.about(transaction, actor, "schedule.save", schedule=name)
-            return self._stored(transaction, [name])[name]
+            after = self._stored(transaction, [name])[name]
+            self._audit.write(transaction, by, schedule_changed("save", name, before, after))
+            return after
 
         return await self._database.write(save)
 
     async def pause_schedule(
-        self, name: str, actor: str, *, until: datetime | None, next_at: datetime | None
+        self, name: str, by: By, *, until: datetime | None, next_at: datetime | None
     ) -> ScheduleView | None:
-        """Move a schedule past its pause, so that whoever is about to fire it finds it moved on."""
+        """Move a schedule past its pause, so that a process about to fire it finds it moved on."""
         params = {"until": maybe_micros(until), "next_at": maybe_micros(next_at)}
-        details = {} if until is None else {"until": until.isoformat()}
-        return await self._command("pause", name, actor, params, details)
+        return await self._command("pause", name, by, params)
 
-    async def resume_schedule(self, name: str, actor: str, next_at: datetime | None) -> ScheduleView | None:
-        """Let a schedule go on; one that is not paused stays as it is."""
-        return await self._command("resume", name, actor, {"next_at": maybe_micros(next_at)}, {})
+    async def resume_schedule(self, name: str, by: By, next_at: datetime | None) -> ScheduleView | None:
+        """Resume a schedule; one that is not paused does not change."""
+        return await self._command("resume", name, by, {"next_at": maybe_micros(next_at)})
 
-    async def delete_schedule(self, name: str, actor: str) -> bool:
-        """Forget a schedule and the record of its times."""
+    async def delete_schedule(self, name: str, by: By) -> bool:
+        """Delete a schedule and the record of its times."""
 
         def delete(transaction: Transaction) -> bool:
+            before = self._stored(transaction, [name]).get(name)
             if not transaction.change(self._sql["forget"], {"name": name}):
                 return False
             transaction.change(self._sql["forget_fires"], {"name": name})
-            self._audit.about(transaction, actor, "schedule.delete", schedule=name)
+            self._audit.write(transaction, by, schedule_changed("delete", name, before, None))
             return True
 
         return await self._database.write(delete)
@@ -78,49 +81,25 @@ class SchedulePart:
     async def schedules(self) -> list[ScheduleView]:
         """All schedules, by name."""
         sql = f"{self._sql['view']} {self._sql['in_order']}"
-        return [_view(row) for row in await self._database.read(lambda transaction: transaction.run(sql))]
-
-    async def due_schedules(self, limit: int, declared: Collection[str]) -> DueSchedules:
-        """Schedules whose time has come, most overdue first; only looked at."""
-        ours = frozenset(declared)
-
-        def look(transaction: Transaction) -> DueSchedules:
-            now = from_micros(transaction.now)
-            due = self._earliest(transaction, "due", ours, limit)
-            coming = self._earliest(transaction, "coming", ours, 1)
-            next_in = coming[0].next_at - now if coming and coming[0].next_at else None
-            return DueSchedules(tuple(due), now, next_in)
-
-        return await self._database.read(look)
+        return [schedule_of(row) for row in await self._database.read(lambda transaction: transaction.run(sql))]
 
     async def fires(self, name: str, limit: int, before: datetime | None = None) -> list[Fire]:
-        """What became of the schedule's nominal times, the latest first."""
+        """The outcomes of the schedule's nominal times, the latest first."""
         params = {"name": name, "before": END_OF_TIME if before is None else to_micros(before), "limit": limit}
-        return [_fire(row) for row in await self._database.read(lambda each: each.run(self._sql["fires"], params))]
+        return [fire_of(row) for row in await self._database.read(lambda each: each.run(self._sql["fires"], params))]
 
     async def last_fires(self) -> list[Fire]:
-        """What became of the latest nominal time of each schedule."""
-        return [_fire(row) for row in await self._database.read(lambda each: each.run(self._sql["last_fires"]))]
+        """The outcome of the latest nominal time of each schedule."""
+        return [fire_of(row) for row in await self._database.read(lambda each: each.run(self._sql["last_fires"]))]
 
-    def _earliest(
-        self, transaction: Transaction, which: str, declared: frozenset[str], limit: int
-    ) -> list[ScheduleView]:
-        """The earliest of those that are made or `declared`: most often all there are, so it is not asked at first."""
-        view, chosen, ours, earliest = (self._sql[name] for name in ("view", which, "ours", "earliest"))
-        params: dict[str, Any] = {"now": transaction.now, "limit": limit}
-        found = [_view(row) for row in transaction.run(f"{view} {chosen} {earliest}", params)]
-        if all(one.origin is Origin.MADE or one.name in declared for one in found):
-            return found
-        params["declared"] = to_document(list(declared))
-        return [_view(row) for row in transaction.run(f"{view} {chosen} {ours} {earliest}", params)]
-
-    async def _command(
-        self, action: str, name: str, actor: str, params: dict[str, Any], details: dict[str, str]
-    ) -> ScheduleView | None:
+    async def _command(self, action: str, name: str, by: By, params: dict[str, Any]) -> ScheduleView | None:
         def act(transaction: Transaction) -> ScheduleView | None:
-            if transaction.change(self._sql[action], params | {"name": name, "now": transaction.now}):
-                self._audit.about(transaction, actor, f"schedule.{action}", schedule=name, **details)
-            return self._stored(transaction, [name]).get(name)
+            before = self._stored(transaction, [name]).get(name)
+            changed = transaction.change(self._sql[action], params | {"name": name, "now": transaction.now})
+            after = self._stored(transaction, [name]).get(name)
+            if changed:
+                self._audit.write(transaction, by, schedule_changed(action, name, before, after))
+            return after
 
         return await self._database.write(act)
 
@@ -141,7 +120,7 @@ class SchedulePart:
     def _stored(self, transaction: Transaction, names: Iterable[str]) -> dict[str, ScheduleView]:
         sql = f"{self._sql['view']} {self._sql['named']}"
         rows = transaction.run(sql, {"names": to_document(list(names))})
-        return {view.name: view for view in map(_view, rows)}
+        return {view.name: view for view in map(schedule_of, rows)}
 
 
 class Changes:
@@ -158,13 +137,13 @@ class Changes:
         if stored is None:
             self.new.append((schedule.name, definition_text(schedule), maybe_micros(timed.next_at)))
         elif stored.origin is not origin:
-            raise ConflictError(_REFUSALS[origin].format(name=schedule.name))
+            raise origin_conflict([schedule.name], origin)
         elif stored.schedule != schedule:
             next_at = self._next_at(timed, stored)
             self.changed.append((schedule.name, definition_text(schedule), maybe_micros(next_at)))
 
     def _next_at(self, timed: Timed, stored: ScheduleView) -> datetime | None:
-        """Where a changed schedule goes on: where it stood, unless its times are others now; a pause holds on."""
+        """The next time of a changed schedule: as before, unless its times have changed; a pause stays."""
         before, after = stored.schedule, timed.schedule
         if (before.expression, before.tz) == (after.expression, after.tz):
             return stored.next_at
@@ -177,45 +156,8 @@ class Changes:
         return timed.next_at if is_past_pause else stored.next_at
 
 
-_REFUSALS: Final = {
-    Origin.DECLARED: "schedule {name!r} was made at run time: delete that one, or declare this one under another name",
-    Origin.MADE: "schedule {name!r} is declared in code: change it there, or choose another name",
-}
-
-
 def _check(schedules: Iterable[Timed]) -> None:
     """Refuse, by the name of its field, text of which no job can be made."""
     for timed in schedules:
         for field in ("name", "kind", "queue", "args"):
             check_text(field, getattr(timed.schedule, field))
-
-
-def _view(row: Row) -> ScheduleView:
-    definition, origin, version, next_at, last_at, last_job_id, paused_at, paused_until, *noted = row
-    created_at, changed_at, declared_at = noted
-    return ScheduleView(
-        schedule=read_definition(definition),
-        origin=Origin(origin),
-        version=version,
-        next_at=maybe_moment(next_at),
-        last_at=maybe_moment(last_at),
-        last_job_id=last_job_id,
-        paused_at=maybe_moment(paused_at),
-        paused_until=maybe_moment(paused_until),
-        created_at=from_micros(created_at),
-        changed_at=from_micros(changed_at),
-        declared_at=maybe_moment(declared_at),
-    )
-
-
-def _fire(row: Row) -> Fire:
-    schedule, nominal_at, fate, cause, at, job_id, queue = row
-    return Fire(
-        schedule=schedule,
-        nominal_at=from_micros(nominal_at),
-        fate=Fate(fate),
-        cause=Cause(cause),
-        at=from_micros(at),
-        job_id=job_id,
-        queue=queue,
-    )

@@ -13,10 +13,13 @@ from msgspec import Struct
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import FINAL, PARKED, JobState
+from perdure.domain.operate.condition import Condition
 from perdure.engines.postgres.database.arrays import text_array
+from perdure.engines.postgres.operate.views.conditions import where_params
 from perdure.storage.records import JobFilter
 
 KNOWN: Final = frozenset(JobState)
+DEAD: Final = frozenset({JobState.DEAD})
 BEFORE_ALL: Final = JobId("00000000-0000-0000-0000-000000000000")
 
 
@@ -37,21 +40,25 @@ PLACES: Final = (
 
 
 class Selection(Struct):
-    """The places in which jobs may match, with the conditions there, and the parameters of all of them."""
+    """The places in which jobs may match, with the conditions there, and the parameters of all of them.
+
+    `where` are conditions besides, on what jobs carry.
+    """
 
     conditions: dict[str, list[str]]
     params: dict[str, object]
+    where: tuple[Condition, ...] = ()
 
 
 def select(which: JobFilter, among: frozenset[JobState] | None = None) -> Selection:
     """Where jobs that match are to be found, and under which conditions; `among`: only those of these states.
 
-    Without a word about states all are meant, also those in a state that only a newer release knows.
+    A filter without states means all, also those in a state that only a newer release knows.
     """
     states = which.states if among is None else among if which.states is None else which.states & among
     known = KNOWN if states is None else states & KNOWN
     foreign = frozenset[JobState]() if states is None else states - KNOWN
-    selection = Selection({}, {})
+    selection = Selection({}, where_params(which.where), which.where)
     if foreign:
         selection.params["states"] = text_array(sorted(foreign | known))
     shared = _conditions(which, selection.params)
@@ -69,8 +76,23 @@ def select(which: JobFilter, among: frozenset[JobState] | None = None) -> Select
             conditions.append("p.finished_at < %(finished_before)s::timestamptz")
         if which.finished_after is not None:
             conditions.append("p.finished_at > %(finished_after)s::timestamptz")
+        if which.fingerprint is not None:
+            is_dead = place.keeps_state and here == DEAD and not foreign
+            conditions.append(f"{'p' if is_dead else 'e'}.fingerprint = %(fingerprint)s::text")
         selection.conditions[place.table] = conditions
     return selection
+
+
+def places_walked(which: JobFilter) -> list[str]:
+    """What is looked through for a filter: tables, or the dead or cancelled alone, which have an index."""
+    states = KNOWN if which.states is None else which.states
+    walked = []
+    for place in PLACES:
+        here = place.states & states
+        if (here or states - KNOWN) and _may_hold(place, which):
+            [*only] = here & {JobState.DEAD, JobState.CANCELLED} if len(here) == 1 and not states - KNOWN else ()
+            walked.append(only[0].value if only else place.table)
+    return walked
 
 
 def _may_hold(place: Place, which: JobFilter) -> bool:
@@ -78,7 +100,7 @@ def _may_hold(place: Place, which: JobFilter) -> bool:
 
 
 def residue(which: JobFilter, params: dict[str, object]) -> list[str]:
-    """What remains to be asked of each job of a spot, which has its queue and time."""
+    """What remains to be asked of each job of a queue state, which has its queue and time."""
     return [condition for condition in _conditions(which, params) if not condition.startswith("p.")]
 
 
@@ -94,6 +116,7 @@ def _conditions(which: JobFilter, params: dict[str, object]) -> list[str]:
         ("created_after", which.created_after, "j.created_at > %(created_after)s::timestamptz"),
         ("finished_before", which.finished_before, ""),
         ("finished_after", which.finished_after, ""),
+        ("fingerprint", which.fingerprint, ""),
         ("mark", which.mark, "j.mark = %(mark)s::text"),
         (
             "error",

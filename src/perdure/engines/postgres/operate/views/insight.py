@@ -1,4 +1,4 @@
-"""What can be seen from outside."""
+"""Queries about jobs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from perdure.domain.stored_words import read_word
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row, attempt_of, view_of
-from perdure.engines.postgres.operate.views.filters import Selection, select
-from perdure.engines.postgres.operate.views.queue_states import Spots
-from perdure.storage.records import Count, JobFilter, Page
+from perdure.engines.postgres.operate.views.conditions import where_conditions
+from perdure.engines.postgres.operate.views.filters import Selection, places_walked, select
+from perdure.engines.postgres.operate.views.queue_states import AFTER_ALL, QueueStates, is_picked
+from perdure.engines.shared.operate.bounds import Bounds
+from perdure.storage.records import Count, JobFilter, Page, Reach, Searched
 
-_FEW: Final = 10_000  # jobs that are looked up one by one sooner than found along all others
-_BATCH: Final = 500
+_JOBS_LOOKED_UP_SINGLY: Final = 10_000  # jobs that are looked up one by one sooner than found along all others
+_JOBS_PER_CALL: Final = 500
 
 
 class InsightPart:
@@ -32,7 +34,7 @@ class InsightPart:
         self._statements = naming.statements("operate/views/insight.sql")
         self._pool = pool
         self._clock = clock
-        self._spots = Spots(naming, pool)
+        self._queue_states = QueueStates(naming, pool)
 
     async def now(self) -> datetime:
         """The database's clock."""
@@ -42,34 +44,85 @@ class InsightPart:
         return found
 
     async def job(self, job_id: JobId) -> JobView | None:
-        """One job, wherever it stands."""
+        """One job, in any place."""
         views = await self.jobs(JobFilter(ids=(job_id,)), Page(1))
         return views[0] if views else None
 
     async def jobs(self, which: JobFilter, page: Page) -> list[JobView]:
         """The jobs that match, newest (highest id) first."""
-        if which.ids is None and which.mark is not None:
-            ids = await self._marked(which, page.before, page.skipped + page.limit)
+        if which.ids is None and is_picked(which):
+            ids = await self._picked(which, page.before, page.skipped + page.limit)
             return await self._views(JobFilter(ids=ids[page.skipped :]), Page(page.limit))
         if which.ids is None and which.has_window:
-            window = await self._spots.finished_in_window(which, _FEW)
+            window = await self._queue_states.finished_in_window(which, _JOBS_LOOKED_UP_SINGLY)
             which = which if window is None else replace(which, ids=window)
         return await self._views(which, page)
 
-    async def _marked(self, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
-        """The newest jobs with the mark, a batch after the other until there are enough that match."""
+    async def search(self, which: JobFilter, page: Page, reach: Reach) -> Searched:
+        """The same, within this reach."""
+        if page.number is not None or not which.must_look:
+            return Searched(await self.jobs(which, page))
+        if not is_picked(which) and which.has_window:
+            window = await self._queue_states.finished_in_window(which, _JOBS_LOOKED_UP_SINGLY)
+            if window is not None:
+                return Searched(await self._views(replace(which, ids=window), page))
+        walk = self._walk_picked if is_picked(which) else self._walk
+        found, behind = await walk(which, page, Bounds(reach))
+        if behind is None:
+            return Searched(found)
+        made_at = await self._pool.rows(self._statements["made_at"], {"id": behind})
+        return Searched(found, behind, made_at[0][0] if made_at else None)
+
+    async def _walk(self, which: JobFilter, page: Page, bounds: Bounds) -> tuple[list[JobView], JobId | None]:
+        """The jobs that match, stretch by stretch, and behind which job the search ended early."""
+        found: list[JobView] = []
+        before = page.before
+        while True:
+            floor = await self._floor(which, before, bounds.step)
+            found += await self._views(which, Page(page.limit - len(found), before), floor)
+            if floor is None or len(found) >= page.limit:
+                return found, None
+            before = floor
+            if bounds.are_reached():
+                return found, before
+
+    async def _floor(self, which: JobFilter, before: JobId | None, step: int) -> JobId | None:
+        """The lowest id of a step that reads at most so many jobs per place; None: the rest fits into one step."""
+        sql = floor_query(self._statements, which)
+        rows = await self._pool.rows(sql, {"before": before or AFTER_ALL, "step": step - 1}) if sql else []
+        return JobId(rows[0][0]) if rows else None
+
+    async def _walk_picked(self, which: JobFilter, page: Page, bounds: Bounds) -> tuple[list[JobView], JobId | None]:
+        """The same along the jobs that an index leads to."""
+        found: list[JobView] = []
+        before = page.before
+        while ids := await self._queue_states.picked(which, before, _JOBS_PER_CALL):
+            found += await self._views(replace(which, ids=ids), Page(page.limit - len(found)))
+            before = ids[-1]
+            if len(found) >= page.limit or len(ids) < _JOBS_PER_CALL:
+                break
+            if bounds.are_reached(len(ids)):
+                return found, before
+        return found, None
+
+    async def _picked(self, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
+        """The newest jobs that an index leads to, a batch after the other until there are enough that match."""
         found: list[JobId] = []
-        while len(found) < limit and (ids := await self._spots.marked(which.mark or "", before, _BATCH)):
+        while len(found) < limit and (ids := await self._queue_states.picked(which, before, _JOBS_PER_CALL)):
             rows = await self._select("id", replace(which, ids=ids), Page(limit - len(found)))
             found += [row[0] for row in rows]
             before = ids[-1]
         return found
 
-    async def _views(self, which: JobFilter, page: Page) -> list[JobView]:
-        return [view_of(row) for row in await self._select("*", which, page)]
+    async def _views(self, which: JobFilter, page: Page, floor: JobId | None = None) -> list[JobView]:
+        return [view_of(row) for row in await self._select("*", which, page, floor)]
 
-    async def _select(self, columns: str, which: JobFilter, page: Page) -> list[Row]:
+    async def _select(self, columns: str, which: JobFilter, page: Page, floor: JobId | None = None) -> list[Row]:
         selection = select(which)
+        if floor is not None:
+            selection.params["floor"] = floor
+            for conditions in selection.conditions.values():
+                conditions.append("p.job_id >= %(floor)s::uuid")
         if page.before is not None:
             selection.params["before"] = page.before
             for conditions in selection.conditions.values():
@@ -97,9 +150,15 @@ class InsightPart:
         return JobId(rows[0][0]) if rows else None
 
     async def counts(self, cap: int = 10_000) -> list[Count]:
-        """How many jobs stand where, at most `cap` counted for each queue and state."""
+        """Counts of jobs by queue and state, at most `cap` for each."""
         rows = await self._pool.rows(self._statements["counts"], {"cap": cap})
         return [Count(queue, read_word(JobState, state), min(jobs, cap), jobs > cap) for queue, state, jobs in rows]
+
+
+def floor_query(statements: Mapping[str, str], which: JobFilter) -> str:
+    """What finds the highest of the ids that lie so many jobs behind another one, in each place that is looked at."""
+    parts = [f"({statements[f'walk_{place}']})" for place in places_walked(which)]
+    return f"SELECT w.id::text FROM ({' UNION ALL '.join(parts)}) w ORDER BY w.id DESC LIMIT 1" if parts else ""
 
 
 def jobs_query(statements: Mapping[str, str], selection: Selection, order: str, *, skips: bool = False) -> str:
@@ -109,8 +168,11 @@ def jobs_query(statements: Mapping[str, str], selection: Selection, order: str, 
     """
     parts = []
     for table, conditions in selection.conditions.items():
-        died = statements["or_died"] if table == "finished" else ""
-        met = [statements["of_ref"], *conditions] if "ref" in selection.params else conditions
+        is_finished = table == "finished"
+        died = statements["or_died"] if is_finished else ""
+        met = [*conditions, *where_conditions(selection.where, statements["json_of"], has_result=is_finished)]
+        if "ref" in selection.params:
+            met.insert(0, statements["of_ref"])
         where = f"WHERE {' AND '.join(met)}" if met else ""
         select_ = f"{statements[f'view_{table}']} {statements['with_record']} {died} {where}"
         parts.append(f"({select_} ORDER BY p.job_id {order} LIMIT %(limit)s::bigint)")

@@ -1,4 +1,4 @@
-"""What apps have declared of their kinds.
+"""What apps have declared about their kinds.
 
 The kinds whose finished jobs are kept for a time of their own are remembered here, so that an acknowledgement needs no
 look at the database to tell them. They are read when kinds are declared, when there are orphans, and by every pruner.
@@ -18,7 +18,7 @@ from perdure.storage.records import Keep
 
 
 class KindPart:
-    """Keeps what is declared, and tells it."""
+    """Stores and reads the declarations of kinds."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
         self._statements = naming.statements("operate/views/kinds.sql")
@@ -27,7 +27,7 @@ class KindPart:
         self.kept: frozenset[str] = frozenset()
 
     async def declare_kinds(self, kinds: Sequence[KindRecord]) -> None:
-        """Keep what is said of these kinds, if it has changed."""
+        """Store the records of these kinds, if they have changed."""
         known = {record.name: record for record in await self.kinds()}
         for record in sorted(changed_records(kinds, known), key=lambda record: record.name):
             params: Params = {
@@ -40,15 +40,15 @@ class KindPart:
         await self.kinds()
 
     async def kinds(self) -> list[KindRecord]:
-        """All kinds of which something is kept, by name."""
+        """All kinds that have a record, by name."""
         return await self._pool.run(self.read)
 
     async def read(self, wire: Asks) -> list[KindRecord]:
-        """The same, on a connection that is at hand."""
+        """The same, on a given connection."""
         records = [record_of(*row) for row in await wire.fetch(self._statements["kinds"], {})]
         self.kept = frozenset(record.name for record in records if record.keep is not None)
         return records
 
     async def own_times(self, wire: Asks) -> dict[str, Keep]:
-        """How long the kinds keep their finished jobs that say so themselves."""
+        """The retention that kinds have declared themselves."""
         return {record.name: record.keep for record in await self.read(wire) if record.keep is not None}

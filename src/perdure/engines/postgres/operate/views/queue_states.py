@@ -1,7 +1,7 @@
-"""Spots: one state of one queue each, the pieces in which jobs are counted, and found by the time they have finished.
+"""Counts jobs, and finds them by the time they finished, in one state of one queue at a time.
 
-A spot is one stretch of an index, and of each no more is read than was asked for. Jobs with a mark are found along an
-index of their own.
+Each queue state is one range of an index, and no more of it is read than was asked for. Jobs with a mark have an index
+of their own.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from perdure.domain.jobs.states import FINAL, JobState
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
-from perdure.engines.postgres.operate.views.filters import PLACES, Place
+from perdure.engines.postgres.operate.views.filters import DEAD, PLACES, Place
 from perdure.storage.records import JobFilter
 
-_AFTER_ALL: Final = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+AFTER_ALL: Final = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
-class Spots:
-    """Makes statements that look into spots, and asks some of them."""
+class QueueStates:
+    """Makes statements that look into queue states, and asks some of them."""
 
     def __init__(self, naming: Naming, pool: Pool) -> None:
         self.sql = naming.statements("operate/views/counting.sql")
@@ -37,15 +37,27 @@ class Spots:
         finished = PLACES[-1]
         return f"{self.sql['spots']} SELECT p.job_id::text {self.looked_at(finished)} LIMIT %(cap)s::bigint + 1"
 
-    async def marked(self, mark: str, before: JobId | None, limit: int) -> list[JobId]:
-        """Jobs with this mark, newest first, behind `before`."""
-        params = {"mark": mark, "before": before or _AFTER_ALL, "limit": limit}
-        return [row[0] for row in await self._pool.rows(self.sql["marked"], params)]
+    async def picked(self, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
+        """Jobs that may match a filter that `is_picked`, newest first."""
+        params: dict[str, object] = {"before": before or AFTER_ALL, "limit": limit}
+        if which.mark is not None:
+            name, params["mark"] = "marked", which.mark
+        elif which.fingerprint is not None:
+            name, params["fingerprint"] = "died_alike" if which.states == DEAD else "failed_alike", which.fingerprint
+        else:
+            name, params["kind"] = "died_of_kind", which.kind
+        return [row[0] for row in await self._pool.rows(self.sql[name], params)]
 
     def looked_at(self, place: Place, joined: str = "") -> str:
-        """A FROM clause of at most `%(cap)s` + 1 jobs, `p`, of each spot `s` of one place."""
+        """A FROM clause of at most `%(cap)s` + 1 jobs, `p`, of each queue state `s` of one place."""
         look = self.sql[f"look_in_{place.table}"]
         return f"FROM {place.table}_spot s CROSS JOIN LATERAL ({look}) p {joined} {self.sql['of_filter']}"
+
+
+def is_picked(which: JobFilter) -> bool:
+    """Whether an index leads to few of the jobs: by mark, by fingerprint, or the dead letters of one kind."""
+    is_dead_of_kind = which.states == DEAD and which.kind is not None and not which.has_window
+    return which.mark is not None or which.fingerprint is not None or is_dead_of_kind
 
 
 def places_of(which: JobFilter) -> list[tuple[Place, frozenset[JobState]]]:
@@ -57,7 +69,7 @@ def places_of(which: JobFilter) -> list[tuple[Place, frozenset[JobState]]]:
 
 
 def params_of(which: JobFilter, states: frozenset[JobState], cap: int) -> dict[str, object]:
-    """What a look into spots is told besides the conditions on each job."""
+    """The parameters of a query of queue states, besides the conditions on each job."""
     return {
         "states": text_array(sorted(states)),
         "queue": which.queue,

@@ -9,16 +9,17 @@ from typing import Any, Final
 import msgspec
 
 from perdure.clock import Clock
-from perdure.domain.jobs.ids import JobId
-from perdure.domain.operate.audit import SYSTEM, AuditEntry
-from perdure.engines.postgres.database.arrays import storable
+from perdure.domain.operate.audit import SYSTEM, AuditEntry, By, Note
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
+from perdure.engines.postgres.operate.commands.audit import Audit
 from perdure.storage.operate.audit import AuditFilter
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _EVER: Final = datetime.max.replace(tzinfo=UTC)
+_INDEXED: Final = ("job_id", "bulk", "actor", "action")
+_CONDITIONS: Final = (*_INDEXED, "source")
 
 
 class TrailPart:
@@ -27,7 +28,7 @@ class TrailPart:
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None) -> None:
         self._sql = naming.statements("operate/commands/audit.sql")
         self._pool = pool
-        self._clock = clock
+        self._audit = Audit(naming, clock)
 
     async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
         """The entries that match, newest first."""
@@ -46,30 +47,23 @@ class TrailPart:
         sql, more = trail_query(self._sql, which)
         return [_entry(row) for row in await self._pool.rows(sql, params | more)]
 
-    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
+    async def record(self, by: By, note: Note) -> AuditEntry:
         """Add an entry."""
-        params = {
-            "actor": storable(actor),
-            "action": storable(action),
-            "job_id": job_id,
-            "details": details,
-            "now": self._clock.now() if self._clock else None,
-        }
-        [row] = await self._pool.rows(self._sql["record"], params)
+        [row] = await self._pool.rows(*self._audit.statement(by, note))
         return _entry(row)
 
 
 def trail_query(sql: Mapping[str, str], which: AuditFilter) -> tuple[str, dict[str, object]]:
     """The statement that reads entries along the index that fits best, and its parameters besides the time."""
-    given = {name: value for name in ("job_id", "actor", "action") if (value := getattr(which, name)) is not None}
-    names = [name for name, value in given.items() if (name, value) != ("actor", SYSTEM)]
+    given = {name: value for name in _CONDITIONS if (value := getattr(which, name)) is not None}
+    names = [name for name in _INDEXED if name in given and (name, given[name]) != ("actor", SYSTEM)]
     by = names[0] if names else "time"
     rest = "".join(f" AND {sql[f'of_{name}']}" for name in given if name != by)
     return f"{sql[f'entries_by_{by}']}{rest} {sql[f'newest_by_{by}']}", given
 
 
 def _entry(row: Row) -> AuditEntry:
-    number, at, actor, action, job_id, details = row
+    number, at, actor, action, job_id, details, why, source, jobs, bulk = row
     return AuditEntry(
         id=number,
         at=at,
@@ -77,4 +71,8 @@ def _entry(row: Row) -> AuditEntry:
         action=action,
         job_id=job_id,
         details=msgspec.json.decode(details, type=dict[str, Any]),
+        why=why,
+        source=source,
+        jobs=(1 if job_id else 0) if jobs is None else jobs,  # an older release does not say on how many
+        bulk=bulk,
     )

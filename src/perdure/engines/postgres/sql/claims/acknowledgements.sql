@@ -47,8 +47,8 @@ FROM (SELECT count(*) AS number FROM gone) c;
 
 -- name: acknowledge
 -- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
--- (as long as the dead do, or for good; never wait), or free. A job that somebody wants called off does not come back:
--- whatever would have brought it back cancels it, with the reason that was given for it, and `cancel_key_use` is what
+-- (as long as the dead do, or for good; never wait), or free. A job whose cancellation was requested does not come back:
+-- it is cancelled instead, with the reason that was given for it, and `cancel_key_use` is what
 -- that means for its key. A job keeps its place in line unless it has failed.
 WITH input AS MATERIALIZED (
     SELECT i.*, sha256(convert_to(i.key, 'UTF8')) AS hold
@@ -58,10 +58,12 @@ WITH input AS MATERIALIZED (
         %(tracebacks)s::text[], %(results)s::text[], %(warnings)s::text[], %(notes)s::text[], %(keys)s::text[],
         %(key_uses)s::text[], %(cancel_key_uses)s::text[], %(kept_fors)s::float8[],
         %(knows_again)s::bool[], %(awaits)s::text[], %(actions)s::text[], %(passes)s::text[], %(limits)s::int[],
-        %(kept)s::text[], %(priorities)s::smallint[]
+        %(kept)s::text[], %(priorities)s::smallint[], %(fingerprints)s::text[], %(group_kinds)s::text[],
+        %(group_messages)s::text[]
     ) WITH ORDINALITY AS i (id, token, stated, said, failures, crashes, wait, attempt, error_type, message, traceback,
                             result, warnings, stated_note, key, stated_key_use, cancel_key_use, kept_for, known_again,
-                            awaits, stated_action, passes, attempt_limit, kept_as, new_priority, number)
+                            awaits, stated_action, passes, attempt_limit, kept_as, new_priority, fingerprint,
+                            group_kind, group_message, number)
 ), let_go AS (
     DELETE FROM {lease} l USING input i WHERE l.job_id = i.id AND l.token = i.token
     RETURNING i.*, l.queue, coalesce(i.new_priority, l.priority) AS priority, l.worker_id, l.since, l.claimed_at,
@@ -88,7 +90,7 @@ WITH input AS MATERIALIZED (
     SELECT g.id, g.token, g.queue, g.priority, g.failures, g.crashes, g.since, g.claimed_at, g.attempt, g.error_type,
            g.message, g.traceback, g.result, g.warnings, g.note, g.number, g.said, g.known_again, g.awaits, g.passes,
            g.cancel_by, g.action, CASE WHEN g.said <> ALL (%(faults)s::text[]) THEN g.seq END AS seq,
-           g.attempt_limit, g.kept_as, g.new_priority,
+           g.attempt_limit, g.kept_as, g.new_priority, g.fingerprint, g.group_kind, g.group_message,
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
@@ -100,7 +102,7 @@ WITH input AS MATERIALIZED (
         SELECT coalesce(%(now)s::timestamptz, now()) AS now,
                g.key_use IS NOT DISTINCT FROM 'hold' AND g.id NOT IN (SELECT job_id FROM held) AS must_wait
     ) m
-), puzzled AS (
+), unknown_kinds AS (
     UPDATE {job} j
     SET unknown_since = CASE WHEN f.reason = %(unknown_kind)s::text THEN least(coalesce(j.unknown_since, f.now), f.now)
                              WHEN NOT f.known_again THEN j.unknown_since END,
@@ -110,12 +112,25 @@ WITH input AS MATERIALIZED (
                            OR f.new_priority IS NOT NULL)
 ), tried AS (
     INSERT INTO {attempt} (job_id, token, number, reason, worker, started_at, finished_at, error_type, message,
-                           traceback, next_at, attempt_limit)
-    SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at, attempt_limit
+                           traceback, next_at, attempt_limit, fingerprint)
+    SELECT id, token, attempt, said, worker, claimed_at, now, error_type, message, traceback, due_at, attempt_limit,
+           fingerprint
     FROM fate WHERE error_type IS NOT NULL
+), grouped AS (
+    INSERT INTO {failure_group} (fingerprint, kind, error_type, message, first_at, last_at)
+    SELECT fingerprint, min(group_kind), min(error_type), min(group_message), min(now), max(now)
+    FROM fate WHERE fingerprint IS NOT NULL GROUP BY fingerprint ORDER BY fingerprint
+    ON CONFLICT (fingerprint) DO NOTHING
+), counted AS (
+    INSERT INTO {failure_count} AS c (fingerprint, hour, shard, deaths, failures, last_at)
+    SELECT fingerprint, date_trunc('hour', max(now)), mod(pg_backend_pid(), 16), count(*) FILTER (WHERE state = 'dead'),
+           count(*), max(now)
+    FROM fate WHERE fingerprint IS NOT NULL GROUP BY fingerprint ORDER BY fingerprint
+    ON CONFLICT (fingerprint, hour, shard) DO UPDATE SET deaths = c.deaths + excluded.deaths,
+        failures = c.failures + excluded.failures, last_at = greatest(c.last_at, excluded.last_at)
 ), entering AS MATERIALIZED (
     SELECT f.queue, f.priority, f.id AS job_id, f.failures, f.crashes, f.since, f.reason, j.fair_key, f.number AS place,
-           f.seq
+           f.seq, NULL::timestamptz AS due_at
     FROM fate f LEFT JOIN LATERAL (SELECT fair_key FROM {job} WHERE id = f.id OFFSET 0) j ON true
     WHERE f.state = 'ready'
 ), {line_up}, parked AS (
@@ -126,9 +141,10 @@ WITH input AS MATERIALIZED (
     FROM fate WHERE state IN ('retrying', 'waiting', 'paused')
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
-                            since, result, warnings, cancelled_by, kept_as)
+                            since, result, warnings, cancelled_by, kept_as, fingerprint)
     SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings,
-           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, 'handler') END, kept_as
+           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, 'handler') END, kept_as,
+           CASE WHEN state = 'dead' THEN fingerprint END
     FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
 ), noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)
@@ -155,7 +171,7 @@ WHERE starts_with(a.thing, 'event:') ORDER BY 1
 ON CONFLICT (event, job_id) DO NOTHING;
 
 -- name: checkpoint
--- The leases are locked against whoever would take them away: a claim that was lost, or is being lost, writes nothing.
+-- The leases are locked against other writers: a claim that was lost, or is being lost, writes nothing.
 WITH mine AS MATERIALIZED (
     SELECT l.job_id, l.token, i.cursor
     FROM unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(cursors)s::text[]) AS i (id, token, cursor)

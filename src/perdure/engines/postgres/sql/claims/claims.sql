@@ -9,7 +9,7 @@ WITH me AS MATERIALIZED (
         WHERE EXISTS (SELECT FROM me) OFFSET 0
     ) w
     CROSS JOIN LATERAL (
-        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
+        SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at FROM {ready}
         WHERE queue = w.queue
         ORDER BY priority, seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
     ) r
@@ -30,7 +30,7 @@ WITH me AS MATERIALIZED (
         SELECT r.*
         FROM unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
         CROSS JOIN LATERAL (
-            SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
+            SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at FROM {ready}
             WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
             ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
         ) r
@@ -55,7 +55,7 @@ WITH me AS MATERIALIZED (
         FROM unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
         CROSS JOIN LATERAL (
             SELECT b.* FROM (
-                SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
+                SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at FROM {ready}
                 WHERE queue || '' = w.queue AND priority = (l.place - 1)::smallint AND seq <= l.start
                   AND reason IS NOT NULL AND reason <> 'requeued'
                   AND l.start < 9223372036854775807
@@ -63,7 +63,7 @@ WITH me AS MATERIALIZED (
             ) b
             UNION ALL
             SELECT o.* FROM (
-                SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key FROM {ready}
+                SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at FROM {ready}
                 WHERE queue = w.queue AND priority = (l.place - 1)::smallint AND seq > l.start
                 ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
             ) o
@@ -126,7 +126,7 @@ AND has_sequence_privilege('{claim_token}', 'UPDATE');
 -- What was claimed for a worker by a statement whose answer never came.
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref
+       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.worker_id = %(worker)s::bigint AND l.token > %(token)s::bigint
 ORDER BY l.priority, l.since, l.job_id;
@@ -137,7 +137,7 @@ SELECT job_id::text, token FROM {lease} WHERE worker_id = %(worker)s::bigint;
 -- name: claims_held
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref
+       j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz
 FROM {lease} l JOIN {job} j ON j.id = l.job_id
 WHERE l.job_id = ANY (%(ids)s::uuid[]) AND l.worker_id = %(worker)s::bigint
 ORDER BY l.job_id;

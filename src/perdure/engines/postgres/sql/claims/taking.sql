@@ -16,7 +16,8 @@ gone AS (
 )
 SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, j.crash_limit, p.since, b.now,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.priority, p.seq, nullif(
+       j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.due_at,
+       p.priority, p.seq, nullif(
            CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
            + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
            + CASE WHEN EXISTS (

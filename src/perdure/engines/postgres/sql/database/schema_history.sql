@@ -24,7 +24,7 @@ INSERT INTO {migration} (number, name, release, checksum)
 VALUES (%(number)s, %(name)s, %(release)s, %(checksum)s);
 
 -- name: describe
--- Every table, column, default, constraint and index of ours, one per line, without the schema's name and the prefix.
+-- Every table, column, default, constraint, index and trigger of ours, one per line, without the schema's name and the prefix.
 SELECT what FROM (
     SELECT format('table %%s %%s %%s', c.relname, c.relkind, coalesce(c.reloptions::text, '')) AS what, c.relname
     FROM pg_class c WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind IN ('r', 'S')
@@ -43,6 +43,10 @@ SELECT what FROM (
     SELECT format('constraint %%s %%s', c.relname, pg_get_constraintdef(k.oid)), c.relname
     FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
     WHERE c.relnamespace = %(schema)s::regnamespace AND k.contype <> 'n'
+    UNION ALL
+    SELECT pg_get_triggerdef(t.oid), c.relname
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = %(schema)s::regnamespace AND NOT t.tgisinternal
 ) all_of_it
 WHERE starts_with(relname, %(prefix)s)
 ORDER BY what COLLATE "C";

@@ -46,7 +46,8 @@ WITH due AS MATERIALIZED (
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
     FROM unlucky u WHERE p.job_id = u.job_id
 ), entering AS MATERIALIZED (
-    SELECT queue, priority, job_id, failures, crashes, since, 'due' AS reason, fair_key, due_at AS place, seq FROM known
+    SELECT queue, priority, job_id, failures, crashes, since, 'due' AS reason, fair_key, due_at AS place, seq, due_at
+    FROM known
     WHERE job_id NOT IN (SELECT job_id FROM unlucky)
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM entering))
@@ -99,7 +100,7 @@ WHERE due_at <= coalesce(%(now)s::timestamptz, now()) - %(by)s::interval AND job
 ORDER BY due_at LIMIT %(limit)s::int;
 
 -- name: orphans
--- The leases of workers that are not among the living: dead, or known to nobody any more. One walk along the key, with
+-- The leases of workers that are not among the living: dead, or not registered any more. One walk along the key, with
 -- the living in a table of hashes.
 WITH page AS MATERIALIZED (
     SELECT job_id, token, queue, failures, crashes, since, claimed_at, worker_id FROM {lease}
@@ -108,7 +109,7 @@ WITH page AS MATERIALIZED (
 )
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
-       j.parent_id::text, j.is_parent, false, NULL, j.settings, j.ref, l.worker_id,
+       j.parent_id::text, j.is_parent, false, NULL, j.settings, j.ref, NULL::timestamptz, l.worker_id,
        coalesce(w.name, 'worker ' || l.worker_id),
        coalesce(%(now)s::timestamptz, now()) - coalesce(w.beat_at, l.claimed_at)
 FROM page l CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = l.job_id OFFSET 0) j
@@ -222,7 +223,7 @@ WHERE w.id IN (SELECT id FROM old)
 DELETE FROM {revoked} WHERE at < coalesce(%(now)s::timestamptz, now()) - interval '1 day';
 
 -- name: forget_fires
--- One that was asked for after the fact is kept as long as the others, so that nobody gets it twice by asking again.
+-- A backfilled one is kept as long as the others, so that a repeated backfill does not make it twice.
 DELETE FROM {fire} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {fire}
     WHERE nominal_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
@@ -264,3 +265,25 @@ DELETE FROM {unique_hold} WHERE key = ANY (ARRAY(
     SELECT key FROM {unique_hold} WHERE expires_at <= coalesce(%(now)s::timestamptz, now())
     ORDER BY expires_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ));
+
+-- name: forget_failures
+-- Hours that are too old to be told; the group keeps when it was last seen.
+WITH old AS (
+    DELETE FROM {failure_count}
+    WHERE hour < coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval RETURNING fingerprint, last_at
+)
+UPDATE {failure_group} g SET last_at = greatest(g.last_at, o.last_at)
+FROM (SELECT fingerprint, max(last_at) AS last_at FROM old GROUP BY fingerprint ORDER BY fingerprint) o
+WHERE g.fingerprint = o.fingerprint AND g.last_at < o.last_at;
+
+-- name: forget_groups
+-- Those that have not failed for so long, and have no dead letters.
+DELETE FROM {failure_group} g
+WHERE g.last_at < coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval
+  AND NOT EXISTS (SELECT FROM {failure_count} c WHERE c.fingerprint = g.fingerprint)
+  AND NOT EXISTS (SELECT FROM {finished} f WHERE f.state = 'dead' AND f.fingerprint = g.fingerprint);
+
+-- name: forget_bulks
+DELETE FROM {bulk}
+WHERE created_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
+  AND finished_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days';

@@ -37,9 +37,10 @@ UPDATE {worker} SET phase = %(phase)s::text WHERE id = %(worker)s::bigint;
 SELECT quiet_at IS NOT NULL FROM {worker} WHERE id = %(worker)s::bigint;
 
 -- name: workers
--- What they hold is counted for all of them at once: `lease` has no index by worker.
+-- What they hold is counted for all of them at once: `lease` has no index by worker. Every id is meant: the condition lets
+-- it be read by its key, because the table keeps the room of all jobs that ran between two vacuums.
 WITH held AS MATERIALIZED (
-    SELECT worker_id, count(*) AS running FROM {lease} GROUP BY worker_id
+    SELECT worker_id, count(*) AS running FROM {lease} WHERE job_id >= '00000000-0000-0000-0000-000000000000' GROUP BY worker_id
 )
 SELECT w.id, w.name, w.host, w.pid, w.process_started, w.queues, w.concurrency, w.version, w.started_at, w.beat_at,
        w.dead_at, w.phase, w.quiet_at, coalesce(h.running, 0)

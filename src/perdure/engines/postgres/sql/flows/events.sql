@@ -1,5 +1,5 @@
 -- name: lock_events
--- Whoever emits an event and whoever goes to sleep for it come one after the other. One lock after the other, as given.
+-- The emitter of an event and a job that parks for it come one after the other. One lock after the other, as given.
 SELECT pg_advisory_xact_lock(k.lock) FROM unnest(%(locks)s::bigint[]) AS k (lock);
 
 -- name: known
@@ -25,6 +25,20 @@ WITH others AS (
 SELECT job_id::text FROM {parked} WHERE awaits = %(awaits)s::text AND state = 'waiting'
 UNION ALL
 SELECT job_id::text FROM others;
+
+-- name: asking
+-- Questions are events of one prefix and the job's id, so they are in the order of jobs.
+(
+    SELECT job_id::text, substr(awaits, 7) AS event FROM {parked}
+    WHERE awaits >= 'event:' || %(first)s::text AND awaits < 'event:' || %(behind)s::text
+    ORDER BY awaits DESC LIMIT %(limit)s::bigint
+)
+UNION ALL
+(
+    SELECT job_id::text, event FROM {waiter} WHERE event >= %(first)s::text AND event < %(behind)s::text
+    ORDER BY event DESC LIMIT %(limit)s::bigint
+)
+ORDER BY event DESC LIMIT %(limit)s::bigint;
 
 -- name: emitted
 SELECT payload, at FROM {event} WHERE name = %(name)s::text;

@@ -208,18 +208,19 @@ WITH chosen AS MATERIALIZED (
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
-), lucky AS MATERIALIZED (
+), granted AS MATERIALIZED (
     SELECT c.* FROM chosen c WHERE NOT c.wanted OR c.job_id IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
-    WHERE job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c WHERE c.job_id NOT IN (SELECT job_id FROM lucky)))
+    WHERE job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c WHERE c.job_id NOT IN (SELECT job_id FROM granted)))
 ), gone AS (
-    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted))
 ), entering AS MATERIALIZED (
-    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text AS reason, fair_key, job_id AS place, seq
-    FROM lucky
+    SELECT queue, priority, job_id, failures, crashes, since, %(reason)s::text AS reason, fair_key, job_id AS place, seq,
+           coalesce(%(now)s::timestamptz, now()) AS due_at
+    FROM granted
 ), {line_up}, told AS MATERIALIZED (
-    SELECT pg_notify(%(channel)s::text, l.queue) FROM (SELECT DISTINCT queue FROM lucky) l
+    SELECT pg_notify(%(channel)s::text, l.queue) FROM (SELECT DISTINCT queue FROM granted) l
 )
-SELECT count(*) FROM lucky WHERE (SELECT count(*) FROM told) > 0;
+SELECT count(*) FROM granted WHERE (SELECT count(*) FROM told) > 0;

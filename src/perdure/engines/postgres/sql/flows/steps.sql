@@ -3,7 +3,7 @@ SELECT job_id::text, key, kind, state, result, note, tries, due_at, begun_at, ch
 FROM {step} WHERE job_id = ANY (%(ids)s::uuid[]) ORDER BY turn;
 
 -- name: save_steps
--- The leases are locked against whoever would take them away: a claim that was lost, or is being lost, writes nothing.
+-- The leases are locked against other writers: a claim that was lost, or is being lost, writes nothing.
 -- What is done, or given up, stays. Lists those whose claim is held if it is not so for all.
 WITH mine AS MATERIALIZED (
     SELECT i.*

@@ -28,17 +28,17 @@ WITH chosen AS MATERIALIZED (
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
-), lucky AS MATERIALIZED (
+), granted AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text,
         due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
-    WHERE job_id = ANY (ARRAY(SELECT job_id FROM chosen WHERE job_id NOT IN (SELECT job_id FROM lucky)))
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM chosen WHERE job_id NOT IN (SELECT job_id FROM granted)))
 ), gone AS (
-    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted))
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
-           'resumed' AS reason, fair_key, place, seq
-    FROM lucky
+           'resumed' AS reason, fair_key, place, seq, coalesce(%(now)s::timestamptz, now()) AS due_at
+    FROM granted
 ), {line_up}
-SELECT queue, count(*) FROM lucky GROUP BY queue;
+SELECT queue, count(*) FROM granted GROUP BY queue;

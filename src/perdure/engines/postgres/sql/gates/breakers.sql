@@ -8,11 +8,6 @@ SELECT view FROM {breaker} ORDER BY name;
 INSERT INTO {breaker} (name, view) SELECT * FROM unnest(%(names)s::text[], %(views)s::text[])
 ON CONFLICT (name) DO UPDATE SET view = excluded.view;
 
--- name: note
-INSERT INTO {audit} (at, actor, action, details)
-VALUES (coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'breaker', jsonb_strip_nulls(jsonb_build_object(
-    'breaker', %(name)s::text, 'state', %(state)s::text, 'note', %(note)s::text)));
-
 -- name: time
 -- Taken when all locks are held.
 SELECT coalesce(%(now)s::timestamptz, clock_timestamp());

@@ -1,5 +1,5 @@
 -- name: enter
--- Gates that nobody has met before; apart from the counting, so that it never waits for a newcomer.
+-- New gates; apart from the counting, so that it never waits for a new one.
 INSERT INTO {gate} (name, span, until)
 SELECT n.name, interval '0', coalesce(%(now)s::timestamptz, now()) + %(kept)s::interval
 FROM unnest(%(names)s::text[]) AS n (name) ORDER BY n.name COLLATE "C"
@@ -28,9 +28,9 @@ WHERE g.name = i.name;
 -- name: look
 -- All that most batches need, in one round: the time, taken when all locks are held; the places in the batch of those
 -- claims that are lost; how many leases hold each slot's key, those of the claims that ask left out; which slots are
--- waited for; which rates somebody stands before; the starts of those, and of keys that have at least so many, since of
--- the others nobody needs to know more than that; keys whose newest start lies ahead, since the clock was put back. Holds whose lease is gone are deleted in passing, and those of the
--- claims that ask. What is lent counts with the holders, and with the starts; a borrower must live. That nobody waits or stands anywhere, and
+-- waited for; which rates have waiting jobs; the starts of those, and of keys that have at least so many, since of
+-- the others no more needs to be known; keys whose newest start lies ahead, since the clock was put back. Holds whose lease is gone are deleted in passing, and those of the
+-- claims that ask. What is lent counts with the holders, and with the starts; a borrower must live. That no job waits or stands anywhere, and
 -- that nothing is lent, is seen at a glance.
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now
@@ -112,7 +112,7 @@ FROM unnest(%(keys)s::text[], %(mosts)s::int[]) AS i (key, most)
 CROSS JOIN LATERAL (SELECT at, job_id, given_at FROM {gate_place} WHERE key = i.key ORDER BY at DESC LIMIT i.most) p;
 
 -- name: drop_places_ahead
--- Places that were given by a clock which has been put back since: they would keep everybody behind them.
+-- Places that were given by a clock which has been put back since: they would hold all jobs behind them.
 DELETE FROM {gate_place} WHERE key = ANY (%(keys)s::text[]) AND given_at > %(ahead)s::timestamptz;
 
 -- name: other_places
@@ -295,7 +295,7 @@ DELETE FROM {gate} WHERE ctid = ANY (ARRAY(
 )) RETURNING true;
 
 -- name: stale_holds
--- Along the key from where the last look ended. Whoever counts deletes the same rows, and is not waited for.
+-- Along the key from where the last look ended. A process that counts deletes the same rows, and is not waited for.
 WITH page AS MATERIALIZED (
     SELECT h.ctid AS place, h.key, h.job_id, l.held IS NULL AS is_stale
     FROM (

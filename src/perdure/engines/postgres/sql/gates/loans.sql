@@ -8,7 +8,7 @@ ON CONFLICT (worker_id, key, span) DO UPDATE SET number = l.number + excluded.nu
 SELECT key, span, number FROM {gate_loan} WHERE worker_id = %(worker)s::bigint;
 
 -- name: waited_for
--- That nobody waits anywhere is seen at a glance; where somebody does, each loan is looked up, however many wait.
+-- One look shows that no job waits anywhere; where one does, each loan is looked up, no matter how many wait.
 SELECT l.key, l.span FROM {gate_loan} l
 WHERE l.worker_id = %(worker)s::bigint
 AND (EXISTS (SELECT FROM {gate_wait}) OR EXISTS (SELECT FROM {gate_place}))

@@ -1,25 +1,14 @@
 -- name: pause
-WITH kept AS (
-    INSERT INTO {pause} (id, queue, kind, args, until, why, actor, at)
-    VALUES (%(id)s::text, %(queue)s::text, %(kind)s::text, %(args)s::text, %(until)s::timestamptz, %(why)s::text,
-            %(actor)s::text, %(at)s::timestamptz)
-    ON CONFLICT DO NOTHING RETURNING *
-)
-INSERT INTO {audit} (at, actor, action, details)
-SELECT coalesce(%(now)s::timestamptz, now()), k.actor, 'pause', jsonb_strip_nulls(jsonb_build_object(
-    'pause', k.id, 'queue', k.queue, 'kind', k.kind, 'args', k.args, 'until', k.until, 'why', k.why))
-FROM kept k;
+INSERT INTO {pause} (id, queue, kind, args, until, why, actor, at)
+VALUES (%(id)s::text, %(queue)s::text, %(kind)s::text, %(args)s::text, %(until)s::timestamptz, %(why)s::text,
+        %(actor)s::text, %(at)s::timestamptz)
+ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: resume
-WITH gone AS (
-    DELETE FROM {pause} WHERE id = ANY (%(ids)s::text[]) RETURNING id
-)
-INSERT INTO {audit} (at, actor, action, details)
-SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'resume', jsonb_build_object('pause', g.id)
-FROM gone g ORDER BY g.id;
+DELETE FROM {pause} WHERE id = ANY (%(ids)s::text[]) RETURNING id, queue, kind, args, until, why, actor, at;
 
 -- name: expire
--- Whoever deletes a pause whose time is over sets its jobs free.
+-- The process that deletes an expired pause releases its jobs.
 DELETE FROM {pause} WHERE until <= coalesce(%(now)s::timestamptz, now()) RETURNING id;
 
 -- name: pauses

@@ -1,6 +1,6 @@
 -- name: sum_up
 -- What is new or has changed is added where it belongs now, and taken out of where it was. Estimates are never summed:
--- they end with their attempt. What somebody is just changing is left for the next time. Two who sum at once share the
+-- they end with their attempt. Rows that another process is changing are left for the next time. Two who sum at once share the
 -- work, and change the sums in one order. What no longer holds anything is nothing, without a rest from rounding.
 WITH changed AS MATERIALIZED (
     SELECT id, name, at, amount, summed_at, summed_amount FROM {spend}

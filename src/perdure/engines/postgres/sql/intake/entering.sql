@@ -1,16 +1,17 @@
 -- name: line_up
 -- The part `{line_up}` of each statement that makes jobs ready. Before it stands `entering`: the jobs, with the number `seq`
--- of their place if they have one, and a `place` that tells the order of the others. Of these, the ones without a fair key
+-- of their place if they have one, a `place` that tells the order of the others, and `due_at`, when they were due, if that
+-- is known and is not `since`. Of these, the ones without a fair key
 -- go to the end of the line. Those with one take turns: each key's next goes one step behind its last, or behind the front
--- of the line if that is farther on, or behind the newest number if nobody waits. A job whose number is taken goes to the
+-- of the line if that is farther on, or behind the newest number if no job waits. A job whose number is taken goes to the
 -- end of the line.
 plain AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT e.queue, e.priority, e.job_id, e.failures, e.crashes, e.since, e.reason
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason, due_at)
+    SELECT e.queue, e.priority, e.job_id, e.failures, e.crashes, e.since, e.reason, e.due_at
     FROM entering e WHERE e.fair_key IS NULL AND e.seq IS NULL ORDER BY e.place, e.job_id
 ), back AS (
-    INSERT INTO {ready} (queue, priority, seq, job_id, failures, crashes, since, reason, fair_key)
-    SELECT e.queue, e.priority, e.seq, e.job_id, e.failures, e.crashes, e.since, e.reason, e.fair_key
+    INSERT INTO {ready} (queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at)
+    SELECT e.queue, e.priority, e.seq, e.job_id, e.failures, e.crashes, e.since, e.reason, e.fair_key, e.due_at
     FROM entering e WHERE e.seq IS NOT NULL
     ON CONFLICT (queue, priority, seq) DO NOTHING
     RETURNING job_id
@@ -32,17 +33,17 @@ plain AS (
         ORDER BY r.seq DESC LIMIT 1
     ) l ON true
 ), seated AS (
-    INSERT INTO {ready} (queue, priority, seq, job_id, failures, crashes, since, reason, fair_key)
+    INSERT INTO {ready} (queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at)
     SELECT k.queue, k.priority,
            (coalesce(k.after, n.last_value) / 1048576 + k.nth) * 1048576 + nextval('{fair_seq}'),
-           k.job_id, k.failures, k.crashes, k.since, k.reason, k.fair_key
+           k.job_id, k.failures, k.crashes, k.since, k.reason, k.fair_key, k.due_at
     FROM placed k CROSS JOIN {ready_seq} n
     ORDER BY k.place, k.job_id
     ON CONFLICT (queue, priority, seq) DO NOTHING
     RETURNING job_id
 ), unseated AS (
-    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason)
-    SELECT e.queue, e.priority, e.job_id, e.failures, e.crashes, e.since, e.reason
+    INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason, due_at)
+    SELECT e.queue, e.priority, e.job_id, e.failures, e.crashes, e.since, e.reason, e.due_at
     FROM entering e
     WHERE CASE WHEN e.seq IS NOT NULL THEN e.job_id NOT IN (SELECT b.job_id FROM back b)
                ELSE e.fair_key IS NOT NULL AND e.job_id NOT IN (SELECT s.job_id FROM seated s) END

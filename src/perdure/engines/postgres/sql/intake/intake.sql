@@ -14,7 +14,7 @@ RETURNING 'new';
 
 -- name: insert_plain
 -- Jobs without a key that are ready at once. What is the same for all of them is sent once, not in an array. All
--- parameters are text, whatever the driver, and so are the answers.
+-- parameters are text, for every driver, and so are the answers.
 WITH new AS (
     INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id,
                        settings)
@@ -95,7 +95,7 @@ WITH input AS MATERIALIZED (
     RETURNING id, queue, priority, created_at, run_at, fair_key
 ), entering AS MATERIALIZED (
     SELECT queue, priority, id AS job_id, 0 AS failures, 0 AS crashes, created_at AS since, NULL AS reason, fair_key,
-           row_number() OVER () AS place, NULL::bigint AS seq
+           row_number() OVER () AS place, NULL::bigint AS seq, NULL::timestamptz AS due_at
     FROM new WHERE run_at IS NULL OR run_at <= created_at
 ), {line_up}, parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at, behind)
@@ -177,7 +177,7 @@ WITH newcomer AS MATERIALIZED (
     RETURNING p.job_id, p.queue, p.failures, p.crashes, least(p.since, n.now) AS since
 ), entering AS MATERIALIZED (
     SELECT e.*, %(priority)s::text::smallint AS priority, %(fair_key)s::text AS fair_key, 1 AS place,
-           NULL::bigint AS seq
+           NULL::bigint AS seq, NULL::timestamptz AS due_at
     FROM (
         SELECT queue, job_id, failures, crashes, since, reason FROM moved WHERE is_now IS NOT FALSE
         UNION ALL SELECT queue, job_id, failures, crashes, since, NULL FROM woken

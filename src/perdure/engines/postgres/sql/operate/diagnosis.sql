@@ -1,6 +1,15 @@
 -- name: waiting
 SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 
+-- name: paused
+-- Of the jobs that are held back, so many as are looked at: those that wait for one of the reasons, by kind.
+SELECT s.reason, j.kind, max(s.note), count(*), min(s.since)
+FROM (
+    SELECT p.job_id, p.reason, p.note, p.since FROM {parked} p WHERE p.state = 'paused' LIMIT %(cap)s::bigint
+) s CROSS JOIN LATERAL (SELECT kind FROM {job} WHERE id = s.job_id OFFSET 0) j
+WHERE s.reason = ANY (%(reasons)s::text[])
+GROUP BY s.reason, j.kind ORDER BY s.reason, j.kind;
+
 -- name: settings
 -- What the server was configured with: our sessions raise synchronous_commit for themselves.
 SELECT name, reset_val FROM pg_settings
@@ -52,9 +61,10 @@ WITH t AS MATERIALIZED (
     WHERE s.job_id = c.job_id AND s.state = 'begun' AND s.kind IN ('call', 'sleep', 'poll') AND s.due_at IS NOT NULL
     AND s.changed_at > t.now + %(slack)s::interval
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT t.now, %(actor)s::text, 'redate', c.job_id,
-           jsonb_build_object('from', c.due_at, 'to', c.due_at - (c.parked_at - t.now))
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT t.now, %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'redate', c.job_id,
+           jsonb_build_object('before', jsonb_build_object('due_at', c.due_at),
+                              'after', jsonb_build_object('due_at', c.due_at - (c.parked_at - t.now)))
     FROM chosen c CROSS JOIN t ORDER BY c.job_id
 )
 SELECT job_id::text FROM chosen ORDER BY job_id;

@@ -19,7 +19,7 @@ LEFT JOIN LATERAL (
 ORDER BY s.next_at;
 
 -- name: take
--- Take the steps that nobody else has taken, and lock their schedules, in the order of their names, until the end. A
+-- Apply the steps that no other process has applied, and lock their schedules, in the order of their names, until the end. A
 -- step that expects nothing takes its schedule as it is. One without firings puts a schedule back. One to times that are
 -- still to come is from before the clock was put back.
 WITH step AS MATERIALIZED (
@@ -43,7 +43,7 @@ WITH step AS MATERIALIZED (
 SELECT name, last_job_id::text FROM mine;
 
 -- name: unfinished
--- Run after `take`: in a snapshot that shows the jobs of whoever had the schedules before.
+-- Run after `take`: in a snapshot that shows the jobs of the process that had the schedules before.
 SELECT i.id::text FROM unnest(%(ids)s::uuid[]) AS i (id)
 WHERE EXISTS (SELECT FROM {ready} p WHERE p.job_id = i.id)
    OR EXISTS (SELECT FROM {lease} p WHERE p.job_id = i.id)
@@ -74,7 +74,7 @@ FROM unnest(%(names)s::text[], %(ids)s::uuid[]) AS i (name, id) WHERE s.name = i
 
 -- name: note
 -- Who had jobs made beside the regular times, an entry for each.
-INSERT INTO {audit} (at, actor, action, job_id, details)
-SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, i.action, i.id,
+INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, i.action, i.id,
        jsonb_build_object('schedule', %(name)s::text)
 FROM unnest(%(actions)s::text[], %(ids)s::uuid[]) AS i (action, id);

@@ -46,13 +46,13 @@ RETURNING definition, origin, version, next_at, last_at, last_job_id::text, paus
 DELETE FROM {schedule} WHERE name = %(name)s::text RETURNING name;
 
 -- name: forget
--- Run after `delete`, which has waited for whoever was firing the schedule: in a snapshot that shows what they wrote.
+-- Run after `delete`, which has waited for a process that fired the schedule: in a snapshot that shows its writes.
 DELETE FROM {fire} WHERE schedule = %(name)s::text;
 
--- name: note
-INSERT INTO {audit} (at, actor, action, details)
-VALUES (coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(action)s::text,
-        jsonb_strip_nulls(jsonb_build_object('schedule', %(name)s::text, 'until', %(until)s::timestamptz)));
+-- name: lock_schedule
+SELECT definition, origin, version, next_at, last_at, last_job_id::text, paused_at, paused_until, created_at,
+       changed_at, declared_at
+FROM {schedule} WHERE name = %(name)s::text FOR UPDATE;
 
 -- name: schedule
 SELECT definition, origin, version, next_at, last_at, last_job_id::text, paused_at, paused_until, created_at,

@@ -1,4 +1,4 @@
-"""How jobs are called off that no worker has to agree to it: those that wait, and those taken from a worker."""
+"""Cancels jobs without asking a worker: waiting jobs, and running ones that are taken from their worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTIVE_PLACES: Final = ("ready", "parked", "lease")
 
 
 class Chosen(Struct, frozen=True):
-    """A job that something is done to from outside."""
+    """A job that a command changes."""
 
     job_id: JobId
     unique: UniqueKey | None
@@ -43,7 +43,7 @@ class Cancels:
     def cancel(
         self, transaction: Transaction, jobs: Sequence[Chosen], places: Sequence[str], *, why: str | None, by: str
     ) -> None:
-        """Cancel jobs that stand in one of these places; a worker that runs one loses its claim, and is told."""
+        """Cancel jobs that stand in one of these places; a worker that runs one loses its claim, and is notified."""
         ids = to_document([job.job_id for job in jobs])
         for place in places:
             end = {"ids": ids, "now": transaction.now, "why": why, "by": by}
@@ -51,10 +51,10 @@ class Cancels:
         self._clear(transaction, ids, places, why)
         moves = [(job.job_id, job.unique, JobState.CANCELLED) for job in jobs if job.unique is not None]
         if moves:
-            self._keys.settle(transaction, moves)
+            self._keys.move(transaction, moves)
 
     def take_out(self, transaction: Transaction, ids: Sequence[JobId], why: str) -> None:
-        """Take jobs that are about to be forgotten out of whatever place they stand in, but for the finished."""
+        """Remove jobs that are about to be deleted from their place, except finished ones."""
         self._clear(transaction, to_document(ids), ACTIVE_PLACES, why)
 
     def _clear(self, transaction: Transaction, ids: str, places: Sequence[str], why: str | None) -> None:

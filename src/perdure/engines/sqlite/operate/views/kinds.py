@@ -1,4 +1,4 @@
-"""What apps have declared of their kinds.
+"""What apps have declared about their kinds.
 
 The kinds whose finished jobs are kept for a time of their own are remembered here, so that an acknowledgement needs no
 look at the database to tell them. They are read when kinds are declared, when there are orphans, and by every pruner.
@@ -25,24 +25,24 @@ class KindPart:
         self.kept: frozenset[str] = frozenset()
 
     async def declare_kinds(self, kinds: Sequence[KindRecord]) -> None:
-        """Keep what is said of these kinds, if it has changed."""
+        """Store the records of these kinds, if they have changed."""
         known = {record.name: record for record in await self.kinds()}
         if changed := changed_records(kinds, known):
             await self._database.write(lambda transaction: self._declare(transaction, changed))
             await self.kinds()
 
     async def kinds(self) -> list[KindRecord]:
-        """All kinds of which something is kept, by name."""
+        """All kinds that have a record, by name."""
         return await self._database.read(self.read)
 
     def read(self, transaction: Transaction) -> list[KindRecord]:
-        """The same, in a transaction that is open."""
+        """The same, in an open transaction."""
         records = [record_of(*row) for row in transaction.run(self._sql["kinds"])]
         self.kept = frozenset(record.name for record in records if record.keep is not None)
         return records
 
     def own_times(self, transaction: Transaction) -> dict[str, Keep]:
-        """How long the kinds keep their finished jobs that say so themselves."""
+        """The retention that kinds have declared themselves."""
         return {record.name: record.keep for record in self.read(transaction) if record.keep is not None}
 
     def _declare(self, transaction: Transaction, changed: Sequence[KindRecord]) -> None:

@@ -1,7 +1,7 @@
-"""Spots: one state of one queue each, the pieces in which jobs are counted, and found by the time they have finished.
+"""Counts jobs, and finds them by the time they finished, in one state of one queue at a time.
 
-A spot is one stretch of an index, and of each no more is read than was asked for. Jobs with a mark are found along an
-index of their own.
+Each queue state is one range of an index, and no more of it is read than was asked for. Jobs with a mark have an index
+of their own.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.storage.records import JobFilter
 
-_AFTER_ALL: Final = "g"  # sorts behind every id
+AFTER_ALL: Final = "g"  # sorts behind every id
+DEAD_ONLY: Final = frozenset({JobState.DEAD})
 _PLACES: Final = {JobState.READY: "ready", JobState.RUNNING: "lease"}
 
 
-class Spot(Struct, frozen=True):
+class QueueState(Struct, frozen=True):
     """One state of one queue, of running jobs all queues: their table, pieces of a SELECT, and the values to bind."""
 
     state: JobState
@@ -30,45 +31,72 @@ class Spot(Struct, frozen=True):
     source: str
     where: str
     params: dict[str, Any]
+    some: str
 
 
-class Spots:
-    """Finds the spots of one database, and jobs in them."""
+class QueueStates:
+    """Finds the queue states of one database, and jobs in them."""
 
     def __init__(self, database: Database) -> None:
         self._sql = database.statements("operate/views/counting.sql")
         self.with_job = self._sql["with_job"]
 
-    def of(self, transaction: Transaction, which: JobFilter) -> list[Spot]:
-        """All spots in which jobs may match, narrowed to the time at which they have finished."""
+    def of(self, transaction: Transaction, which: JobFilter) -> list[QueueState]:
+        """All queue states in which jobs may match, narrowed to the time at which they have finished."""
         wanted = frozenset(JobState) if which.states is None else which.states
         if which.has_window:
             wanted &= FINAL
         return [
-            self._spot(which, state, queue)
+            self._queue_state(which, state, queue)
             for state in sorted(wanted)
             for queue in self._queues(transaction, which, state)
+        ]
+
+    def dead_of_kind(self, which: JobFilter) -> list[QueueState]:
+        """The dead letters of a kind in all queues: those of its groups of failures, and those without a failure."""
+        params: dict[str, Any] = {"kind": which.kind}
+        also = ""
+        if which.queue is not None:
+            params["spot_queue"] = which.queue
+            also = f" AND {self._sql['of_queue']}"
+        return [
+            QueueState(
+                JobState.DEAD,
+                "finished",
+                self._sql[f"spot_in_dead_{name}"],
+                self._sql[f"dead_{name}"] + also,
+                params,
+                self._sql["some_of_dead"],
+            )
+            for name in ("of_groups", "unprinted")
         ]
 
     def finished_in_window(self, transaction: Transaction, which: JobFilter, most: int) -> list[JobId] | None:
         """The jobs that have finished in the time asked for; None: there are more than `most`."""
         found: list[JobId] = []
-        for spot in self.of(transaction, which):
-            sql = f"SELECT place.job_id {spot.source} WHERE {spot.where} LIMIT :limit"
-            found += [row[0] for row in transaction.run(sql, spot.params | {"limit": most + 1 - len(found)})]
+        for queue_state in self.of(transaction, which):
+            sql = f"SELECT place.job_id {queue_state.source} WHERE {queue_state.where} LIMIT :limit"
+            found += [row[0] for row in transaction.run(sql, queue_state.params | {"limit": most + 1 - len(found)})]
             if len(found) > most:
                 return None
         return found
 
-    def marked(self, transaction: Transaction, mark: str, before: JobId | None, limit: int) -> list[JobId]:
-        """Jobs with this mark, newest first, behind `before`."""
-        params = {"mark": mark, "before": before or _AFTER_ALL, "limit": limit}
-        return [row[0] for row in transaction.run(self._sql["marked"], params)]
+    def picked(self, transaction: Transaction, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
+        """Jobs with the mark asked for, or else of which an attempt has the fingerprint, newest first."""
+        params: dict[str, Any] = {"before": before or AFTER_ALL, "limit": limit}
+        if which.mark is not None:
+            name, params["mark"] = "marked", which.mark
+        else:
+            name, params["fingerprint"] = (
+                "died_alike" if which.states == DEAD_ONLY else "failed_alike",
+                which.fingerprint,
+            )
+        return [row[0] for row in transaction.run(self._sql[name], params)]
 
-    def looked_at(self, spot: Spot, columns: str, *, with_job: bool) -> str:
-        """A SELECT of at most `:cap` + 1 jobs of a spot, and of all that run."""
+    def looked_at(self, queue_state: QueueState, columns: str, *, with_job: bool) -> str:
+        """A SELECT of at most `:cap` + 1 jobs of a queue state, and of all that run."""
         joined = self.with_job if with_job else ""
-        return f"SELECT {columns} {spot.source} {joined} WHERE {spot.where} {self._sql[f'some_of_{spot.place}']}"
+        return f"SELECT {columns} {queue_state.source} {joined} WHERE {queue_state.where} {queue_state.some}"
 
     def _queues(self, transaction: Transaction, which: JobFilter, state: JobState) -> Sequence[str | None]:
         if which.queue is not None or state is JobState.RUNNING:
@@ -76,7 +104,7 @@ class Spots:
         rows = transaction.run(self._sql[f"queues_of_{_place(state)}"], {"state": state.value})
         return [row[0] for row in rows]
 
-    def _spot(self, which: JobFilter, state: JobState, queue: str | None) -> Spot:
+    def _queue_state(self, which: JobFilter, state: JobState, queue: str | None) -> QueueState:
         place = _place(state)
         params: dict[str, Any] = {}
         names = []
@@ -91,7 +119,7 @@ class Spots:
                 names.append(name)
                 params[name] = to_micros(moment)
         where = " AND ".join(self._sql[name] for name in names) or "true"
-        return Spot(state, place, self._sql[f"spot_in_{place}"], where, params)
+        return QueueState(state, place, self._sql[f"spot_in_{place}"], where, params, self._sql[f"some_of_{place}"])
 
 
 def _place(state: JobState) -> str:

@@ -7,14 +7,17 @@ from typing import Any, Final
 import msgspec
 
 from perdure.domain.jobs.ids import JobId
-from perdure.domain.operate.audit import SYSTEM, AuditEntry
+from perdure.domain.operate.audit import SYSTEM, AuditEntry, By, Note
 from perdure.engines.shared.database.instants import from_micros, to_micros
 from perdure.engines.sqlite.database.database import Database
-from perdure.engines.sqlite.database.rows import clean
+from perdure.engines.sqlite.database.drivers import Row
 from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.storage.operate.audit import AuditFilter
 
 _EVER: Final = 2**63 - 1
+_INDEXED: Final = ("job_id", "bulk", "actor", "action")
+_CONDITIONS: Final = (*_INDEXED, "source")
 
 
 class TrailPart:
@@ -23,6 +26,7 @@ class TrailPart:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sql = database.statements("operate/commands/audit.sql")
+        self._audit = Audit(database)
 
     async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
         """The entries that match, newest first."""
@@ -41,32 +45,27 @@ class TrailPart:
                 "limit": limit,
             }
             sql, more = trail_query(self._sql, which)
-            return [_entry(*row) for row in transaction.run(sql, params | more)]
+            return [_entry(row) for row in transaction.run(sql, params | more)]
 
         return await self._database.read(look)
 
-    async def record(self, actor: str, action: str, job_id: JobId | None, details: str) -> AuditEntry:
+    async def record(self, by: By, note: Note) -> AuditEntry:
         """Add an entry."""
-        params = {"actor": clean(actor), "action": clean(action), "job_id": job_id or "", "details": details}
-
-        def act(transaction: Transaction) -> AuditEntry:
-            [row] = transaction.run(self._sql["record"], params | {"now": transaction.now})
-            return _entry(*row)
-
-        return await self._database.write(act)
+        return await self._database.write(lambda transaction: _entry(self._audit.write(transaction, by, note)))
 
 
 def trail_query(sql: dict[str, str], which: AuditFilter) -> tuple[str, dict[str, Any]]:
     """The statement that reads entries along the index that fits best, and the values to bind besides the time."""
-    given = {name: value for name in ("job_id", "actor", "action") if (value := getattr(which, name)) is not None}
+    given = {name: value for name in _CONDITIONS if (value := getattr(which, name)) is not None}
     by_actor = which.actor is not None and which.actor != SYSTEM
-    names = [name for name in ("job_id", "actor", "action") if name in given and (name != "actor" or by_actor)]
+    names = [name for name in _INDEXED if name in given and (name != "actor" or by_actor)]
     source = sql[f"entries_by_{names[0] if names else 'time'}"]
     conditions = [sql["in_time"], *(sql[f"of_{name}"] for name in given), *([sql["of_others"]] if by_actor else [])]
     return f"{source} WHERE {' AND '.join(conditions)} {sql['newest_first']}", given
 
 
-def _entry(number: int, at: int, actor: str, action: str, job_id: str, details: str) -> AuditEntry:
+def _entry(row: Row) -> AuditEntry:
+    number, at, actor, action, job_id, details, why, source, jobs, bulk = row
     return AuditEntry(
         id=number,
         at=from_micros(at),
@@ -74,4 +73,8 @@ def _entry(number: int, at: int, actor: str, action: str, job_id: str, details: 
         action=action,
         job_id=JobId(job_id) if job_id else None,
         details=msgspec.json.decode(details, type=dict[str, Any]),
+        why=why,
+        source=source,
+        jobs=(1 if job_id else 0) if jobs is None else jobs,  # an older release does not say on how many
+        bulk=bulk,
     )

@@ -23,13 +23,14 @@ CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = 
 -- name: end
 INSERT INTO {finished} (
     job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes, since, cancelled_by,
-    kept_as
+    kept_as, fingerprint
 )
 SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
     row.value ->> 5, row.value ->> 6, lease.since,
-    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, 'handler') END, row.value ->> 7
+    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, 'handler') END, row.value ->> 7,
+    row.value ->> 8
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
@@ -74,14 +75,31 @@ WHERE job.fair_key IS NOT NULL;
 -- name: record_attempts
 INSERT INTO {attempt} (
     job_id, token, number, reason, error_type, message, traceback, next_at, worker, started_at, finished_at,
-    attempt_limit
+    attempt_limit, fingerprint
 )
 SELECT
     lease.job_id, lease.token, row.value ->> 2, row.value ->> 3, row.value ->> 4, row.value ->> 5, row.value ->> 6,
     row.value ->> 7, COALESCE((SELECT name FROM {worker} WHERE id = lease.worker_id), ''), lease.claimed_at, :now,
-    row.value ->> 8
+    row.value ->> 8, row.value ->> 9
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
+
+-- name: note_groups
+INSERT INTO {failure_group} (fingerprint, kind, error_type, message, first_at, last_at)
+SELECT row.value ->> 2, min(row.value ->> 3), min(row.value ->> 4), min(row.value ->> 5), :now, :now
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+GROUP BY row.value ->> 2
+ON CONFLICT (fingerprint) DO UPDATE SET last_at = max(last_at, excluded.last_at);
+
+-- name: count_failures
+INSERT INTO {failure_count} (fingerprint, hour, deaths, failures)
+SELECT row.value ->> 2, :now / 3600000000 * 3600000000, sum(row.value ->> 6), count(*)
+FROM json_each(:rows) AS row
+CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
+GROUP BY row.value ->> 2
+ON CONFLICT (fingerprint, hour) DO UPDATE SET
+    deaths = deaths + excluded.deaths, failures = failures + excluded.failures;
 
 -- name: stale
 SELECT CAST(json_group_array(row.key) AS BLOB)
@@ -120,11 +138,11 @@ FROM (
 ) AS held
 WHERE {job}.id = held.job_id;
 
--- name: note_puzzles
--- Since when nobody had a handler for a job; forgotten once somebody had.
-UPDATE {job} SET unknown_since = CASE WHEN held.puzzle THEN min(coalesce(unknown_since, :now), :now) END
+-- name: note_unknown_kinds
+-- Since when no worker had a handler for a job; deleted once one had.
+UPDATE {job} SET unknown_since = CASE WHEN held.is_unknown THEN min(coalesce(unknown_since, :now), :now) END
 FROM (
-    SELECT lease.job_id, row.value ->> 2 AS puzzle
+    SELECT lease.job_id, row.value ->> 2 AS is_unknown
     FROM json_each(:rows) AS row
     CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
 ) AS held

@@ -4,7 +4,7 @@ SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
         unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
-        settings, ref, is_fresh, gates_passed, priority, turn
+        settings, ref, is_fresh, gates_passed, due_at, priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
 FROM (
@@ -12,7 +12,7 @@ FROM (
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
         job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref,
-        ready.reason = 'enqueued' AS is_fresh, job.gates_passed
+        ready.reason = 'enqueued' AS is_fresh, job.gates_passed, ready.due_at
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue
@@ -40,7 +40,7 @@ SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,
         unique_key, unique_states, unique_dead_for, tags, meta, unknown_since, cursor, parent_id, is_parent,
-        settings, ref, is_fresh, gates_passed, priority, turn
+        settings, ref, is_fresh, gates_passed, due_at, priority, turn
     )) AS BLOB),
     (SELECT value FROM {counter} WHERE name = 'token')
 FROM (
@@ -48,7 +48,7 @@ FROM (
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
         job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref,
-        ready.reason = 'enqueued' AS is_fresh, job.gates_passed
+        ready.reason = 'enqueued' AS is_fresh, job.gates_passed, ready.due_at
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue AND ready.priority = :priority
@@ -77,7 +77,8 @@ SELECT
     CAST(json_group_array(json_array(
         lease.job_id, job.kind, job.args, lease.failures, lease.crashes, job.crash_limit, lease.since,
         job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta, job.unknown_since, job.cursor,
-        job.parent_id, job.is_parent, job.settings, job.ref, 0, job.gates_passed, lease.token, lease.queue, lease.claimed_at
+        job.parent_id, job.is_parent, job.settings, job.ref, 0, job.gates_passed, NULL,
+        lease.token, lease.queue, lease.claimed_at
     )) AS BLOB)
 FROM json_each(:ids) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value

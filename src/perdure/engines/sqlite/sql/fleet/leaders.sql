@@ -3,7 +3,7 @@
 SELECT holder, term, until FROM {leader} WHERE name = :name AND until > :now AND until <= :now + lease;
 
 -- name: lead
--- For whoever has seen, in the same transaction, that nobody else leads. The term rises with every change of leader.
+-- For a process that has seen, in the same transaction, that no other one leads. The term rises with every change of leader.
 INSERT INTO {leader} (name, holder, term, lease, since, until) VALUES (:name, :holder, 1, :lease, :now, :until)
 ON CONFLICT (name) DO UPDATE SET
     holder = excluded.holder,

@@ -3,7 +3,7 @@
 PRAGMA data_version;
 
 -- name: anything
--- Work to take, or a running job to be called off: whatever else was committed wakes nobody.
+-- Jobs to claim, or a running job to cancel: other commits wake no worker.
 SELECT
     EXISTS (SELECT 1 FROM {ready})
     OR EXISTS (SELECT 1 FROM {lease} WHERE cancel_at IS NOT NULL);

@@ -33,10 +33,10 @@ FROM (
 );
 
 -- name: ready_from_parked
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key, due_at)
 SELECT
     parked.queue, job.priority, job.turn, parked.job_id, parked.failures, parked.crashes,
-    min(parked.since, :now), :reason, job.fair_key
+    min(parked.since, :now), :reason, job.fair_key, CASE WHEN :reason = 'due' THEN parked.due_at ELSE :now END
 FROM json_each(:ids) AS row
 CROSS JOIN {parked} AS parked ON parked.job_id = row.value
 CROSS JOIN {job} AS job ON job.id = parked.job_id;
@@ -278,7 +278,7 @@ SELECT max(due_at) FROM {parked}
 WHERE queue = :queue AND state = 'retrying' AND reason = 'process crashed';
 
 -- name: forget_fires
--- One that was asked for after the fact is kept as long as the others, so that nobody gets it twice by asking again.
+-- A backfilled one is kept as long as the others, so that a repeated backfill does not make it twice.
 DELETE FROM {fire}
 WHERE
     (schedule, nominal_at) IN (
@@ -287,3 +287,19 @@ WHERE
         ORDER BY nominal_at
         LIMIT :limit
     );
+
+-- name: forget_hours
+DELETE FROM {failure_count} WHERE hour < :before;
+
+-- name: forget_groups
+-- Those that have not failed for so long, and have no dead letters.
+DELETE FROM {failure_group}
+WHERE
+    last_at < :before
+    AND NOT EXISTS (
+        SELECT 1 FROM {finished} AS place INDEXED BY {finished_fingerprint}
+        WHERE place.state = 'dead' AND place.fingerprint = {failure_group}.fingerprint
+    );
+
+-- name: forget_bulks
+DELETE FROM {bulk} WHERE created_at <= :before AND finished_at <= :before;

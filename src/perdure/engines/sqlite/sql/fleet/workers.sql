@@ -48,14 +48,3 @@ UPDATE {worker} SET phase = :phase WHERE id = :worker_id;
 
 -- name: wants_quiet
 SELECT 1 FROM {worker} WHERE id = :worker_id AND quiet_at IS NOT NULL;
-
--- name: hush
--- Asked twice, a worker has been quiet since the first time.
-UPDATE {worker} SET quiet_at = COALESCE(quiet_at, :now)
-WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
-RETURNING id, name;
-
--- name: unhush
-UPDATE {worker} SET quiet_at = NULL
-WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
-RETURNING id, name;

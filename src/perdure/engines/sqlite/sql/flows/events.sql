@@ -24,6 +24,11 @@ WHERE
         OR 'event:' || :event IN (SELECT value FROM json_each(parked.also_awaits))
     );
 
+-- name: asking
+-- Questions are events of one prefix and the job's id, so they are in the order of jobs.
+SELECT waiter.job_id FROM {waiter} AS waiter
+WHERE waiter.event >= :first AND waiter.event < :behind ORDER BY waiter.event DESC LIMIT :limit;
+
 -- name: add_waiters
 -- Those that have parked; one that was called off or denied its key waits for no event.
 INSERT INTO {waiter} (event, job_id)

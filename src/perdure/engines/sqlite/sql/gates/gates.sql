@@ -13,7 +13,7 @@ FROM json_each(:names) AS row
 CROSS JOIN {gate} AS gate ON gate.name = row.value;
 
 -- name: rates_with_line
--- That nobody stands before any rate is seen at a glance.
+-- One look shows that no job stands before any rate.
 SELECT CAST(json_group_array(row.value) AS BLOB)
 FROM json_each(:names) AS row
 WHERE
@@ -85,7 +85,7 @@ CROSS JOIN
     );
 
 -- name: drop_places_ahead
--- Places that were given by a clock which has been put back since: they would keep everybody behind them.
+-- Places that were given by a clock which has been put back since: they would hold all jobs behind them.
 DELETE FROM {gate_place} WHERE key IN (SELECT value FROM json_each(:keys)) AND given_at > :ahead;
 
 -- name: own_places

@@ -26,7 +26,7 @@ WHERE
 SELECT key, span, number FROM {gate_loan} WHERE worker_id = :worker_id;
 
 -- name: waited_for
--- That nobody waits anywhere is seen at a glance.
+-- One look shows that no job waits anywhere.
 SELECT loan.key, loan.span FROM {gate_loan} AS loan
 WHERE
     loan.worker_id = :worker_id

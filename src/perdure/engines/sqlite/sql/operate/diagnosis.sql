@@ -1,6 +1,16 @@
 -- name: waiting
 SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 
+-- name: paused
+-- Of the jobs that are held back, so many as are looked at: those that wait for one of the reasons, by kind.
+SELECT seen.reason, job.kind, max(seen.note), count(*), min(seen.since)
+FROM (
+    SELECT parked.job_id, parked.reason, parked.note, parked.since
+    FROM {parked} AS parked INDEXED BY {parked_standing} WHERE parked.state = 'paused' LIMIT :cap
+) AS seen CROSS JOIN {job} AS job ON job.id = seen.job_id
+WHERE seen.reason IN (SELECT value FROM json_each(:reasons))
+GROUP BY seen.reason, job.kind ORDER BY seen.reason, job.kind;
+
 -- name: journal_mode
 PRAGMA journal_mode;
 

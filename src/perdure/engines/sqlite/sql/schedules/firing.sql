@@ -1,5 +1,5 @@
 -- name: advance
--- Whoever comes second finds another next time, or another version, and matches no row; whoever saw the clock before it
+-- A second process finds another next time, or another version, and matches no row; one that saw the clock before it
 -- was put back has times that are still to come. A step without nominal times puts a schedule back: the latest one dealt
 -- with is forgotten, or it would be put back for ever.
 UPDATE {schedule}
@@ -39,7 +39,7 @@ FROM json_each(:rows) AS row
 WHERE {schedule}.name = row.value ->> 0;
 
 -- name: record
--- The key is what makes it one; the writer looked before, and nobody writes beside it.
+-- The key is what makes it one; the writer looked before, and no other one writes beside it.
 INSERT INTO {fire} (schedule, nominal_at, fate, cause, at, job_id)
 SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, :now, row.value ->> 4
 FROM json_each(:rows) AS row WHERE true

@@ -1,7 +1,7 @@
 -- name: requeue
 -- A new life for finished jobs. One that must hold its key and cannot get it is left alone.
 WITH chosen AS MATERIALIZED (
-    SELECT f.job_id, f.state, j.queue, j.priority, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
+    SELECT f.job_id, f.state, j.mark, j.queue, j.priority, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM {finished} f JOIN {job} j ON j.id = f.job_id
     WHERE f.job_id = ANY (%(ids)s::uuid[]) ORDER BY f.job_id FOR UPDATE OF f
@@ -15,25 +15,28 @@ WITH chosen AS MATERIALIZED (
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
-), lucky AS MATERIALIZED (
+), granted AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), gone AS (
-    DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+    DELETE FROM {finished} WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted))
 ), unmarked AS (
-    UPDATE {job} SET mark = NULL WHERE id = ANY (ARRAY(SELECT job_id FROM lucky)) AND mark IS NOT NULL
+    UPDATE {job} SET mark = NULL WHERE id = ANY (ARRAY(SELECT job_id FROM granted)) AND mark IS NOT NULL
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, 0 AS failures, 0 AS crashes, coalesce(%(now)s::timestamptz, now()) AS since,
-           'requeued' AS reason, fair_key, job_id AS place, NULL::bigint AS seq
-    FROM lucky
+           'requeued' AS reason, fair_key, job_id AS place, NULL::bigint AS seq,
+           coalesce(%(now)s::timestamptz, now()) AS due_at
+    FROM granted
 ), {line_up}, noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'requeue', job_id, jsonb_build_object('from', state)
-    FROM lucky ORDER BY job_id
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'requeue', job_id,
+           jsonb_build_object('before', jsonb_build_object('state', state, 'mark', mark),
+                              'after', jsonb_build_object('state', 'ready'))
+    FROM granted ORDER BY job_id
 )
-SELECT job_id::text FROM lucky ORDER BY job_id;
+SELECT job_id::text FROM granted ORDER BY job_id;
 
 -- name: cancel
--- Whatever waits is called off at once; whatever runs is asked to stop, once.
+-- Waiting jobs are cancelled at once; running jobs are asked to stop, once.
 WITH unready AS (
     DELETE FROM {ready} WHERE job_id = ANY (%(ids)s::uuid[])
     RETURNING job_id, queue, 'ready' AS state, failures, crashes, since
@@ -61,9 +64,12 @@ WITH unready AS (
 ), touched AS MATERIALIZED (
     SELECT job_id, state FROM stopped UNION ALL SELECT job_id, state FROM asked
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'cancel', job_id,
-           jsonb_build_object('from', state, 'why', %(why)s::text)
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'cancel', job_id,
+           jsonb_build_object('before', jsonb_build_object('state', state),
+                              'after', CASE WHEN state = 'running'
+                                            THEN jsonb_build_object('state', 'running', 'stop_requested', true)
+                                            ELSE jsonb_build_object('state', 'cancelled') END)
     FROM touched ORDER BY job_id
 )
 SELECT job_id::text FROM touched ORDER BY job_id;
@@ -73,7 +79,7 @@ SELECT job_id::text FROM touched ORDER BY job_id;
 -- is over; limits of waits for events and children stay. A job that has no place goes where it would stand had it not been
 -- put off.
 WITH chosen AS MATERIALIZED (
-    SELECT p.job_id, p.state, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, p.behind, j.fair_key,
+    SELECT p.job_id, p.state, p.due_at, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, p.behind, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
     FROM {parked} p JOIN {job} j ON j.id = p.job_id
@@ -88,26 +94,29 @@ WITH chosen AS MATERIALIZED (
     ON CONFLICT (key) DO UPDATE SET job_id = excluded.job_id, expires_at = NULL
         WHERE h.job_id = excluded.job_id OR h.expires_at <= coalesce(%(now)s::timestamptz, now())
     RETURNING job_id
-), lucky AS MATERIALIZED (
+), granted AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), gone AS (
-    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky))
+    DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted))
 ), hurried AS (
     UPDATE {step} SET due_at = coalesce(%(now)s::timestamptz, now())
-    WHERE job_id = ANY (ARRAY(SELECT job_id FROM lucky)) AND state = 'begun' AND kind IN ('call', 'sleep', 'poll')
+    WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted)) AND state = 'begun' AND kind IN ('call', 'sleep', 'poll')
       AND due_at > coalesce(%(now)s::timestamptz, now())
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
            'run now' AS reason, fair_key, job_id AS place,
            CASE WHEN seq IS NULL AND fair_key IS NULL THEN behind / 1048576 * 1048576 + nextval('{fair_seq}')
-                ELSE seq END AS seq
-    FROM lucky
+                ELSE seq END AS seq,
+           coalesce(%(now)s::timestamptz, now()) AS due_at
+    FROM granted
 ), {line_up}, noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'run_now', job_id, jsonb_build_object('from', state)
-    FROM lucky ORDER BY job_id
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'run_now', job_id,
+           jsonb_build_object('before', jsonb_build_object('state', state, 'due_at', due_at),
+                              'after', jsonb_build_object('state', 'ready'))
+    FROM granted ORDER BY job_id
 )
-SELECT job_id::text FROM lucky ORDER BY job_id;
+SELECT job_id::text FROM granted ORDER BY job_id;
 
 -- name: reschedule
 -- A job that has never run becomes due, for all that counts from there, when it is to run now. What one waits for by the
@@ -127,20 +136,24 @@ WITH chosen AS MATERIALIZED (
 ), recorded AS (
     UPDATE {job} j SET run_at = %(due_at)s::timestamptz FROM chosen c WHERE j.id = c.job_id AND c.state = 'scheduled'
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'reschedule', job_id,
-           jsonb_build_object('from', due_at, 'to', %(due_at)s::timestamptz)
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'reschedule', job_id,
+           jsonb_build_object('before', jsonb_build_object('due_at', due_at),
+                              'after', jsonb_build_object('due_at', %(due_at)s::timestamptz))
     FROM chosen ORDER BY job_id
 )
 SELECT job_id::text FROM chosen ORDER BY job_id;
 
 -- name: mark
-WITH marked AS (
-    UPDATE {job} SET mark = %(mark)s::text WHERE id = ANY (%(ids)s::uuid[]) RETURNING id
+WITH before AS MATERIALIZED (
+    SELECT id, mark FROM {job} WHERE id = ANY (%(ids)s::uuid[]) ORDER BY id FOR UPDATE
+), marked AS (
+    UPDATE {job} j SET mark = %(mark)s::text FROM before b WHERE j.id = b.id RETURNING j.id, b.mark AS was
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'mark', id,
-           jsonb_build_object('mark', %(mark)s::text)
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'mark', id,
+           jsonb_build_object('before', jsonb_build_object('mark', was),
+                              'after', jsonb_build_object('mark', %(mark)s::text))
     FROM marked ORDER BY id
 )
 SELECT id::text FROM marked ORDER BY id;
@@ -148,15 +161,18 @@ SELECT id::text FROM marked ORDER BY id;
 -- name: quiet
 -- Who was asked already stays asked since then.
 WITH living AS MATERIALIZED (
-    SELECT id, name FROM {worker} WHERE id = ANY (%(workers)s::bigint[]) AND dead_at IS NULL ORDER BY id FOR UPDATE
+    SELECT id, name, quiet_at FROM {worker} WHERE id = ANY (%(workers)s::bigint[]) AND dead_at IS NULL ORDER BY id FOR UPDATE
 ), asked AS (
     UPDATE {worker} w
     SET quiet_at = CASE WHEN %(quiet)s::bool THEN coalesce(w.quiet_at, %(now)s::timestamptz, now()) END
     FROM living l WHERE w.id = l.id
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, CASE WHEN %(quiet)s::bool THEN 'quiet' ELSE 'loud' END,
-           jsonb_build_object('worker', name, 'worker_id', id)
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 0, %(bulk)s::text,
+           CASE WHEN %(quiet)s::bool THEN 'quiet' ELSE 'loud' END,
+           jsonb_build_object('worker', name, 'worker_id', id::text,
+                              'before', jsonb_build_object('quiet', quiet_at IS NOT NULL),
+                              'after', jsonb_build_object('quiet', %(quiet)s::bool))
     FROM living ORDER BY id
 )
 SELECT id FROM living ORDER BY id;
@@ -192,9 +208,9 @@ WITH unready AS (
     SELECT job_id, state FROM unready UNION ALL SELECT job_id, state FROM unparked
     UNION ALL SELECT job_id, state FROM unfinished UNION ALL SELECT job_id, state FROM taken
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'delete', g.job_id,
-           jsonb_build_object('from', g.state, 'kind', j.kind)
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'delete', g.job_id,
+           jsonb_build_object('before', jsonb_build_object('state', g.state, 'kind', j.kind))
     FROM gone g LEFT JOIN LATERAL (SELECT kind FROM {job} WHERE id = g.job_id OFFSET 0) j ON true
     ORDER BY g.job_id
 )
@@ -253,9 +269,9 @@ WITH gone AS (
     DELETE FROM {unique_hold} h USING records r
     WHERE h.key = sha256(convert_to(r.unique_key, 'UTF8')) AND h.job_id = r.id
 ), noted AS (
-    INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, 'purge', g.job_id,
-           jsonb_build_object('from', g.state, 'kind', r.kind)
+    INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+    SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, 'purge', g.job_id,
+           jsonb_build_object('before', jsonb_build_object('state', g.state, 'kind', r.kind))
     FROM gone g JOIN records r ON r.id = g.job_id ORDER BY g.job_id
 )
 SELECT job_id::text FROM gone ORDER BY job_id;

@@ -25,21 +25,21 @@ WITH RECURSIVE ready_spot (state, queue) AS (
 )
 
 -- name: look_in_ready
-SELECT r.job_id, 'ready' AS state, r.queue, r.failures, r.crashes FROM {ready} r
+SELECT r.job_id, 'ready' AS state, r.queue, r.failures, r.crashes, NULL::text AS result FROM {ready} r
 WHERE r.queue = s.queue LIMIT %(cap)s::bigint + 1
 
 -- name: look_in_lease
--- All: they are as many as a fleet runs at once, of whatever queue.
-SELECT l.job_id, 'running' AS state, l.queue, l.failures, l.crashes FROM {lease} l
-WHERE s.queue IS NULL OR l.queue = s.queue
+-- All: they are as many as a fleet runs at once, of any queue.
+SELECT l.job_id, 'running' AS state, l.queue, l.failures, l.crashes, NULL::text AS result FROM {lease} l
+WHERE l.job_id >= '00000000-0000-0000-0000-000000000000' AND (s.queue IS NULL OR l.queue = s.queue)
 
 -- name: look_in_parked
-SELECT k.job_id, k.state, k.queue, k.failures, k.crashes FROM {parked} k
+SELECT k.job_id, k.state, k.queue, k.failures, k.crashes, NULL::text AS result FROM {parked} k
 WHERE k.state = s.state AND k.queue = s.queue LIMIT %(cap)s::bigint + 1
 
 -- name: look_in_finished
 -- Of those that finished in the time asked for, the last.
-SELECT f.job_id, f.state, f.queue, f.failures, f.crashes FROM {finished} f
+SELECT f.job_id, f.state, f.queue, f.failures, f.crashes, f.result FROM {finished} f
 WHERE f.state = s.state AND f.queue = s.queue
   AND f.finished_at > coalesce(%(finished_after)s::timestamptz, '-infinity')
   AND f.finished_at < coalesce(%(finished_before)s::timestamptz, 'infinity')
@@ -62,3 +62,37 @@ WHERE s.state = ANY (%(states)s::text[]) AND (%(queue)s::text IS NULL OR s.queue
 SELECT j.id::text FROM {job} j
 WHERE (j.mark, j.id) < (%(mark)s::text, %(before)s::uuid) AND j.mark >= %(mark)s::text
 ORDER BY j.mark DESC, j.id DESC LIMIT %(limit)s::bigint;
+
+-- name: failed_alike
+-- Jobs of which an attempt has failed with this fingerprint, newest first.
+SELECT s.job_id::text FROM (
+    SELECT DISTINCT a.job_id FROM {attempt} a
+    WHERE a.fingerprint = %(fingerprint)s::text AND a.job_id < %(before)s::uuid
+    ORDER BY a.job_id DESC LIMIT %(limit)s::bigint
+) s ORDER BY s.job_id DESC;
+
+-- name: died_alike
+-- Dead letters with this fingerprint, newest first.
+SELECT f.job_id::text FROM {finished} f
+WHERE f.state = 'dead' AND f.fingerprint = %(fingerprint)s::text AND f.job_id < %(before)s::uuid
+ORDER BY f.job_id DESC LIMIT %(limit)s::bigint;
+
+-- name: died_of_kind
+-- The newest dead letters that may be of this kind: a fingerprint belongs to one kind, and its group is kept as long as
+-- a dead letter has it. Those without a fingerprint may be of any kind.
+SELECT c.job_id::text FROM (
+    SELECT f.job_id FROM {failure_group} g CROSS JOIN LATERAL (
+        SELECT f.job_id FROM {finished} f
+        WHERE f.state = 'dead' AND f.fingerprint = g.fingerprint AND f.job_id < %(before)s::uuid
+        ORDER BY f.job_id DESC LIMIT %(limit)s::bigint
+    ) f WHERE g.kind = %(kind)s::text
+    UNION ALL
+    (
+        SELECT f.job_id FROM {finished} f
+        WHERE f.state = 'dead' AND f.fingerprint IS NULL AND f.job_id < %(before)s::uuid
+        ORDER BY f.job_id DESC LIMIT %(limit)s::bigint
+    )
+) c ORDER BY c.job_id DESC LIMIT %(limit)s::bigint;
+
+-- name: json_of
+{json_of}

@@ -27,7 +27,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, NULL::text AS cancelled_by,
        j.settings, j.ref,
-       (SELECT k.words ->> 'ready' FROM {kind} k WHERE k.name = j.kind) AS word
+       (SELECT k.words ->> 'ready' FROM {kind} k WHERE k.name = j.kind) AS word, e.fingerprint
 FROM {ready} p
 
 -- name: view_lease
@@ -40,7 +40,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'running' AS state, 'claim
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, p.cancel_by AS cancelled_by,
        j.settings, j.ref,
-       (SELECT k.words ->> 'running' FROM {kind} k WHERE k.name = j.kind) AS word
+       (SELECT k.words ->> 'running' FROM {kind} k WHERE k.name = j.kind) AS word, e.fingerprint
 FROM {lease} p
 
 -- name: view_parked
@@ -52,7 +52,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, p.awaits, j.fair_key, p.also_awaits, j.mark,
        NULL::text AS cancelled_by,
        j.settings, j.ref,
-       (SELECT k.words ->> p.state FROM {kind} k WHERE k.name = j.kind) AS word
+       (SELECT k.words ->> p.state FROM {kind} k WHERE k.name = j.kind) AS word, e.fingerprint
 FROM {parked} p
 
 -- name: view_finished
@@ -64,7 +64,7 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
        e.said AS last_error, j.cursor, j.parent_id::text AS parent, NULL::text AS awaits, j.fair_key,
        NULL::text[] AS also_awaits, j.mark, p.cancelled_by,
        j.settings, j.ref,
-       (SELECT k.words ->> p.state FROM {kind} k WHERE k.name = j.kind) AS word
+       (SELECT k.words ->> p.state FROM {kind} k WHERE k.name = j.kind) AS word, e.fingerprint
 FROM {finished} p
 
 -- name: with_record
@@ -72,9 +72,36 @@ FROM {finished} p
 -- has not failed in this life has neither.
 CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
 LEFT JOIN LATERAL (
-    SELECT a.error_type, a.message, a.attempt_limit, left(a.error_type || ': ' || a.message, 500) AS said
+    SELECT a.error_type, a.message, a.attempt_limit, a.fingerprint, left(a.error_type || ': ' || a.message, 500) AS said
     FROM {attempt} a WHERE a.job_id = p.job_id ORDER BY a.token DESC LIMIT 1
 ) e ON p.failures > 0 OR p.crashes > 0
+
+-- name: walk_ready
+SELECT p.job_id AS id FROM {ready} p WHERE p.job_id < %(before)s::uuid
+ORDER BY p.job_id DESC OFFSET %(step)s::bigint LIMIT 1
+
+-- name: walk_lease
+SELECT p.job_id AS id FROM {lease} p WHERE p.job_id < %(before)s::uuid
+ORDER BY p.job_id DESC OFFSET %(step)s::bigint LIMIT 1
+
+-- name: walk_parked
+SELECT p.job_id AS id FROM {parked} p WHERE p.job_id < %(before)s::uuid
+ORDER BY p.job_id DESC OFFSET %(step)s::bigint LIMIT 1
+
+-- name: walk_finished
+SELECT p.job_id AS id FROM {finished} p WHERE p.job_id < %(before)s::uuid
+ORDER BY p.job_id DESC OFFSET %(step)s::bigint LIMIT 1
+
+-- name: walk_dead
+SELECT p.job_id AS id FROM {finished} p WHERE p.state = 'dead' AND p.job_id < %(before)s::uuid
+ORDER BY p.job_id DESC OFFSET %(step)s::bigint LIMIT 1
+
+-- name: walk_cancelled
+SELECT p.job_id AS id FROM {finished} p WHERE p.state = 'cancelled' AND p.job_id < %(before)s::uuid
+ORDER BY p.job_id DESC OFFSET %(step)s::bigint LIMIT 1
+
+-- name: made_at
+SELECT created_at FROM {job} WHERE id = %(id)s::uuid
 
 -- name: page
 LIMIT %(limit)s::bigint
@@ -88,6 +115,9 @@ OR p.state = 'dead'
 
 -- name: of_ref
 p.job_id = (SELECT r.id FROM {job} r WHERE r.ref = %(ref)s::text);
+
+-- name: json_of
+{json_of}
 
 -- name: counts
 -- Along the indexes from one queue and state to the next, and at most so many entries of each.
@@ -116,7 +146,7 @@ SELECT s.queue, 'ready', (SELECT count(*) FROM (
     SELECT FROM {ready} r WHERE r.queue = s.queue LIMIT %(cap)s::bigint + 1) x)
 FROM ready_spot s
 UNION ALL
-SELECT queue, 'running', count(*) FROM {lease} GROUP BY queue
+SELECT queue, 'running', count(*) FROM {lease} WHERE job_id >= '00000000-0000-0000-0000-000000000000' GROUP BY queue
 UNION ALL
 SELECT s.queue, s.state, (SELECT count(*) FROM (
     SELECT FROM {parked} p WHERE p.state = s.state AND p.queue = s.queue LIMIT %(cap)s::bigint + 1) x)

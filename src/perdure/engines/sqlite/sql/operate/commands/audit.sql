@@ -1,18 +1,28 @@
 -- name: write
-INSERT INTO {audit} (at, actor, action, job_id, details)
-SELECT :now, :actor, :action, row.value, :details FROM json_each(:ids) AS row;
+INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+VALUES (:now, :actor, :why, :source, :jobs, :bulk, :action, :job_id, :details)
+RETURNING id, at, actor, action, job_id, details, why, source, jobs, bulk_id;
+
+-- name: write_each
+INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
+SELECT :now, :actor, :why, :source, 1, :bulk, :action, row.value, :details FROM json_each(:ids) AS row;
 
 -- name: note_command
--- What somebody is about to do to jobs, with the state and the kind of each; what is null in the details is left out.
-INSERT INTO {audit} (at, actor, action, job_id, details)
+-- An action on jobs before it happens, with the state of each; what is null in the details is left out.
+INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
 SELECT
-    :now, :actor, :action, job.id,
+    :now, :actor, :why, :source, 1, :bulk, :action, job.id,
     json_patch(
         json_object(
-            'from', CASE
-                WHEN lease.job_id IS NOT NULL THEN 'running' ELSE COALESCE(parked.state, finished.state, 'ready')
-            END,
-            'kind', job.kind
+            'before', json_object(
+                'state', CASE
+                    WHEN lease.job_id IS NOT NULL THEN 'running' ELSE COALESCE(parked.state, finished.state, 'ready')
+                END,
+                'kind', job.kind,
+                'mark', job.mark,
+                'due_at', strftime('%Y-%m-%dT%H:%M:%S', parked.due_at / 1000000, 'unixepoch')
+                || printf('.%06d+00:00', parked.due_at % 1000000)
+            )
         ),
         :details
     )
@@ -22,15 +32,20 @@ LEFT JOIN {lease} AS lease ON lease.job_id = job.id
 LEFT JOIN {parked} AS parked ON parked.job_id = job.id
 LEFT JOIN {finished} AS finished ON finished.job_id = job.id;
 
--- name: note_reschedule
--- What somebody is about to do to parked jobs, with the time that each has now.
-INSERT INTO {audit} (at, actor, action, job_id, details)
+-- name: note_redate
+-- Parked jobs that are about to be dated anew, with the time that each has and the one that it gets.
+INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
 SELECT
-    :now, :actor, 'reschedule', parked.job_id,
+    :now, :actor, :why, :source, 1, :bulk, 'redate', parked.job_id,
     json_object(
-        'from', strftime('%Y-%m-%dT%H:%M:%S', parked.due_at / 1000000, 'unixepoch')
-        || printf('.%06d+00:00', parked.due_at % 1000000),
-        'to', :to
+        'before', json_object(
+            'due_at', strftime('%Y-%m-%dT%H:%M:%S', parked.due_at / 1000000, 'unixepoch')
+            || printf('.%06d+00:00', parked.due_at % 1000000)
+        ),
+        'after', json_object(
+            'due_at', strftime('%Y-%m-%dT%H:%M:%S', (parked.due_at - parked.parked_at + :now) / 1000000, 'unixepoch')
+            || printf('.%06d+00:00', (parked.due_at - parked.parked_at + :now) % 1000000)
+        )
     )
 FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value;
 
@@ -66,20 +81,34 @@ LEFT JOIN {ready} AS ready
     ON ready.queue = job.queue AND ready.priority = job.priority AND ready.turn = job.turn AND ready.job_id = job.id;
 
 -- name: entries_by_time
-SELECT entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details
+SELECT
+    entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details, entry.why, entry.source, entry.jobs,
+    entry.bulk_id
 FROM {audit} AS entry INDEXED BY {audit_at}
 
 -- name: entries_by_job_id
-SELECT entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details
+SELECT
+    entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details, entry.why, entry.source, entry.jobs,
+    entry.bulk_id
 FROM {audit} AS entry INDEXED BY {audit_job}
 
 -- name: entries_by_actor
-SELECT entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details
+SELECT
+    entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details, entry.why, entry.source, entry.jobs,
+    entry.bulk_id
 FROM {audit} AS entry INDEXED BY {audit_actor}
 
 -- name: entries_by_action
-SELECT entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details
+SELECT
+    entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details, entry.why, entry.source, entry.jobs,
+    entry.bulk_id
 FROM {audit} AS entry INDEXED BY {audit_action}
+
+-- name: entries_by_bulk
+SELECT
+    entry.id, entry.at, entry.actor, entry.action, entry.job_id, entry.details, entry.why, entry.source, entry.jobs,
+    entry.bulk_id
+FROM {audit} AS entry INDEXED BY {audit_bulk}
 
 -- name: in_time
 entry.at >= :since AND entry.at <= :until_at AND (entry.at, entry.id) < (:until_at, :until_id)
@@ -96,15 +125,22 @@ entry.actor <> 'system'
 -- name: of_action
 entry.action = :action
 
+-- name: of_source
+(entry.source = :source OR substr(entry.source, 1, length(:source) + 1) = :source || ' ')
+
+-- name: of_bulk
+entry.bulk_id = :bulk
+
 -- name: newest_first
 ORDER BY entry.at DESC, entry.id DESC LIMIT :limit;
 
 -- name: at
 SELECT entry.at FROM {audit} AS entry WHERE entry.id = :id;
 
--- name: record
-INSERT INTO {audit} (at, actor, action, job_id, details) VALUES (:now, :actor, :action, :job_id, :details)
-RETURNING id, at, actor, action, job_id, details;
+-- name: allow_pruning
+-- Entries up to this time may be deleted from now on.
+INSERT INTO {audit_retention} (one, pruned_to) VALUES (1, :before)
+ON CONFLICT (one) DO UPDATE SET pruned_to = max(pruned_to, excluded.pruned_to);
 
 -- name: forget
 DELETE FROM {audit}

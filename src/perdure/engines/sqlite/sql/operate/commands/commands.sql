@@ -12,8 +12,8 @@ SELECT place.job_id, job.unique_key, job.unique_states, job.unique_dead_for, job
 UPDATE {parked} SET due_at = parked_at WHERE turn IS NULL AND job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: ready_from_finished
-INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
-SELECT job.queue, job.priority, job.turn, job.id, 0, 0, :now, 'requeued', job.fair_key
+INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key, due_at)
+SELECT job.queue, job.priority, job.turn, job.id, 0, 0, :now, 'requeued', job.fair_key, :now
 FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value;
 
 -- name: leave_finished
@@ -47,3 +47,17 @@ WHERE id IN (
     FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value
     WHERE parked.state = 'scheduled'
 );
+
+-- name: quiet_already
+SELECT id FROM {worker} WHERE id IN (SELECT value FROM json_each(:ids)) AND quiet_at IS NOT NULL;
+
+-- name: make_quiet
+-- Asked twice, a worker has been quiet since the first time.
+UPDATE {worker} SET quiet_at = COALESCE(quiet_at, :now)
+WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
+RETURNING id, name;
+
+-- name: make_loud
+UPDATE {worker} SET quiet_at = NULL
+WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
+RETURNING id, name;

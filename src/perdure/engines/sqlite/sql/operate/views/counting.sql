@@ -37,6 +37,12 @@ FROM {parked} AS place INDEXED BY {parked_standing}
 -- name: spot_in_finished
 FROM {finished} AS place INDEXED BY {finished_standing}
 
+-- name: spot_in_dead_of_groups
+FROM {finished} AS place INDEXED BY {finished_fingerprint}
+
+-- name: spot_in_dead_unprinted
+FROM {finished} AS place INDEXED BY {finished_unprinted}
+
 -- name: with_job
 CROSS JOIN {job} AS job ON job.id = place.job_id
 
@@ -45,6 +51,14 @@ place.queue = :spot_queue
 
 -- name: of_state
 place.state = :spot_state
+
+-- name: dead_of_groups
+place.state = 'dead' AND place.fingerprint IN (
+    SELECT known.fingerprint FROM {failure_group} AS known WHERE known.kind = :kind
+)
+
+-- name: dead_unprinted
+place.state = 'dead' AND place.fingerprint IS NULL
 
 -- name: finished_after
 place.finished_at > :finished_after
@@ -62,11 +76,25 @@ LIMIT :cap + 1
 -- The last.
 ORDER BY place.finished_at DESC LIMIT :cap + 1
 
+-- name: some_of_dead
+LIMIT :cap + 1
+
 -- name: some_of_lease
--- All: they are as many as a fleet runs at once, of whatever queue.
+-- All: they are as many as a fleet runs at once, of any queue.
 LIMIT -1
 
 -- name: marked
 -- Jobs with this mark, newest first.
 SELECT job.id FROM {job} AS job INDEXED BY {job_mark}
 WHERE job.mark = :mark AND job.id < :before ORDER BY job.id DESC LIMIT :limit;
+
+-- name: failed_alike
+-- Jobs of which an attempt has failed with this fingerprint, newest first.
+SELECT DISTINCT attempt.job_id FROM {attempt} AS attempt INDEXED BY {attempt_fingerprint}
+WHERE attempt.fingerprint = :fingerprint AND attempt.job_id < :before ORDER BY attempt.job_id DESC LIMIT :limit;
+
+-- name: died_alike
+-- Dead letters with this fingerprint, newest first.
+SELECT place.job_id FROM {finished} AS place INDEXED BY {finished_fingerprint}
+WHERE place.state = 'dead' AND place.fingerprint = :fingerprint AND place.job_id < :before
+ORDER BY place.job_id DESC LIMIT :limit;

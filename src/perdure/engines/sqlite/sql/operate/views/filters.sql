@@ -30,11 +30,43 @@ FROM {finished} AS place NOT INDEXED CROSS JOIN {job} AS job ON job.id = place.j
 -- name: from_finished_dead
 FROM {finished} AS place INDEXED BY {finished_dead} CROSS JOIN {job} AS job ON job.id = place.job_id
 
+-- name: from_finished_dead_alike
+FROM {finished} AS place INDEXED BY {finished_fingerprint} CROSS JOIN {job} AS job ON job.id = place.job_id
+
 -- name: from_finished_cancelled
 FROM {finished} AS place INDEXED BY {finished_cancelled} CROSS JOIN {job} AS job ON job.id = place.job_id
 
 -- name: from_job_to_finished
 FROM {job} AS job CROSS JOIN {finished} AS place ON place.job_id = job.id
+
+-- name: walk_ready
+-- Ids of jobs among which the long line is looked for: all.
+SELECT job.id FROM {job} AS job WHERE job.id < :before ORDER BY job.id DESC LIMIT 1 OFFSET :step
+
+-- name: walk_lease
+SELECT place.job_id FROM {lease} AS place WHERE place.job_id < :before ORDER BY place.job_id DESC LIMIT 1 OFFSET :step
+
+-- name: walk_parked
+SELECT place.job_id FROM {parked} AS place NOT INDEXED
+WHERE place.job_id < :before ORDER BY place.job_id DESC LIMIT 1 OFFSET :step
+
+-- name: walk_finished
+SELECT place.job_id FROM {finished} AS place NOT INDEXED
+WHERE place.job_id < :before ORDER BY place.job_id DESC LIMIT 1 OFFSET :step
+
+-- name: walk_finished_dead
+SELECT place.job_id FROM {finished} AS place INDEXED BY {finished_dead}
+WHERE place.state = 'dead' AND place.job_id < :before ORDER BY place.job_id DESC LIMIT 1 OFFSET :step
+
+-- name: walk_finished_cancelled
+SELECT place.job_id FROM {finished} AS place INDEXED BY {finished_cancelled}
+WHERE place.state = 'cancelled' AND place.job_id < :before ORDER BY place.job_id DESC LIMIT 1 OFFSET :step
+
+-- name: made_at
+SELECT job.created_at FROM {job} AS job WHERE job.id = :id
+
+-- name: floor
+{lead} >= :floor
 
 -- name: ids
 {lead} IN (SELECT value FROM json_each(:ids))
@@ -44,6 +76,14 @@ FROM {job} AS job CROSS JOIN {finished} AS place ON place.job_id = job.id
 
 -- name: kind
 job.kind = :kind
+
+-- name: dead_of_kind
+-- A fingerprint belongs to one kind, and its group is kept as long as a dead letter has it. So a job is read only where
+-- there is none.
+CASE WHEN place.fingerprint IS NULL
+    THEN (SELECT job.kind FROM {job} AS job WHERE job.id = place.job_id) = :kind
+    ELSE place.fingerprint IN (SELECT known.fingerprint FROM {failure_group} AS known WHERE known.kind = :kind)
+END
 
 -- name: queue
 job.queue = :queue
@@ -78,11 +118,16 @@ job.mark IS NULL
 -- name: in_states
 place.state IN (SELECT value FROM json_each(:states))
 
+-- name: walked_states
+-- Where many jobs are in these states: along the ids, for the planner would sort them all.
++place.state IN (SELECT value FROM json_each(:states))
+
 -- name: known_ends
-place.state IN ('succeeded', 'dead', 'cancelled')
+-- `+`: else the planner finds all jobs of the state and sorts them, NOT INDEXED or not.
++place.state IN ('succeeded', 'dead', 'cancelled')
 
 -- name: succeeded
-place.state = 'succeeded'
++place.state = 'succeeded'
 
 -- name: dead
 place.state = 'dead'
@@ -97,7 +142,7 @@ place.cancel_at IS NULL
 place.due_at IS NOT NULL
 
 -- name: key_free_at
--- Of jobs that would be ready, those whose unique key nobody else holds.
+-- Of jobs that would be ready, those whose unique key no other job holds.
 NOT EXISTS (
     SELECT 1 FROM {unique_hold} AS hold
     WHERE
@@ -105,6 +150,55 @@ NOT EXISTS (
         AND hold.job_id <> job.id
         AND (hold.expires_at IS NULL OR hold.expires_at > :key_free_at)
         AND instr(',' || job.unique_states || ',', ',ready,') > 0
+)
+
+-- name: dead_alike
+place.fingerprint = :fingerprint
+
+-- name: needle_args
+instr(lower(job.args), :needle_args) > 0
+
+-- name: needle_meta
+instr(lower(job.meta), :needle_meta) > 0
+
+-- name: needle_result
+instr(lower(place.result), :needle_result) > 0
+
+-- name: no_needle_result
+:needle_result IS NULL
+
+-- name: where_args
+perdure_meets(job.args, :where_args)
+
+-- name: where_meta
+perdure_meets(job.meta, :where_meta)
+
+-- name: where_tags
+perdure_meets(coalesce(job.tags, '[]'), :where_tags)
+
+-- name: where_result
+perdure_meets(place.result, :where_result)
+
+-- name: where_no_result
+perdure_meets(NULL, :where_result)
+
+-- name: where_error
+perdure_meets(CASE WHEN place.failures + place.crashes > 0 THEN (
+    SELECT json_array(error_type, message) FROM {attempt} WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
+) END, :where_error)
+
+-- name: where_last_error
+perdure_meets(CASE WHEN place.failures + place.crashes > 0 OR place.state = 'dead' THEN (
+    SELECT json_array(error_type, message) FROM {attempt} WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
+) END, :where_error)
+
+-- name: fingerprint
+EXISTS (
+    SELECT 1 FROM {attempt} AS attempt
+    WHERE
+        attempt.job_id = place.job_id
+        AND attempt.token = (SELECT max(token) FROM {attempt} WHERE job_id = place.job_id)
+        AND attempt.fingerprint = :fingerprint
 )
 
 -- name: failed

@@ -8,7 +8,10 @@ SELECT CAST(json_group_array(json_array(
     ), max_attempts), 0) ELSE max_attempts END,
     worker, cancel_at, result, warnings, unique_key, last_error, cursor,
     parent_id, awaits, fair_key, also_awaits, mark, cancelled_by, settings, ref,
-    (SELECT CASE WHEN json_valid(known.words) THEN known.words ->> state END FROM {kind} AS known WHERE known.name = kind)
+    (SELECT CASE WHEN json_valid(known.words) THEN known.words ->> state END FROM {kind} AS known WHERE known.name = kind),
+    CASE WHEN last_error IS NOT NULL THEN (
+        SELECT fingerprint FROM {attempt} WHERE job_id = id ORDER BY token DESC LIMIT 1
+    ) END
 )) AS BLOB)
 FROM
 
@@ -50,7 +53,7 @@ SELECT
     job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits, job.mark, NULL AS cancelled_by, job.settings, job.ref
 
 -- name: finished
--- A job may die without a failure of its own: nobody had a handler for it. Its error is told all the same.
+-- A job may die without a failure of its own: no worker had a handler for it. Its error is still shown.
 SELECT
     job.id, job.kind, job.queue, job.priority, place.state,
     place.reason || COALESCE(': ' || place.note, '') AS reason, job.args, job.tags, job.meta, job.created_at, NULL AS due_at, place.since, place.started_at, place.finished_at,
@@ -62,6 +65,25 @@ SELECT
     ) END AS last_error,
     job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
     place.cancelled_by, job.settings, job.ref
+
+-- name: newest_parked
+SELECT place.job_id FROM {parked} AS place
+WHERE
+    place.state IN (SELECT value FROM json_each(:states)) AND place.job_id < :before AND place.job_id >= :floor
+ORDER BY place.job_id DESC LIMIT :limit;
+
+-- name: ready_among_newest
+SELECT place.job_id
+FROM (
+    SELECT id, queue, priority, turn FROM {job} WHERE id < :before AND id >= :floor ORDER BY id DESC LIMIT :reach
+) AS job
+CROSS JOIN {ready} AS place ON
+    place.queue = job.queue AND place.priority = job.priority AND place.turn = job.turn AND place.job_id = job.id
+ORDER BY place.job_id DESC LIMIT :limit;
+
+-- name: newest_ready
+SELECT place.job_id FROM {ready} AS place
+WHERE place.job_id < :before AND place.job_id >= :floor ORDER BY place.job_id DESC LIMIT :limit;
 
 -- name: attempts
 SELECT CAST(json_group_array(json_array(
@@ -95,6 +117,13 @@ FROM each_queue WHERE queue IS NOT NULL;
 -- name: is_long
 -- Whether more jobs are ready than one would want to sort.
 SELECT count(*) > :length FROM (SELECT 1 FROM {ready} LIMIT :length + 1);
+
+-- name: are_many_parked
+-- Whether more jobs are parked in these states than one would want to sort.
+SELECT count(*) > :length FROM (
+    SELECT 1 FROM {parked} AS place INDEXED BY {parked_standing}
+    WHERE place.state IN (SELECT value FROM json_each(:states)) LIMIT :length + 1
+);
 
 -- name: count_lease
 SELECT queue, 'running', count(*) FROM {lease} GROUP BY queue;

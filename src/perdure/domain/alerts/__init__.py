@@ -1,0 +1,1 @@
+"""Alerts: rules, what they have found, the notices that say so, and the channels that carry them."""

@@ -1,0 +1,100 @@
+"""Alerts that rules have raised, and the notices that tell of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from perdure.domain.alerts.rule import AlertSeverity
+from perdure.domain.jobs.ids import JobId
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """One thing that a rule has found. `key` tells causes of a rule apart, and is the same while the cause lasts.
+
+    `passes`: it happens and does not last, such as a death; `happened` is how often since the last look.
+    """
+
+    key: str
+    title: str
+    detail: str = ""
+    path: str = "/"
+    cli: str = ""
+    passes: bool = False
+    happened: int = 1
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """A cause for as long as it lasts: open, then over.
+
+    `count` is how often it happened. `told_at` and `told_count` are of the last notice. `told_end`: nothing is left to
+    say about its end. One that `passes` is over when nothing has happened for a while; its end sends no notice.
+    """
+
+    id: str
+    rule: str
+    key: str
+    severity: AlertSeverity
+    title: str
+    detail: str
+    path: str
+    cli: str
+    opened_at: datetime
+    last_at: datetime
+    closed_at: datetime | None = None
+    passes: bool = False
+    count: int = 1
+    told_at: datetime | None = None
+    told_count: int = 0
+    told_end: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its cause lasts."""
+        return self.closed_at is None
+
+
+class NoticeSort(StrEnum):
+    """What a notice is about."""
+
+    ALERT = "alert"
+    RECOVERY = "recovery"
+    CHANNEL = "channel"  # another channel does not work, or works again
+    TEST = "test"
+
+
+class DeliveryState(StrEnum):
+    """How far a notice is on its way through one channel."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"  # its job is dead
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """A notice on its way through one channel: a job of its own."""
+
+    channel: str
+    job_id: JobId
+    state: DeliveryState = DeliveryState.PENDING
+    changed_at: datetime
+    error: str | None = None
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """One message. `alerts` is of how many alerts it tells, `count` how often their causes happened."""
+
+    id: str
+    sort: NoticeSort
+    rule: str | None
+    severity: AlertSeverity
+    title: str
+    body: str
+    path: str
+    at: datetime
+    alerts: int = 0
+    count: int = 0
+    keys: tuple[str, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()

@@ -1,0 +1,1 @@
+"""Alerts: rules, channels, alerts and notices."""

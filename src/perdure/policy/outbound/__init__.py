@@ -1,0 +1,1 @@
+"""Rules for requests to receivers that others name."""

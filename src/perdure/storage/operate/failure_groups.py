@@ -1,0 +1,64 @@
+"""Groups of failures: jobs that died, and attempts that failed, of one fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from perdure.domain.jobs.ids import JobId
+from perdure.storage.records import JobFilter
+
+MOST_IN_A_GROUP: Final = 10_000
+"""How many dead letters of a group are counted."""
+
+FAILURES_KEPT: Final = timedelta(days=7)
+"""Retention of a group's hourly counts, and of a group without dead letters."""
+
+
+class GroupRecord(Struct, frozen=True, kw_only=True):
+    """A group as it is kept, and how many dead letters it has now; `capped`: at least that many."""
+
+    fingerprint: str
+    kind: str
+    error_type: str
+    message: str
+    first_at: datetime
+    last_at: datetime
+    jobs: int
+    capped: bool = False
+    newest: JobId | None = None  # of its dead letters
+
+
+class HourOfFailures(Struct, frozen=True):
+    """What happened to a group in one hour: how many jobs died, and how many attempts failed, those included."""
+
+    fingerprint: str
+    hour: datetime
+    deaths: int
+    failures: int
+
+
+class FailureGroupStore(Protocol):
+    """Failures by their fingerprints."""
+
+    async def failure_groups(
+        self, which: JobFilter, limit: int, before: tuple[datetime, str] | None = None
+    ) -> list[GroupRecord]:
+        """The groups of the dead letters that match, the last to fail first, behind one of this time and fingerprint.
+
+        Only dead letters that match are counted. A group that the filter names is listed even without dead letters. If
+        the filter asks for more than kinds and fingerprints, or there are very many groups, the newest 10,000 dead
+        letters that match are looked at.
+        """
+
+    async def failure_hours(self, fingerprints: Sequence[str], since: datetime) -> list[HourOfFailures]:
+        """How often these groups have failed in each hour from this one on; hours without are left out."""
+
+    async def fingerprint_dead(self, limit: int) -> int:
+        """Give at most `limit` dead letters their fingerprint that have none; how many.
+
+        They died before fingerprints existed, or on a worker of an older release.
+        """
