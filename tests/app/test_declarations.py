@@ -5,25 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perdure import App, HttpTriage, SettingsError
-from perdure.app.connect import store_for
 
 UNUSED = "sqlite:///unused.db"
-
-
-@pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite:///file::memory:", "sqlite:///:memory:?driver=sqlite3"])
-def test_sqlite_in_memory_is_refused_and_leaves_no_file(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=r"url names :memory:.*perdure\.testing"):
-        App(url)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_text_is_no_list_of_queues() -> None:
@@ -110,46 +98,6 @@ def test_what_cannot_be_meant_is_refused_when_a_job_is_declared(options: dict[st
 def test_what_cannot_be_meant_is_refused_when_an_app_is_made(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         App(**{"url": UNUSED, **options})
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("postgresql://ada:p#w@host/db", "postgresql://ada:p/w@host/db", "postgresql://ada:p@w@host/db"),
-        *("postgresql://ada:pw@host:port/db", "sqlite:///c#/jobs.db"),
-    ],
-)
-def test_a_url_that_is_cut_in_the_wrong_place_says_what_to_write_instead(url: str) -> None:
-    """A worker would wait for ever for a server that is called by half of a password."""
-    with pytest.raises(SettingsError, match=r"^url .*in a password write # as %23, / as %2F") as refused:
-        App(url)
-    assert "w@host" not in str(refused.value)
-
-
-def test_a_bad_url_of_the_environment_is_called_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERDURE_URL", "jobs.db")
-    with pytest.raises(SettingsError, match=r"^PERDURE_URL has no scheme: use sqlite:///"):
-        App()
-
-
-def test_several_servers_may_be_named() -> None:
-    App("postgresql://ada:p%23w@one:5432,two:5433,three/db")
-
-
-@pytest.mark.parametrize(
-    "url", ["sqlite://ada:pw@host/jobs.db", "mysql://ada:pw@host/db", "postgresql://ada:pw@[host/db", "sqlite://a:pw@h"]
-)
-def test_a_url_that_is_refused_keeps_its_password(url: str) -> None:
-    with pytest.raises(SettingsError, match="url") as refused:
-        store_for(url)
-    assert "pw" not in str(refused.value)
-
-
-@pytest.mark.parametrize("scheme", ["postgresql+asyncpg", "postgres+psycopg", "sqlite+aiosqlite"])
-def test_a_url_of_sqlalchemy_is_refused_with_how_to_write_it(scheme: str) -> None:
-    database, _, driver = scheme.partition("+")
-    with pytest.raises(SettingsError, match=rf"names the driver '{driver}'.*write {database}:// without \+{driver}"):
-        App(f"{scheme}://ada@db/shop")
 
 
 class Shop:

@@ -54,7 +54,7 @@ async def test_options_that_cannot_be_meant_are_refused_by_name(
 
 
 async def test_a_number_that_json_does_not_know_is_refused_and_not_stored_as_null(app: App) -> None:
-    with pytest.raises(PayloadError, match="NaN and infinity have no place in JSON") as refused:
+    with pytest.raises(PayloadError, match="NaN and infinity cannot be stored as JSON") as refused:
         await app.job_named("send").enqueue("https://example.org", weight=float("nan"))
     assert refused.value.field == "argument weight"
     assert await stored(app) == 0
@@ -71,7 +71,7 @@ async def test_what_is_no_call_is_refused_among_many_and_none_is_stored(app: App
     for calls, problem in (
         ([send.call("a"), 7], "calls must be calls such as job.call"),
         ([send.call("a"), send], "calls must be calls such as job.call"),
-        ([send.call("a"), pack.call()], "calls must not hold pack, which another app declares"),
+        ([send.call("a"), pack.call()], "calls must not contain pack, which another app declares"),
         (send.call("a"), "calls must be a list of calls"),
     ):
         with pytest.raises(ArgumentError, match=problem):

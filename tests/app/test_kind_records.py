@@ -63,7 +63,10 @@ async def test_f4_a_worker_says_what_its_app_declares(engine_url: str) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"state_words": {"sent": "succeeded"}}, "state_words of job send name 'sent', which is no state; there are"),
+        (
+            {"state_words": {"sent": "succeeded"}},
+            "state_words of job send name 'sent', which is not a state; states are",
+        ),
         ({"state_words": {"succeeded": "dead"}}, "call succeeded 'dead', which is the name of another state"),
         ({"state_words": ["sent"]}, "must give words by state"),
         ({"state_words": {"succeeded": ""}}, "succeeded must be 1 to 100 printable characters"),

@@ -51,7 +51,7 @@ async def test_f4_a_ref_cannot_stand_for_many(app: App) -> None:
     named = audit.using(ref="JB_1").call()
     with pytest.raises(ArgumentError, match=r"^ref cannot be combined with a schedule"):
         await app.schedule("often", named, every="1h")
-    with pytest.raises(ArgumentError, match=r"^ref of audit cannot be kept by a child, a batch or a chain"):
+    with pytest.raises(ArgumentError, match=r"^ref of audit cannot be set for a child, a batch or a chain"):
         await app.batch([named])
-    with pytest.raises(ArgumentError, match=r"^ref of audit cannot be kept"):
+    with pytest.raises(ArgumentError, match=r"^ref of audit cannot be set"):
         await (named | audit.call()).enqueue()

@@ -19,9 +19,9 @@ HOUR = 3_600.0
 @pytest.fixture
 def only_by_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     """No timer helps."""
-    monkeypatch.setattr(outcomes_module, "_FIRST_PAUSE", HOUR)
-    monkeypatch.setattr(outcomes_module, "_LONGEST_PAUSE", HOUR)
-    monkeypatch.setattr(outcomes_module, "_MISSED_EVERY", HOUR)
+    monkeypatch.setattr(outcomes_module, "_FIRST_RETRY_SECONDS", HOUR)
+    monkeypatch.setattr(outcomes_module, "_LONGEST_RETRY_SECONDS", HOUR)
+    monkeypatch.setattr(outcomes_module, "_DELETED_CHECK_SECONDS", HOUR)
 
 
 class House:

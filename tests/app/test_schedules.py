@@ -160,7 +160,9 @@ async def test_an_interval_is_kept_as_it_was_given(engine_url: str, every: Any, 
         assert (await app.schedule("s", job.call(), every=every)).schedule.expression == expression
 
 
-@pytest.mark.parametrize(("every", "problem"), [("soon", "is no duration: 'soon'"), ("999ms", "must be at least 1s")])
+@pytest.mark.parametrize(
+    ("every", "problem"), [("soon", "is not a duration: 'soon'"), ("999ms", "must be at least 1s")]
+)
 async def test_an_interval_that_is_none_is_refused_by_the_name_of_its_parameter(every: str, problem: str) -> None:
     app = App(UNUSED)
     job = app.job(name="a")(lambda: None)

@@ -1,4 +1,4 @@
-"""G3 in a database that went back in time, move by move: it forgets a claim, and gives the job to somebody else.
+"""G3 in a database that went back in time, move by move: it forgets a claim, and gives the job to another worker.
 
 A holds a job. The database becomes what it was a moment before: a standby was promoted that had not heard of the claim,
 or a backup was restored. B takes the job. A, which knows nothing of all this, acknowledges while B still runs; then B
@@ -48,7 +48,7 @@ def let_claim(fleet: Fleet, *, is_quiet: bool) -> None:
     fleet.wait(lambda: [(("quiet" if is_quiet else "open"),)] == query(fleet.url, "SELECT phase FROM {worker}"))
 
 
-def test_g3_a_claim_that_the_database_has_forgotten_ends_nobodys_lease(house: House, tmp_path: Path) -> None:
+def test_g3_a_claim_that_the_database_has_lost_ends_no_other_lease(house: House, tmp_path: Path) -> None:
     report, [first, second] = forget_and_give_again(house, tmp_path)
     assert first < second
     assert report.breaches == {Breach.UNACCOUNTED: 1}, f"of A's start there can be no trace: {report.told()}"

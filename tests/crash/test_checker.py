@@ -105,7 +105,7 @@ def test_each_breach_is_found(report: Report, breach: Breach) -> None:
     assert str(breach) in report.told()
 
 
-def test_a_line_that_nobody_writes_is_not_passed_over() -> None:
+def test_a_line_that_no_program_writes_is_reported() -> None:
     with pytest.raises(ValueError, match="not a line of the ledger"):
         Book.of(["strat a 1 1 70 100"])
 

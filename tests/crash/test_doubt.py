@@ -123,7 +123,7 @@ async def test_g2_a_worker_whose_answers_get_lost_runs_each_job_once(
         line.mend()
         worker.stop()
         await asyncio.wait_for(running, 30)
-        unsure = worker._acknowledger.unsure
+        unsure = worker._parts.attempts.acknowledger.unsure
     tell(f"PostgreSQL, a worker behind a bad line: {line.cuts.total()} answers lost, {unsure} writes in doubt repeated")
     assert starts == Counter(handle.id for handle in handles)
     assert {standing.crashes for standing in read_contents(postgres_house.url).standings} == {0}

@@ -33,6 +33,7 @@ def sleep_and_wake(house: House, folder: Path, *manners: str) -> tuple[Report, l
         fleet.wait(lambda: fleet.book().stale[job] or unfinished(house.url) == 0)
         fleet.release("b")
         fleet.wait(lambda: unfinished(house.url) == 0)
+        fleet.wait(lambda: fleet.book().lost_workers > 0)  # its next heartbeat tells it
         assert (a.end(), b.end()) == (0, 0)
         return check(fleet.book(), read_contents(house.url), sampler.stop()), [first.token, second.token]
 
@@ -56,4 +57,4 @@ def test_g3_the_checker_notices_when_the_token_check_is_taken_out(house: House, 
 @pytest.mark.parametrize("fences", [SQLITE_FENCES, POSTGRES_FENCES])
 def test_a_sabotage_that_finds_nothing_to_take_out_says_so(fences: Fences) -> None:
     with pytest.raises(AssertionError, match="must be written anew"):
-        unfenced("acknowledgements.sql", {"finish": "DELETE FROM lease WHERE id = :id"}, fences)
+        unfenced("claims/acknowledgements.sql", {"finish": "DELETE FROM lease WHERE id = :id"}, fences)

@@ -24,6 +24,7 @@ LONG: Final = float(os.environ.get("PERDURE_PROOF_SECONDS", "90"))
 SEED: Final = int(os.environ.get("PERDURE_CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 WORKERS: Final = 3
 WAVE: Final = 40
+_UNTIL_FULL: Final = 60.0  # seconds
 UNDONE: Final = JobFilter(states=frozenset(JobState) - {JobState.SUCCEEDED})
 
 
@@ -50,7 +51,6 @@ class Storm:
 
     def __init__(self, fleet: Fleet, chance: random.Random) -> None:
         self.killed = 0
-        self.visits = 0
         self.most_lent = 0
         self._fleet = fleet
         self._chance = chance
@@ -58,7 +58,7 @@ class Storm:
         self._visit = self._app.job_named("visit")
 
     def rage(self, seconds: float) -> None:
-        """Send visitors in waves and kill workers; then let everybody have been there."""
+        """Send visitors in waves and kill workers; then wait until every visitor has been there."""
         members = [self._start(number) for number in range(WORKERS)]
         self._fleet.opened(*members)
         deadline = time.monotonic() + seconds
@@ -72,6 +72,7 @@ class Storm:
                 self.killed += 1
                 members[place] = self._start(place)
         self._fleet.opened(*members)
+        self._fill(deadline + _UNTIL_FULL)
         self._fleet.wait(self._is_over, within=90)
         assert {member.end() for member in members} == {0}
         self._app.run_sync(_recall(self._app))
@@ -88,9 +89,21 @@ class Storm:
                 case ["out", where, job, pid, at] if where == room:
                     left[job, pid] = int(at)
         steps = [(at, 1) for at in came.values()]
-        steps += [(left.get(visit) or died[int(visit[1])], -1) for visit in came]
-        self.visits += len(came)
-        return max(accumulate(change for _, change in sorted(steps)))
+        ends = [left.get(visit) or died.get(int(visit[1])) for visit in came]
+        steps += [(at, -1) for at in ends if at is not None]
+        return max(accumulate(change for _, change in sorted(steps)), default=0)
+
+    @property
+    def visits(self) -> int:
+        """How often a room was entered."""
+        return sum(line.startswith("in ") for line in self._fleet.ledger.read_text().splitlines())
+
+    def _fill(self, until: float) -> None:
+        """Send visitors without killing any worker until a room is more than half full, as a slow machine needs it."""
+        while max(self.most_in(room) for room in ROOMS) <= PLACES // 2 and time.monotonic() < until:
+            self._send()
+            self._count_lent()
+            time.sleep(0.2)
 
     def _send(self) -> None:
         for _ in range(WAVE):

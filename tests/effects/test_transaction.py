@@ -148,8 +148,8 @@ async def test_g5_a_stopped_attempt_leaves_nothing(app: App, url: str) -> None:
     async with at_work(app) as worker:
         handle = await slow.enqueue()
         await asyncio.wait_for(reached.wait(), 20)
-        [running] = worker._executor.running
-        worker._cancel(CancelRequest(handle.id, running.claim.token))
+        [running] = worker._parts.attempts.executor.running
+        worker._parts.requests._stop_job(CancelRequest(handle.id, running.claim.token))
         with pytest.raises(JobNotSuccessful, match="cancelled"):
             await handle.result(timeout="20s")
     assert written(url) == []

@@ -74,8 +74,8 @@ class Jobs:
 @pytest.fixture
 def only_by_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     """No timer helps."""
-    monkeypatch.setattr(module, "_FIRST_PAUSE", HOUR)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", HOUR)
+    monkeypatch.setattr(module, "_FIRST_RETRY_SECONDS", HOUR)
+    monkeypatch.setattr(module, "_LONGEST_RETRY_SECONDS", HOUR)
 
 
 @asynccontextmanager
@@ -178,7 +178,7 @@ async def test_a_short_outage_is_waited_out() -> None:
 async def test_a_long_outage_and_a_refusal_are_told_and_the_next_call_tries_anew(
     trouble: Exception, away_for: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_AWAY_FOR", away_for)
+    monkeypatch.setattr(module, "_OUTAGE_LIMIT_SECONDS", away_for)
     job_id = new_job_id()
     jobs = Jobs(job_id)
     jobs.trouble = trouble
@@ -194,7 +194,7 @@ async def test_a_job_that_is_deleted_or_was_never_there_is_told() -> None:
     job_id = new_job_id()
     jobs = Jobs(job_id)
     async with watching(jobs) as outcomes:
-        with pytest.raises(NotFoundError, match=r"no longer \(or not yet\)"):
+        with pytest.raises(NotFoundError, match=r"not in the database: it was pruned or deleted"):
             await asyncio.wait_for(outcomes.final(new_job_id()), 10)
         waiting = asyncio.create_task(outcomes.final(job_id))
         await quiet(jobs, outcomes)
@@ -227,7 +227,7 @@ async def test_callers_do_not_hang_when_the_store_closes() -> None:
 
 
 async def test_the_watch_ends_some_time_after_the_last_caller_and_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LINGER", 0.0)
+    monkeypatch.setattr(module, "_IDLE_LISTEN_SECONDS", 0.0)
     jobs = Jobs(first := new_job_id(), second := new_job_id())
     async with watching(jobs) as outcomes:
         for job_id in (first, second):
@@ -241,7 +241,7 @@ async def test_the_watch_ends_some_time_after_the_last_caller_and_begins_anew(mo
 
 async def test_workers_are_told_again_what_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     """They forget, and new ones come."""
-    monkeypatch.setattr(module, "_RENEW_EVERY", 0.0)
+    monkeypatch.setattr(module, "_RENEW_INTERVAL_SECONDS", 0.0)
     job_id = new_job_id()
     jobs = Jobs(job_id)
     async with watching(jobs) as outcomes:

@@ -107,7 +107,7 @@ async def test_a_batch_that_fails_in_an_unforeseen_way_leaves_those_behind_it_al
     assert slow.batches == [2, 2]
 
 
-async def test_whoever_waits_when_the_loop_ends_is_told(store: Store) -> None:
+async def test_callers_that_wait_when_the_loop_ends_get_an_error(store: Store) -> None:
     group_commit = GroupCommit(Slow(store), PATIENCE)
     tasks = [asyncio.ensure_future(group_commit.put(a_job())) for _ in range(2)]
     for _ in range(3):
@@ -157,10 +157,10 @@ async def test_a_caller_that_gives_up_leaves_the_others_alone(store: Store) -> N
     assert (await group_commit.put(a_job())).intake is Intake.NEW
 
 
-async def test_nobody_waits_for_long_behind_a_batch_that_is_stuck(
+async def test_no_caller_waits_for_long_behind_a_batch_that_is_stuck(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What keeps the first may keep it for long, and ends with an error that concerns nobody else."""
+    """What keeps the first may keep it for long, and ends with an error that concerns no other caller."""
     monkeypatch.setattr("perdure.enqueue.group_commit._HELD_BACK", 0.01)
     stuck = Stuck(store)
     group_commit = GroupCommit(stuck, PATIENCE)

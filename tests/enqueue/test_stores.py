@@ -1,4 +1,4 @@
-"""Stores belong to their event loop: whoever forgets to close one leaves nothing running."""
+"""Stores belong to their event loop: a store that is not closed leaves nothing running."""
 
 from __future__ import annotations
 

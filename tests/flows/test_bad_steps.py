@@ -47,7 +47,7 @@ async def test_a_result_that_json_has_no_number_for_is_not_kept_as_null(app: App
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-async def test_a_step_that_nobody_awaited_is_a_warning(app: App, box: Sandbox) -> None:
+async def test_a_step_that_was_not_awaited_is_a_warning(app: App, box: Sandbox) -> None:
     @app.job
     async def read(ctx: Context) -> None:
         await ctx.step("first", len, "abc")

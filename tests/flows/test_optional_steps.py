@@ -1,4 +1,4 @@
-"""What may fail does not take the rest with it, and everybody is told (E4)."""
+"""An optional step that fails does not fail the job, and leaves a warning (E4)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def test_e4_the_log_tells_of_a_step_that_was_given_up_once(app: App, box: 
 
 
 async def test_a_step_that_waits_is_an_error_of_the_program_and_no_warning(app: App, box: Sandbox) -> None:
-    """Whoever made it optional did not mean that."""
+    """The option `optional` does not cover that."""
 
     @app.job
     async def nest(ctx: Context) -> None:

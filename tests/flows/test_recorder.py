@@ -1,4 +1,4 @@
-"""Steps reach the store together, patiently, and by nobody who has lost the claim."""
+"""Steps reach the store together, through outages, and not after the claim was lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_steps_are_read_together_too(desk: Desk) -> None:
 async def test_while_the_database_is_away_the_step_is_tried_again_until_it_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.policy.outage_backoff._SHORT", timedelta(0))
+    monkeypatch.setattr("perdure.policy.outage_backoff._WAIT_BEFORE_BACKOFF", timedelta(0))
     desk.store.troubles = [StoreUnavailable("gone"), StoreUnavailable("still gone")]
     await desk.recorder.save(a_claim(1), a_step())
     assert desk.store.kept[a_claim(1).job_id]["fetch"] == a_step()
@@ -116,7 +116,7 @@ class Talker:
 async def test_progress_of_all_attempts_is_written_together_at_intervals(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PROGRESS_EVERY", 0.0)
+    monkeypatch.setattr(module, "PROGRESS_INTERVAL_SECONDS", 0.0)
     talkers = [Talker(number) for number in range(3)]
     for talker in talkers:
         desk.recorder.hear(talker)

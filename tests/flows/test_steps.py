@@ -158,7 +158,7 @@ async def test_g9_a_step_that_ends_while_its_attempt_is_told_to_stop_is_kept(rea
     async with at_work(Slow(), app, grace="20s") as shift:
         await asyncio.wait_for(writing.wait(), 30)
         shift.worker.hurry()
-        await until(lambda: any(running.stop for running in shift.worker._executor.running))
+        await until(lambda: any(running.stop for running in shift.worker._parts.attempts.executor.running))
         go_on.set()
     assert (await show(real_time_store, job_id)).state is JobState.READY
     async with at_work(real_time_store, app):
@@ -195,8 +195,8 @@ async def test_g3_an_attempt_that_has_lost_its_claim_keeps_nothing_and_is_stoppe
     app.job(name="greet")(in_task if mode == "async" else in_thread)
     async with at_work(real_time_store, app, grace="5s") as shift:
         job_id = await enqueue(real_time_store)
-        await until(lambda: any(running.begun for running in shift.worker._executor.running))
-        [running] = shift.worker._executor.running
+        await until(lambda: any(running.begun for running in shift.worker._parts.attempts.executor.running))
+        [running] = shift.worker._parts.attempts.executor.running
         await apply(real_time_store, paused(running.claim, Reason.PAUSED, None))
         robbed.set()
         await until(lambda: not shift.worker.running)

@@ -26,6 +26,7 @@ from perdure import (
 from perdure.clock import ManualClock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
@@ -168,7 +169,7 @@ async def test_emitting_before_waiting_is_no_race(app: App, box: Sandbox) -> Non
     assert (drained.attempts, drained.succeeded, await handle.result()) == (1, 1, None)
 
 
-async def test_an_event_that_nobody_emits_ends_in_a_timeout_that_is_kept(app: App, box: Sandbox) -> None:
+async def test_an_event_that_is_not_emitted_ends_in_a_timeout_that_is_stored(app: App, box: Sandbox) -> None:
     seen: list[str] = []
 
     @app.job
@@ -186,7 +187,7 @@ async def test_an_event_that_nobody_emits_ends_in_a_timeout_that_is_kept(app: Ap
     await box.drain(travel="1h30m")
     await app.emit("paid")
     await box.drain(travel=True)
-    told = "event 'paid' did not come within 1h"
+    told = "event 'paid' did not arrive within 1h"
     assert (await careful.result(), seen) == ("gave up", [told] * 2), "also after it was emitted too late"
     view = await box.job(careless)
     assert (view.state, view.reason, view.last_error) == (
@@ -227,7 +228,7 @@ async def test_an_event_wakes_a_job_of_a_real_worker_soon(real_time_store: Store
         job_id = await enqueue(real_time_store)
         real_time_store.ring(["default"])
         await seen(real_time_store, job_id, JobState.WAITING)
-        emission = await real_time_store.emit("Ada", "[1]", "me")
+        emission = await real_time_store.emit("Ada", "[1]", By("me"))
         real_time_store.ring(["default"])
         async with asyncio.timeout(5):
             view = await seen(real_time_store, job_id)
@@ -280,7 +281,7 @@ async def test_a16_a_person_is_asked_and_answers(app: App, box: Sandbox) -> None
         await desk.answer("01890000-0000-7000-8000-000000000000", "renewal", approved=True)
 
 
-async def test_a16_an_approval_that_nobody_gives_expires(app: App, box: Sandbox) -> None:
+async def test_a16_an_approval_that_is_not_given_expires(app: App, box: Sandbox) -> None:
     @app.job
     async def renew(ctx: Context) -> None:
         await ctx.approval("renewal", timeout="168h")
@@ -289,7 +290,7 @@ async def test_a16_an_approval_that_nobody_gives_expires(app: App, box: Sandbox)
     await box.drain(travel=True)
     view = await box.job(handle)
     assert (view.state, view.finished_at) == (JobState.DEAD, view.created_at + timedelta(hours=168))
-    assert view.last_error == "perdure.EventTimeout: nobody has answered 'renewal' within 7d"
+    assert view.last_error == "perdure.EventTimeout: 'renewal' was not answered within 7d"
 
 
 async def test_several_waits_at_once_park_together_and_a_step_beside_them_is_finished_first(
@@ -405,7 +406,7 @@ async def test_an_event_name_that_cannot_be_kept_is_refused(app: App, box: Sandb
 
 
 async def test_an_answer_cannot_be_emitted_like_any_event(app: App, box: Sandbox) -> None:
-    """It would say who gave it, and nobody has."""
+    """It would name an approver, although none has answered."""
 
     @app.job
     async def ship(ctx: Context) -> bool:
@@ -425,4 +426,4 @@ async def test_an_event_that_cannot_be_waited_for_is_called_one(app: App, box: S
 
     handle = await ship.enqueue()
     await box.drain()
-    assert "event must not hold '#'" in ((await box.job(handle)).last_error or "")
+    assert "event must not contain '#'" in ((await box.job(handle)).last_error or "")

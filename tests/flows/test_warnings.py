@@ -87,7 +87,7 @@ async def test_what_is_no_warning_is_refused(app: App, box: Sandbox, nonsense: A
 
     handle = await audit.enqueue()
     await box.drain()
-    assert "text of a warning must be some words, got" in ((await box.job(handle)).last_error or "")
+    assert "text of a warning must not be empty, got" in ((await box.job(handle)).last_error or "")
 
 
 async def test_a_warning_inside_a_step_is_refused_as_it_would_be_said_only_once(app: App, box: Sandbox) -> None:

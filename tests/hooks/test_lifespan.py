@@ -18,7 +18,7 @@ from perdure import App, Event, JobState, LifespanError, SettingsError, WorkerSe
 from perdure.clock import SystemClock
 from perdure.events import LifespanFailed
 from perdure.testing import Sandbox
-from perdure.worker.worker import Worker
+from perdure.worker.wiring.worker import build_worker
 
 
 async def test_c10_they_open_before_the_first_job_and_close_after_the_last(app: App, at_work: AtWork) -> None:
@@ -179,7 +179,14 @@ async def test_isolated_attempts_open_them_in_their_own_processes(
     monkeypatch.setenv(TRAIL, str(trail))
     async with App(engine_url) as app:
         settings = WorkerSettings(poll="50ms", stop_timeout=0)
-        worker = Worker(await app.store(), hooked.kinds, settings, app.events, SystemClock(), hooks=hooked.hooks)
+        worker = build_worker(
+            store=await app.store(),
+            kinds=hooked.kinds,
+            settings=settings,
+            emitter=app.events,
+            clock=SystemClock(),
+            hooks=hooked.hooks,
+        )
         running = asyncio.create_task(worker.run())
         for name in ("work_async", "work_sync"):
             app.kinds[name] = hooked.kinds[name]

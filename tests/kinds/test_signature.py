@@ -132,7 +132,7 @@ def test_what_does_not_fit_is_refused_by_name(
 def test_a_number_that_json_does_not_know_is_refused_and_not_stored_as_null(value: Any) -> None:
     def handler(before: Any, value: Any) -> None: ...
 
-    with pytest.raises(PayloadError, match="NaN and infinity have no place in JSON") as caught:
+    with pytest.raises(PayloadError, match="NaN and infinity cannot be stored as JSON") as caught:
         signature(handler).encode({"before": None, "value": value}, LIMIT)
     assert caught.value.field == "argument value"
 

@@ -22,12 +22,16 @@ from perdure.diagnostics import stack_signals
 
 shop, post = App(f"sqlite:///{sys.argv[1]}"), App(f"sqlite:///{sys.argv[2]}")
 
+begun = []
+
 @shop.job
 async def sell() -> None:
+    begun.append("sell")
     await asyncio.sleep(600)
 
 @post.job
 async def send() -> None:
+    begun.append("send")
     await asyncio.sleep(600)
 
 async def main() -> None:
@@ -37,7 +41,7 @@ async def main() -> None:
             workers.append(await app.worker())
             await job.enqueue()
         running = [asyncio.create_task(worker.run()) for worker in workers]
-        while not all(worker.running for worker in workers):
+        while len(begun) < 2:
             await asyncio.sleep(0.01)
         print("ready", flush=True)
         await asyncio.gather(*running)

@@ -1,4 +1,4 @@
-"""A project of somebody else in a folder of its own, tested by a pytest of its own."""
+"""Another project in its own folder, tested by its own pytest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ PATIENCE: Final = 120
 
 def run_pytest(folder: Path, *options: str) -> tuple[dict[str, int], str]:
     """Run pytest in a folder: how many tests passed, failed and so on, and what it wrote. Warnings are errors."""
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:hypothesispytest",
+        "-p",
+        "no:schemathesis",
+    ]
     ran = subprocess.run(
         [*command, *options], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
     )

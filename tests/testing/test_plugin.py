@@ -100,7 +100,7 @@ def test_a_project_without_pytest_asyncio_names_its_app_by_a_fixture(tmp_path: P
         ("", "which app?"),
         ("perdure_app = nowhere:app", "perdure_app = 'nowhere:app' cannot be found: No module named 'nowhere'"),
         ("perdure_app = jobs:apple", "perdure_app = 'jobs:apple' cannot be found"),
-        ("perdure_app = jobs:divide", "perdure_app = 'jobs:divide' is no perdure App, but <job divide>"),
+        ("perdure_app = jobs:divide", "perdure_app = 'jobs:divide' is not a perdure App, but <job divide>"),
     ],
 )
 def test_an_app_that_cannot_be_found_is_named(tmp_path: Path, setting: str, complaint: str) -> None:

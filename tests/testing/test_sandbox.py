@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from perdure import App, ArgumentError, ConflictError, NotFoundError, StoreRefused
+from perdure.domain.operate.audit import By
 from perdure.storage.records import JobFilter, Page
 from perdure.testing import Sandbox
 
@@ -48,7 +49,7 @@ async def test_a_second_sandbox_of_one_app_is_refused_and_the_first_goes_on(app:
     async def work() -> int:
         return 1
 
-    with pytest.raises(ConflictError, match="in a sandbox already"):
+    with pytest.raises(ConflictError, match="already in a sandbox"):
         Sandbox(app).__enter__()
 
     assert await box.result(await work.enqueue()) == 1
@@ -120,7 +121,7 @@ async def test_operators_commands_work_in_a_sandbox(app: App, box: Sandbox) -> N
 
     handle = await work.using(delay="1h").enqueue()
     store = await app.store()
-    await store.run_now(JobFilter(ids=(handle.id,)), "ann", 1)
+    await store.run_now(JobFilter(ids=(handle.id,)), By("ann"), 1)
 
     assert (await box.drain()).succeeded == 1
 

@@ -161,7 +161,7 @@ async def test_of_two_processes_one_makes_the_copy(
 
 
 class Slow(Failing):
-    """A store that answers who leads only after somebody else has made the copy."""
+    """A store that answers who leads only after another worker has made the copy."""
 
     def __init__(self, store: Store, other: Backups) -> None:
         super().__init__(store, AssertionError("a second copy"))
@@ -173,7 +173,7 @@ class Slow(Failing):
 
 
 @only_sqlite
-async def test_whoever_comes_to_lead_looks_again(store: Store, folder: Path, told: list[Event]) -> None:
+async def test_a_new_leader_checks_again(store: Store, folder: Path, told: list[Event]) -> None:
     late: Any = Slow(store, keeper(store, folder, told, holder="w2"))
     assert (await keeper(late, folder, told).tick()).made is None
     assert len(names(folder)) == 1

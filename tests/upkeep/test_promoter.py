@@ -73,10 +73,10 @@ async def test_a8_a_bad_row_is_tried_again_after_a_minute(store: Store, clock: M
     assert await state_of(store, bad) is JobState.READY
 
 
-async def test_a8_a_page_full_of_bad_rows_starves_nobody(
+async def test_a8_a_page_full_of_bad_rows_starves_no_other_job(
     store: Store, clock: ManualClock, engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.upkeep.promoter._BATCH", 3)
+    monkeypatch.setattr("perdure.upkeep.promoter._JOBS_PER_CALL", 3)
     beat = Beat(store)
     for _ in range(3):
         await enqueue(store, unique=a_key(f"k{_}"), delay=MINUTE)

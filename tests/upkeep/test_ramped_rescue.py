@@ -35,14 +35,14 @@ from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
 from perdure.domain.leadership import Lead
-from perdure.domain.operate.audit import Audited
+from perdure.domain.operate.audit import Audited, By
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, Event, JobsRescued, OrphansReturning, OrphansWaiting
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter, Page
 from perdure.upkeep.promoter import Promoter
 from perdure.upkeep.ramped_rescue import LEAD
-from perdure.upkeep.rescuer import Rescuer
+from perdure.upkeep.rescuer import Rescuer, RescueSettings
 from perdure.worker.claiming.slow_start import openings
 
 LEASE = timedelta(seconds=30)
@@ -63,8 +63,12 @@ class House:
         settings = WorkerSettings(opening=opening, queues=queues or ("default",))
         self.woken: list[str] = []
         self.rescuer = Rescuer(
-            *(store, emitter, clock, LEASE, SWEEP, lambda: self.woken.append("fetcher")),
-            *(lambda: self.woken.append("promoter"), openings(settings)),
+            store,
+            emitter,
+            clock,
+            RescueSettings(lease=LEASE, sweep=SWEEP, openings=openings(settings)),
+            on_ready=lambda: self.woken.append("fetcher"),
+            on_returning=lambda: self.woken.append("promoter"),
         )
         self.promoter = Promoter(store, emitter, lambda: None)
 
@@ -236,7 +240,7 @@ async def test_c2_the_ramp_of_one_queue_leaves_the_others_at_once(store: Store, 
     assert len(await store.orphans(2_000)) == 1_098
 
 
-async def test_g4_without_a_ramp_all_come_back_at_once_and_nobody_leads(store: Store, clock: ManualClock) -> None:
+async def test_g4_without_a_ramp_all_come_back_at_once_and_no_worker_leads(store: Store, clock: ManualClock) -> None:
     claims = await orphan(store, 1_100)
     house = House(store, clock, None)
     rescued = await house.rescuer.tick()
@@ -248,7 +252,7 @@ async def test_g4_without_a_ramp_all_come_back_at_once_and_nobody_leads(store: S
 
 
 async def test_c2_two_rescuers_at_once_make_one_ramp(store: Store, clock: ManualClock, other_store: OpenStore) -> None:
-    """Whoever leads writes the round; the other leaves its orphans alone, now and at the next sweep."""
+    """The leader writes the round; the other worker leaves its orphans alone, now and at the next sweep."""
     claims = await orphan(store, 1_200)
     houses = [House(store, clock), House(await other_store(), clock), House(await other_store(), clock)]
     rescued = await asyncio.gather(*(house.rescuer.tick() for house in houses))
@@ -261,8 +265,8 @@ async def test_c2_two_rescuers_at_once_make_one_ramp(store: Store, clock: Manual
         assert len(await store.attempts(claim.job_id)) <= 1
 
 
-async def test_c2_while_somebody_else_leads_the_orphans_are_his(store: Store, clock: ManualClock) -> None:
-    """A leader that died before its round holds nobody up for longer than its lease."""
+async def test_c2_while_another_worker_leads_it_handles_the_orphans(store: Store, clock: ManualClock) -> None:
+    """A leader that died before its round delays the others no longer than its lease."""
     await orphan(store, 3)
     assert (await store.lead(LEAD, "somebody else", 15 * SECOND)).is_ours
     house = House(store, clock)
@@ -275,7 +279,7 @@ async def test_c2_while_somebody_else_leads_the_orphans_are_his(store: Store, cl
 
 
 class Overtaken:
-    """A store in which somebody else does something just before the lead is asked for."""
+    """A store in which another worker acts just before the lead is requested."""
 
     def __init__(self, store: Store, first: Callable[[], Awaitable[object]]) -> None:
         self._store = store
@@ -368,7 +372,7 @@ async def test_c2_a_job_called_off_meanwhile_does_not_come_back(store: Store, cl
     claims = await orphan(store, 3)
     house = House(store, clock)
     await house.rescuer.tick()
-    await store.cancel(JobFilter(ids=(claims[2].job_id,)), "ada", "not needed", 10)
+    await store.cancel(JobFilter(ids=(claims[2].job_id,)), By("ada", "not needed"), 10)
     assert await store.last_return("default") == clock.now() + 1 * SECOND
     assert await state_of(store, claims[2].job_id) is JobState.CANCELLED
 
@@ -379,7 +383,7 @@ async def test_c2_a_job_put_off_by_an_operator_does_not_hold_up_the_next_round(
     claims = await orphan(store, 3)
     house = House(store, clock, Opening("10s", at_most=2))
     await house.rescuer.tick()
-    await store.reschedule(JobFilter(ids=(claims[1].job_id,)), clock.now() + 100 * HOUR, "ada", 10)
+    await store.reschedule(JobFilter(ids=(claims[1].job_id,)), clock.now() + 100 * HOUR, By("ada"), 10)
     stranger = House(store, clock, house.opening)
     clock.move(SECOND)
     await stranger.rescuer.tick()

@@ -17,7 +17,7 @@ from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
-from perdure.upkeep.rescuer import Rescuer
+from perdure.upkeep.rescuer import Rescuer, RescueSettings
 
 LEASE = timedelta(seconds=30)
 SWEEP = timedelta(seconds=5)
@@ -38,7 +38,7 @@ class Walks:
 
 
 def rescuer_of(store: Store, clock: ManualClock) -> Rescuer:
-    return Rescuer(store, Emitter(), clock, LEASE, SWEEP, lambda: None)
+    return Rescuer(store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), on_ready=lambda: None)
 
 
 async def sweep(rescuer: Rescuer, clock: ManualClock, times: int = 1) -> None:
@@ -47,7 +47,7 @@ async def sweep(rescuer: Rescuer, clock: ManualClock, times: int = 1) -> None:
         await rescuer.tick()
 
 
-async def test_leases_are_not_walked_through_while_nobody_dies(
+async def test_leases_are_not_scanned_while_no_worker_dies(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walks = Walks(store, monkeypatch)
@@ -120,7 +120,7 @@ async def test_g4_jobs_that_the_long_dead_hold_again_after_an_outage_are_found(
 
 
 @pytest.mark.parametrize("seconds", range(60, 66))
-async def test_g3_nobody_is_buried_who_could_not_beat_while_the_database_was_read_only(
+async def test_g3_no_worker_is_declared_dead_for_beats_missed_on_a_read_only_database(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     """A standby answers questions, and takes over at last; then all workers have a sweep's time to be heard again."""

@@ -13,6 +13,7 @@ from tests.support.databases.behind import query
 from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Fate, Missed, Overlap, Schedule, ScheduleView
 from perdure.events import Emitter, Event, ScheduleBroken, ScheduleFired, ScheduleMissed, ScheduleOverlapped
 from perdure.policy.schedules.timetable import timetable
@@ -101,7 +102,8 @@ async def test_a_job_knows_its_schedule_and_its_nominal_time(house: House) -> No
     assert (view.kind, view.args, view.queue, view.priority, view.state) == ("k", '{"a":1}', "q", 2, JobState.READY)
     assert view.tags == ("schedule:s",)
     assert view.meta == '{"schedule":"s","nominal_at":"2026-01-01T12:01:00Z","cause":"time"}'
-    assert house.said(ScheduleFired) == [ScheduleFired("s", "2026-01-01T12:01:00+00:00", fire.job_id, 3.0, "time")]
+    fired = ScheduleFired("s", "2026-01-01T12:01:00+00:00", fire.job_id, 3.0, "time", queue="q", kind="k")
+    assert house.said(ScheduleFired) == [fired]
 
 
 async def test_it_waits_until_the_next_time_that_it_knows(house: House) -> None:
@@ -254,7 +256,7 @@ async def test_g6_one_that_another_process_moves_on_at_that_moment_is_put_back_a
 async def test_g6_a_pause_holds_on_when_the_clock_is_put_back(house: House) -> None:
     await house.declare(every_minute())
     until = NOON + HOUR
-    await house.store.pause_schedule("s", "me", until=until, next_at=until)
+    await house.store.pause_schedule("s", By("me"), until=until, next_at=until)
     scheduler = house.scheduler("s")
     await scheduler.tick()
     house.clock.move(-HOUR)
@@ -273,7 +275,7 @@ async def test_a_schedule_that_is_declared_elsewhere_is_left_to_those_who_declar
 
 async def test_one_made_at_run_time_is_fired_by_anybody(house: House) -> None:
     one = every_minute()
-    await house.store.save_schedule(Timed(one, NOON + MINUTE), "me")
+    await house.store.save_schedule(Timed(one, NOON + MINUTE), By("me"))
     house.clock.move(MINUTE)
     assert len((await house.scheduler().tick()).fires) == 1
 
@@ -321,7 +323,7 @@ async def test_jitter_puts_the_job_off_and_not_its_nominal_time(house: House) ->
     assert timedelta(0) < view.due_at - fire.nominal_at < timedelta(seconds=30)
 
 
-async def test_one_that_cannot_be_read_is_told_once_and_holds_up_nobody(house: House) -> None:
+async def test_an_unreadable_schedule_is_reported_once_and_delays_no_other(house: House) -> None:
     good = every_minute()
     bad = every_minute(name="bad", expression="61 * * * *")
     await house.store.declare_schedules([Timed(good, NOON + MINUTE), Timed(bad, NOON + MINUTE)])
@@ -337,7 +339,7 @@ async def test_one_that_cannot_be_read_is_told_once_and_holds_up_nobody(house: H
     assert "61" in told.error
 
 
-async def test_g10_one_that_a_later_release_wrote_holds_up_nobody(house: House, engine_url: str) -> None:
+async def test_g10_a_schedule_of_a_later_release_delays_no_other(house: House, engine_url: str) -> None:
     await house.declare(every_minute(), every_minute(name="later"))
     table = "perdure_schedule" if engine_url.startswith("sqlite") else "schedule"
     query(
@@ -352,7 +354,9 @@ async def test_g10_one_that_a_later_release_wrote_holds_up_nobody(house: House, 
     assert (told.schedule, "dance" in told.error) == ("later", True)
 
 
-@pytest.mark.parametrize("change", [lambda s: s.pause_schedule("s", "me", until=None, next_at=None)], ids=["paused"])
+@pytest.mark.parametrize(
+    "change", [lambda s: s.pause_schedule("s", By("me"), until=None, next_at=None)], ids=["paused"]
+)
 async def test_a_paused_schedule_does_not_fire(house: House, change: Callable[[Store], object]) -> None:
     await house.declare(every_minute())
     await change(house.store)  # type: ignore[misc]

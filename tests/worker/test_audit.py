@@ -19,13 +19,13 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.transition import Transition
-from perdure.domain.operate.audit import Audited
+from perdure.domain.operate.audit import Audited, By
 from perdure.events import Emitter
 from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter, Wanted
 from perdure.testing import Sandbox
-from perdure.upkeep.rescuer import Rescuer
+from perdure.upkeep.rescuer import Rescuer, RescueSettings
 
 
 async def actions(store: Store) -> list[tuple[str, Any]]:
@@ -73,7 +73,13 @@ async def test_a_rescue_is_in_the_trail_if_that_is_switched_on(
     store: Store, clock: ManualClock, audit: frozenset[Audited]
 ) -> None:
     claim = await start(store)
-    rescuer = Rescuer(store, Emitter(), clock, MINUTE, timedelta(seconds=5), lambda: None, audit=audit)
+    rescuer = Rescuer(
+        store,
+        Emitter(),
+        clock,
+        RescueSettings(lease=MINUTE, sweep=timedelta(seconds=5), audit=audit),
+        on_ready=lambda: None,
+    )
     clock.move(HOUR)
     assert (await rescuer.tick()).ready == 1
     entries = await store.audit(AuditFilter(job_id=claim.job_id), 10)
@@ -95,7 +101,7 @@ async def test_a14_a_job_that_is_cancelled_on_its_way_back_from_quarantine_is_in
     async def late(transitions: Sequence[Transition], audit: Collection[Audited] = ()) -> Acknowledged:
         if not back:
             back.extend(move.claim.job_id for move in transitions)
-            await real_time_store.cancel(JobFilter(ids=tuple(back)), "ada", "not needed", 10)
+            await real_time_store.cancel(JobFilter(ids=tuple(back)), By("ada", "not needed"), 10)
         return await genuine(transitions, audit)
 
     monkeypatch.setattr(real_time_store, "acknowledge", late)
@@ -124,7 +130,7 @@ async def test_a14_a_job_that_is_cancelled_while_its_claim_is_in_doubt_is_in_the
 
     async def claim_without_an_answer(worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
         await genuine(worker_id, wanted)
-        await real_time_store.cancel(JobFilter(ids=(job_id,)), "ada", "not needed", 1)
+        await real_time_store.cancel(JobFilter(ids=(job_id,)), By("ada", "not needed"), 1)
         taken.set()
         await asyncio.Event().wait()
         raise AssertionError

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.support.builders.jobs import a_job, a_worker, enqueue, show
+from tests.support.builders.jobs import a_job, enqueue, show
 from tests.support.programs.blocker import Blocker
 from tests.support.programs.isolated_jobs import app as isolated_app
 from tests.support.waiting import text_of, until
 from tests.support.working import at_work, seen
 
 from perdure import App, Context, JobState, JobView, Release
-from perdure.domain.worker import ProcessIdentity
-from perdure.events import HandlerStuck, NameShared, StaleWrites, TicksLeft, WorkerClosed, WorkerClosing
-from perdure.lifecycle.process.identity import this_process
+from perdure.events import HandlerStuck, StaleWrites, TicksLeft, WorkerClosed, WorkerClosing
 from perdure.storage.port import Store
 
 UNUSED = "sqlite:///unused.db"
@@ -165,13 +163,13 @@ async def test_c1_an_attempt_that_was_being_stopped_holds_the_close_no_longer_th
 
     async with at_work(real_time_store, app, stop_timeout="300ms", grace="60s") as shift:
         await enqueue(real_time_store)
-        await until(lambda: [running for running in shift.worker._executor.running if running.stop])
+        await until(lambda: [running for running in shift.worker._parts.attempts.executor.running if running.stop])
         assert await shift.stopped() < 10
         assert len(shift.told(HandlerStuck)) == 1
         free.set()
 
 
-async def test_c1_a_worker_that_must_hurry_waits_for_nobody(real_time_store: Store) -> None:
+async def test_c1_a_worker_that_must_hurry_waits_for_no_handler(real_time_store: Store) -> None:
     app = App(UNUSED)
     begun = asyncio.Event()
 
@@ -211,10 +209,12 @@ async def test_g9_a_job_that_waits_for_a_thread_goes_back_at_once(real_time_stor
         assert costs(view) == GIVEN_BACK
         assert shift.worker.running == 1, "the other one goes on"
         free.set()
-        await until(lambda: not shift.worker._executor.thread_backlog)
+        await until(lambda: not shift.worker._parts.attempts.executor.thread_backlog)
     assert (await show(real_time_store, first)).state is JobState.SUCCEEDED
     assert ran == ["Ada"], "the thread has left alone what went back"
-    assert (shift.worker._slots.total, shift.told(StaleWrites)) == (0, []), "and nobody has recorded it twice"
+    assert (shift.worker._parts.attempts.slots.total, shift.told(StaleWrites)) == (0, []), (
+        "and it was not recorded twice"
+    )
 
 
 async def test_g9_a_job_that_waits_for_a_process_goes_back_at_once(real_time_store: Store, tmp_path: Path) -> None:
@@ -274,24 +274,8 @@ async def test_a18_a_tick_that_does_not_stop_holds_the_close_a_moment_and_is_nam
         await blocker()
 
     async with at_work(real_time_store, app, grace="30s", stop_timeout="0s") as shift:
-        await until(lambda: any(loop.running_since for loop in shift.worker._loops if loop.name == "sweep"))
+        await until(lambda: any(loop.running_since for loop in shift.worker._parts.loops if loop.name == "sweep"))
         assert await shift.stopped() < 15
     blocker.over.set()
     [left] = shift.told(TicksLeft)
     assert [name.partition(" ")[0] for name in left.loops] == ["sweep"]
-
-
-async def test_a_living_worker_of_the_same_name_is_told_of(real_time_store: Store) -> None:
-    """Nothing is at risk, but people will mix them up."""
-    here = this_process()
-    elsewhere = ProcessIdentity("host-2/boot-1/pid:[1]", 4711, 1)
-    gone = ProcessIdentity(here.host, 2**22 + 1, 1)
-    for process in (elsewhere, gone, here):
-        await real_time_store.register(a_worker(name="twin", process=process))
-    await real_time_store.register(a_worker(name="other", process=elsewhere))
-    retired = await real_time_store.register(a_worker(name="twin", process=ProcessIdentity("host-3/b/n", 1, 1)))
-    await real_time_store.retire(retired)
-    async with at_work(real_time_store, App(UNUSED), name="twin") as shift:
-        assert [event.others for event in shift.told(NameShared)] == [("host-2 pid 4711",)]
-    async with at_work(real_time_store, App(UNUSED), name="unique") as shift:
-        assert shift.told(NameShared) == []

@@ -59,7 +59,7 @@ def names(loops: tuple[str, ...]) -> set[str]:
 async def test_a18_it_waits_for_the_loops_and_the_work_in_flight_and_says_so(real_time_store: Store) -> None:
     busy = Busy()
     async with at_work(real_time_store, busy.app, stop_timeout="20s") as shift:
-        shift.worker._emitter.subscribe(EventLog())
+        shift.worker._parts.around.emitter.subscribe(EventLog())
         await busy.begin(real_time_store)
         with capture_logs() as lines:
             waiting = asyncio.create_task(shift.worker.wait_for_completion())
@@ -84,7 +84,7 @@ async def test_a18_past_the_limit_the_error_says_what_was_still_running(real_tim
             await shift.worker.wait_for_completion("100ms")
         error = raised.value
         [job] = error.jobs
-        claimed_at = next(iter(shift.worker._executor.running)).claim.claimed_at
+        claimed_at = next(iter(shift.worker._parts.attempts.executor.running)).claim.claimed_at
         assert job == RunningJob("send", job_id, claimed_at)
         assert "sweep" in names(error.loops)
         assert f"still running after 0.1 s: job send {job_id} (since " in str(error)
@@ -140,7 +140,7 @@ async def test_a18_a_timeout_that_is_no_duration_is_refused_and_stops_nothing(
     async with at_work(real_time_store, App(UNUSED)) as shift:
         with pytest.raises(ArgumentError, match="timeout"):
             await shift.worker.wait_for_completion(limit)
-        assert not shift.worker._stop.is_set()
+        assert not shift.worker._parts.state.stop.is_set()
 
 
 async def test_a19_started_is_signalled_when_the_loops_are_launched(real_time_store: Store) -> None:
@@ -148,7 +148,7 @@ async def test_a19_started_is_signalled_when_the_loops_are_launched(real_time_st
     busy = Busy()
     shift = Shift(real_time_store, busy.app, WorkerSettings())
     await asyncio.wait_for(shift.worker.started(), 10)
-    assert shift.worker._loops.started.is_set()
+    assert shift.worker._parts.loops.started.is_set()
     await asyncio.wait_for(shift.worker.started(), 10)  # also afterwards
     busy.let_go()
     await shift.worker.wait_for_completion()
@@ -161,8 +161,8 @@ async def test_a19_a_worker_that_cannot_start_says_so_to_those_who_wait(
         raise StoreUnavailable("gone")
 
     shift = Shift(real_time_store, App(UNUSED), WorkerSettings())
-    monkeypatch.setattr(shift.worker, "_enter", lambda: refuse(None))
-    with pytest.raises(ConflictError, match="ended before it had started"):
+    monkeypatch.setattr(shift.worker._parts.membership, "enter", lambda: refuse(None))
+    with pytest.raises(ConflictError, match="ended before it started"):
         await asyncio.wait_for(shift.worker.started(), 10)
     with pytest.raises(StoreUnavailable):
         await shift._running

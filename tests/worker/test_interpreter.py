@@ -1,4 +1,4 @@
-"""What `perdure worker` changes about its own process, and nobody else does; and that attempts leave nothing behind."""
+"""What only `perdure worker` changes about its own process; and that attempts leave nothing behind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_where_handlers_run_in_threads_these_are_not_hurried() -> None:
     assert sys.getswitchinterval() == before
 
 
-async def test_a_worker_in_somebody_elses_process_changes_nothing(tmp_path: Path) -> None:
+async def test_a_worker_in_a_program_of_the_user_changes_nothing(tmp_path: Path) -> None:
     before = gc.get_threshold(), sys.getswitchinterval(), gc.get_freeze_count()
     async with App(f"sqlite:///{tmp_path}/jobs.db") as app:
         await app.worker()

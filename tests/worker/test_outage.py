@@ -24,7 +24,7 @@ from perdure.lifecycle.outage import Outage
 from perdure.policy.outage_backoff import OutageLimits
 from perdure.storage.port import Store
 from perdure.worker.claiming.quarantine import Quarantine
-from perdure.worker.worker import Worker
+from perdure.worker.wiring.worker import build_worker
 
 TEST_LIMITS = OutageLimits(errors=3, backoff=timedelta(seconds=5))
 TEST_WAITS = [0.2, 0.2, 1, 2, 4, 5, 5]
@@ -128,7 +128,9 @@ async def test_c10_the_settings_for_tests_reach_every_task_of_a_worker(
     await store.migrate()
     away = Away(store)
     settings = WorkerSettings(outage_errors=3, outage_backoff="5s", stop_timeout=0, grace="10ms")
-    worker = Worker(cast("Store", away), jobs.app.kinds, settings, told.emitter, SystemClock())
+    worker = build_worker(
+        store=cast("Store", away), kinds=jobs.app.kinds, settings=settings, emitter=told.emitter, clock=SystemClock()
+    )
     try:
         await store.insert(jobs.ready)
         running = asyncio.create_task(worker.run())
@@ -186,7 +188,12 @@ async def test_c4_a_quarantine_gives_back_with_the_limits_of_the_worker(timer: M
 
     told = Told()
     quarantine = Quarantine(
-        cast("Store", Gone()), told.emitter, lambda _: None, lambda _: True, lambda: None, outage=TEST_LIMITS
+        cast("Store", Gone()),
+        told.emitter,
+        WorkerSettings(outage_errors=TEST_LIMITS.errors, outage_backoff=TEST_LIMITS.backoff),
+        start=lambda _: None,
+        is_running=lambda _: True,
+        on_given_back=lambda: None,
     )
     suspects = [a_claim("killer", crashes=2, crash_limit=3) for _ in range(2)]
     quarantine.start(suspects)

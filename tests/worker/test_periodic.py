@@ -74,9 +74,9 @@ def test_a17_the_limit_is_the_interval_unless_given() -> None:
     [
         ({"every": "500ms"}, r"^every of sweep must be at least 1s, got 500ms$"),
         ({"every": 0}, r"^every of sweep must be at least 1s, got 0s$"),
-        ({"every": "now and then"}, r"^every of sweep is no duration"),
+        ({"every": "now and then"}, r"^every of sweep is not a duration"),
         ({"limit": 0}, r"^limit of sweep must be more than 0s, got 0s$"),
-        ({"limit": "-1s"}, r"^limit of sweep is no duration"),
+        ({"limit": "-1s"}, r"^limit of sweep is not a duration"),
         ({"jitter": 1}, r"^jitter of sweep must be at least 0 and less than 1"),
         ({"jitter": -0.1}, r"^jitter of sweep must be at least 0 and less than 1"),
         ({"jitter": float("nan")}, r"^jitter of sweep must be at least 0 and less than 1"),
@@ -256,7 +256,7 @@ async def test_of_a_fleet_only_the_leader_calls_and_begins_when_it_takes_the_lea
     assert await store.leaders() == []
 
 
-async def test_of_a_fleet_that_does_not_begin_at_start_nobody_does(store: Store, clock: ManualClock) -> None:
+async def test_in_a_fleet_with_at_start_off_no_worker_calls_at_start(store: Store, clock: ManualClock) -> None:
     calls: list[float] = []
 
     async def call() -> None:

@@ -1,4 +1,4 @@
-"""A worker inside somebody else's program, which ends without stopping it."""
+"""A worker inside another program, which ends without stopping it."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ async def test_g9_a_program_that_ends_in_the_middle_of_a_claim_costs_no_attempt(
     async def program() -> list[JobId]:
         ids = [(await is_never_begun.enqueue(number)).id for number in range(JOBS)]
         worker = await app.worker()
-        claim = worker._store.claim
+        claim = worker._parts.around.store.claim
 
         async def claim_without_an_answer(worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
             taken.extend(await claim(worker_id, wanted))
             await asyncio.sleep(600)
             return taken
 
-        monkeypatch.setattr(worker._store, "claim", claim_without_an_answer)
+        monkeypatch.setattr(worker._parts.around.store, "claim", claim_without_an_answer)
         program.working = asyncio.create_task(worker.run())  # type: ignore[attr-defined] # as above
         await until(lambda: len(taken) == JOBS)
         return ids

@@ -1,16 +1,15 @@
-"""A worker keeps beating, listening and claiming, whatever goes wrong around it."""
+"""A worker keeps listening, and gets its id back, whatever goes wrong around it; and it says what it leaves."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support.bench import Ledger, a_claim
 from tests.support.builders.jobs import enqueue, show
 from tests.support.waiting import until
 
@@ -18,78 +17,16 @@ from perdure import App, JobState, WorkerSettings
 from perdure.app.connect import store_for
 from perdure.clock import SystemClock
 from perdure.domain.jobs.ids import WorkerId
-from perdure.domain.jobs.job import Claim
-from perdure.domain.jobs.states import Reason
 from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import Audited
 from perdure.domain.worker import NewWorker
 from perdure.events import Emitter, Event, RecordsLeft, StoreTrouble
 from perdure.storage.port import Store
-from perdure.storage.records import Acknowledged, Wanted
-from perdure.worker.claiming.fetcher import Fetcher
-from perdure.worker.claiming.quarantine import Quarantine
-from perdure.worker.claiming.slots import Slots
-from perdure.worker.presence import heartbeat as heartbeat_module
-from perdure.worker.presence.heartbeat import Heartbeat
-from perdure.worker.settings import Queue
+from perdure.storage.records import Acknowledged
+from perdure.worker.wiring.worker import build_worker
 from perdure.worker.worker import Worker
 
 QUICK = WorkerSettings(grace="10ms", poll="50ms", stop_timeout=0)
-
-
-class Pulse:
-    """A store that can only beat; each answer may be an error, a silence, or a word."""
-
-    def __init__(self, *answers: BaseException | bool | None) -> None:
-        self._answers = list(answers)
-        self.beats = 0
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    async def fail(self) -> None:
-        raise OSError("no file to spare")
-
-    async def beat(self, _: WorkerId) -> bool:
-        self.beats += 1
-        answer = self._answers.pop(0) if self._answers else True
-        if answer is None:
-            await asyncio.Event().wait()
-        if isinstance(answer, BaseException):
-            raise answer
-        return bool(answer)
-
-
-def beating(pulse: Pulse, lost: Callable[[], None], events: list[Event] | None = None) -> Heartbeat:
-    emitter = Emitter()
-    emitter.subscribe((events if events is not None else []).append)
-    heartbeat = Heartbeat(cast("Store", pulse), WorkerId(1), 0.01, 0.05, emitter, lost, SystemClock(), 0.0)
-    heartbeat.start()
-    return heartbeat
-
-
-@pytest.mark.parametrize("trouble", [RuntimeError("odd"), OSError("no file to spare"), None], ids=str)
-async def test_a_beat_that_fails_or_gets_no_answer_is_tried_again(trouble: Exception | None) -> None:
-    lost: list[bool] = []
-    events: list[Event] = []
-    pulse = Pulse(True, trouble, True)
-    heartbeat = beating(pulse, lambda: lost.append(True), events)
-    await until(lambda: pulse.beats > 3)
-    await heartbeat.stop()
-    assert lost == []
-    assert [type(event) for event in events] == [StoreTrouble]
-
-
-@pytest.mark.parametrize("end", ["declared dead", "thread ended"])
-async def test_a_worker_without_a_beat_is_told(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if end == "thread ended":
-        monkeypatch.setattr(heartbeat_module, "_RETRY", 0.01)
-        monkeypatch.setattr(Heartbeat, "_beat_until_stopped", Pulse.fail)
-    lost = asyncio.Event()
-    heartbeat = beating(Pulse(True, False), lost.set)
-    await asyncio.wait_for(lost.wait(), 10)
-    await heartbeat.stop()
 
 
 class Troubled:
@@ -135,7 +72,9 @@ async def troubled(tmp_path: Path) -> AsyncIterator[Troubled]:
 async def at_work(app: App, store: Troubled, events: list[Event]) -> AsyncIterator[Worker]:
     emitter = Emitter()
     emitter.subscribe(events.append)
-    worker = Worker(cast("Store", store), app.kinds, QUICK, emitter, SystemClock())
+    worker = build_worker(
+        store=cast("Store", store), kinds=app.kinds, settings=QUICK, emitter=emitter, clock=SystemClock()
+    )
     running = asyncio.create_task(worker.run())
     try:
         await asyncio.wait_for(worker.opened.wait(), 30)
@@ -152,10 +91,10 @@ def troubles(events: list[Event]) -> Counter[str]:
 async def test_a_worker_that_lost_its_id_gets_a_new_one_whatever_the_first_try_says(troubled: Troubled) -> None:
     events: list[Event] = []
     async with at_work(App("sqlite:///unused.db"), troubled, events) as worker:
-        assert worker._heartbeat is not None
-        await worker._heartbeat.stop()
-        worker._lost()
-        await until(lambda: worker._worker_id)
+        assert worker._parts.membership.heartbeat is not None
+        await worker._parts.membership.heartbeat.stop()
+        worker._parts.membership.lost()
+        await until(lambda: worker._parts.membership.worker_id)
     assert (troubled.registered, troubles(events)["register"]) == (3, 1)
 
 
@@ -181,51 +120,3 @@ async def test_a_worker_that_closes_without_having_recorded_everything_says_so(t
         await asyncio.wait_for(ran.wait(), 30)
     assert [event for event in events if isinstance(event, RecordsLeft)] == [RecordsLeft(worker.name, 1)]
     assert (await show(cast("Store", troubled), job_id)).state is JobState.RUNNING
-
-
-async def test_g9_a_job_in_quarantine_is_not_started_by_a_closing_worker() -> None:
-    app = App("sqlite:///unused.db")
-
-    @app.job
-    async def plain() -> None:
-        return None
-
-    ledger = Ledger()
-    worker = Worker(ledger.store, app.kinds, QUICK, Emitter(), SystemClock())
-    suspect = a_claim("plain", crashes=2)
-    worker._quarantine.start([suspect])
-    worker._stages.is_closing = True
-    await asyncio.wait_for(worker._quarantine.settle(), 10)
-    await asyncio.wait_for(worker._acknowledger.drain(), 10)
-    assert [(move.to, move.reason) for move in ledger.written.values()] == [(JobState.READY, Reason.RELEASED)]
-    assert worker.running == 0
-
-
-async def test_quarantine_gives_back_whatever_the_database_says_first() -> None:
-    errors: list[Exception] = [RuntimeError("odd")]
-
-    def refuse(_: Sequence[Transition]) -> None:
-        if errors:
-            raise errors.pop()
-
-    ledger, started = Ledger(refuse), list[Claim]()
-    quarantine = Quarantine(ledger.store, Emitter(), started.extend, lambda _: True, lambda: None)
-    suspects = [a_claim("plain", crashes=2) for _ in range(2)]
-    quarantine.start(suspects)
-    await asyncio.wait_for(quarantine.settle(), 10)
-    assert (started, list(ledger.written)) == (suspects[:1], [suspects[1].job_id])
-
-
-async def test_what_was_claimed_under_an_id_that_is_lost_is_given_back_and_not_started() -> None:
-    started, back, claim = list[Claim](), list[Claim](), a_claim("plain")
-
-    class Losing:
-        async def claim(self, _: WorkerId, __: Sequence[Wanted]) -> list[Claim]:
-            fetcher.worker_id = None
-            return [claim]
-
-    slots = Slots((Queue("default"),), 10, 10)
-    fetcher = Fetcher(cast("Store", Losing()), slots, Emitter(), 1.0, started.extend, back.extend, lambda: True)
-    fetcher.worker_id = WorkerId(1)
-    await fetcher._fill()
-    assert (started, back) == ([], [claim])

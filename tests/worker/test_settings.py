@@ -8,8 +8,11 @@ from typing import Any, assert_type
 import pytest
 from msgspec.structs import replace
 
-from perdure import App, Keep, MissingHandler, Opening, Polling, Queue, SettingsError, WorkerSettings
-from perdure.policy.outage_backoff import Patience
+from perdure import App, Context, Keep, MissingHandler, Opening, Polling, Queue, SettingsError, WorkerSettings
+from perdure.kinds.kind import Kind, Mode
+from perdure.kinds.signature import Signature
+from perdure.policy.outage_backoff import OutageBackoff
+from perdure.policy.retries.retry import DEFAULT_RETRY
 
 
 def test_spans_may_be_written_in_every_form_and_are_timedeltas() -> None:
@@ -25,7 +28,7 @@ def test_b12_retention_may_be_written_in_every_form() -> None:
     keep = Keep(succeeded="2d", cancelled=60, dead=None)
     assert_type(keep.succeeded, timedelta | None)
     assert (keep.succeeded, keep.cancelled, keep.dead) == (timedelta(days=2), timedelta(minutes=1), None)
-    with pytest.raises(SettingsError, match=r"keep\.dead is no duration: 'for ever'"):
+    with pytest.raises(SettingsError, match=r"keep\.dead is not a duration: 'for ever'"):
         Keep(dead="for ever")
 
 
@@ -89,10 +92,34 @@ def test_a_lease_that_contradicts_the_heartbeat_is_told_in_durations() -> None:
         WorkerSettings(lease="15s")
 
 
+def test_a_reserved_queue_says_how_many_slots_are_its_own() -> None:
+    with pytest.raises(SettingsError, match="reserved of queue urgent needs its concurrency"):
+        WorkerSettings(queues=[Queue("urgent", reserved=True)])
+
+
+async def test_a_worker_serves_kinds_of_perdures_own_beside_the_queues_it_was_told(tmp_path: Any) -> None:
+    async def deliver() -> None: ...
+
+    def named(name: str) -> Kind:
+        return Kind(
+            name=name, handler=deliver, signature=Signature(deliver, Context), mode=Mode.TASK, retry=DEFAULT_RETRY
+        )
+
+    kind = named("perdure.test")
+    async with App(f"sqlite:///{tmp_path}/jobs.db", queues=["mail"]) as app:
+        app.serve_own(kind, Queue("perdure-test", concurrency=2, reserved=True))
+        around = (await app.worker(WorkerSettings(queues="mail")))._parts.around
+        assert [queue.name for queue in around.settings.queues] == ["mail", "perdure-test"]
+        assert around.kinds["perdure.test"] is kind
+        assert "perdure.test" not in app.kinds, "it is none of the app's own"
+        with pytest.raises(SettingsError, match=r"must begin with 'perdure\.'"):
+            app.serve_own(named("mine"), Queue("mine"))
+
+
 async def test_an_app_brings_the_settings_of_its_workers(tmp_path: Any) -> None:
     own = WorkerSettings(name="own", queues="mail", concurrency=3)
     async with App(f"sqlite:///{tmp_path}/jobs.db", worker=own) as app:
-        assert (await app.worker())._settings is own
+        assert (await app.worker())._parts.around.settings is own
         assert (await app.worker(WorkerSettings(name="other"))).name == "other"
     assert App("sqlite:///unused.db").worker_settings == WorkerSettings()
 
@@ -104,7 +131,7 @@ def test_c10_the_settings_of_a_graceful_worker_have_their_defaults() -> None:
     assert settings.opening is not None
     assert settings.opening.phase == timedelta(minutes=5)
     assert WorkerSettings().stop_timeout == timedelta(seconds=20)
-    patience = Patience()
-    waits = [patience.failed() for _ in range(20)]
+    backoff = OutageBackoff()
+    waits = [backoff.failed() for _ in range(20)]
     assert [wait.total_seconds() for wait in waits[4:10]] == [1, 2, 4, 8, 16, 30]
     assert max(waits) == timedelta(seconds=30)

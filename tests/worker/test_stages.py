@@ -16,7 +16,8 @@ from perdure.events import Emitter
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue
 from perdure.worker.stages import GATES, PAUSES, QUARANTINE, RUN, ClaimStages, Stage, Start
-from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
+from perdure.worker.surroundings import Surroundings
+from perdure.worker.wiring.attempts import Owner, wire_attempts
 
 NAMES = ("first", "second", "third")
 

@@ -31,6 +31,7 @@ from perdure import (
     WorkerSettings,
 )
 from perdure.domain.jobs.states import FINAL
+from perdure.domain.operate.audit import By
 from perdure.events import Event, HandlerStuck, UnknownKindSeen, WorkerLost
 from perdure.storage.records import JobFilter
 from perdure.worker.worker import Worker
@@ -199,7 +200,7 @@ async def test_a_running_job_can_be_cancelled(app: App, mode: str) -> None:
     async with at_work(app):
         handle = await job.enqueue()
         await until(started.is_set)
-        assert await store.cancel(JobFilter(ids=(handle.id,)), "ops", "wrong customer", 1) == [handle.id]
+        assert await store.cancel(JobFilter(ids=(handle.id,)), By("ops", "wrong customer"), 1) == [handle.id]
         view = await ended(app, handle.id)
     assert view.state is JobState.CANCELLED
 
@@ -223,7 +224,9 @@ async def test_f6_unknown_kinds_are_deferred_and_reported(app: App, engine_url: 
 
 
 @pytest.mark.parametrize("poison", ['["n"]', "", "nonsense"])
-async def test_a_poisoned_payload_dies_with_its_cause_and_harms_nobody(app: App, engine_url: str, poison: str) -> None:
+async def test_a_poisoned_payload_dies_with_its_cause_and_harms_no_other_job(
+    app: App, engine_url: str, poison: str
+) -> None:
     @app.job
     async def count(n: int) -> int:
         return n

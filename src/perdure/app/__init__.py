@@ -1,1 +1,1 @@
-"""The public face: the app, what it declares, and how it finds its database."""
+"""The public API: the app, its declarations, and how it finds its database."""

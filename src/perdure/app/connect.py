@@ -1,14 +1,15 @@
-"""From a URL to a store."""
+"""Make a store from a URL."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from perdure.clock import Clock
 from perdure.engines.shared.database.sql_files import check_identifier
-from perdure.errors import SettingsError
+from perdure.errors import SettingsError, StoreRefused
 from perdure.policy.secrets.passwords import ESCAPES, without_password
 from perdure.storage.port import Store
 
@@ -19,20 +20,20 @@ _HELP: Final = "use sqlite:///file.db (or sqlite:////absolute/file.db), or postg
 
 
 def store_for(url: str, clock: Clock | None = None, *, listen_url: str | None = None) -> Store:
-    """Make the store that a URL names; it is not opened yet.
+    """Make the store for a URL, without opening it.
 
-    Options of ours go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`, `prepare`
-    and `pooler` (PostgreSQL). `listen_url` leads to the same PostgreSQL database without a pooler, for notifications.
-    `clock` replaces the database's own clock: for tests.
+    perdure's own options go into the query: `prefix` (both engines), `driver` (SQLite: apsw or sqlite3), `schema`,
+    `prepare` and `pooler` (PostgreSQL). `listen_url` reaches the same PostgreSQL database without a pooler, for
+    notifications. `clock` replaces the database's clock: for tests.
     """
     if not isinstance(url, str):
         raise SettingsError("url", f"must be text, got {type(url).__name__}: {_HELP}")
     if "#" in url:
-        raise SettingsError("url", f"must not hold a #: {ESCAPES}; choose another name for an SQLite file")
+        raise SettingsError("url", f"must not contain a #: {ESCAPES}; choose another name for an SQLite file")
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise SettingsError("url", f"is not understood: {_HELP}") from None  # its own words may hold the password
+        raise SettingsError("url", f"is not understood: {_HELP}") from None  # it may quote the password
     options = dict(parse_qsl(parts.query))
     prefix = options.pop("prefix", "")
     if prefix:
@@ -45,8 +46,8 @@ def store_for(url: str, clock: Clock | None = None, *, listen_url: str | None = 
         if ":memory:" in parts.path:
             raise SettingsError(
                 "url",
-                "names :memory:, where no other connection would find the jobs: name a file; for tests there is "
-                "perdure.testing, which brings a temporary one",
+                "names :memory:, which other connections cannot see: name a file; for tests use "
+                "perdure.testing, which makes a temporary file",
             )
         if parts.netloc or len(parts.path) <= 1:
             raise SettingsError("url", f"{without_password(url)!r} names no SQLite file: {_HELP}")
@@ -74,12 +75,22 @@ def _what_is_wrong_with(scheme: str) -> str:
 
 
 def listen_url_for(url: str) -> str | None:
-    """The listen URL of the environment; one for PostgreSQL is not meant for an SQLite file."""
+    """The listen URL from the environment. A PostgreSQL listen URL is ignored for an SQLite file."""
     return None if str(url).startswith("sqlite:") else os.environ.get(LISTEN_URL_VARIABLE) or None
 
 
+def refuse_missing_file(url: str) -> None:
+    """To look at a file that is not there would create it, empty, and hide a mistyped URL."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite" and not Path(parts.path[1:]).exists():
+        raise StoreRefused(
+            f"{parts.path[1:]}: there is no such file: check --url, PERDURE_URL or [tool.perdure], "
+            "or create it with `perdure migrate`"
+        )
+
+
 def _checked_listen_url(url: str | None) -> str | None:
-    """The URL without the options that only the first URL takes: both lead to the same tables."""
+    """The URL without options that only the main URL accepts: both reach the same tables."""
     if url is None:
         return None
     try:

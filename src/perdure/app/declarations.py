@@ -1,4 +1,4 @@
-"""What an app declares: its kinds of jobs, its schedules, its periodic functions."""
+"""What an app declares: kinds of jobs, schedules, periodic functions, hooks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from perdure.errors import ArgumentError, NotFoundError, SettingsError
 from perdure.hooks.around import read_around
 from perdure.hooks.hooks import Hooks
 from perdure.kinds.declared import note_declared
-from perdure.kinds.kind import Registry
+from perdure.kinds.kind import Kind, Registry
 from perdure.kinds.options import checked_names, refuse_misspelt
+from perdure.operate.alerts.declared import DeclaredAlerts
 from perdure.policy.bounds import Bounds
 from perdure.policy.keys.fairness import FairBy
 from perdure.policy.keys.uniqueness import Unique
@@ -31,6 +32,7 @@ from perdure.storage.records import Keep
 from perdure.worker.attempt.context.context import Context
 from perdure.worker.attempt.context.sync_context import SyncContext
 from perdure.worker.periodic import Per, Periodic, periodic
+from perdure.worker.settings import Queue
 
 if TYPE_CHECKING:
     from perdure.enqueue.gateway import Gateway
@@ -44,7 +46,7 @@ Middleware = TypeVar("Middleware", bound=Callable[[Context], Within])
 
 
 class Declarations:
-    """Everything that is declared on one app, with the decorators that declare it."""
+    """All declarations of one app, and the decorators that make them."""
 
     def __init__(self, queues: Iterable[str] | None, retry: RetrySource) -> None:
         self.queues = None if queues is None else checked_names("queues", queues)
@@ -53,6 +55,9 @@ class Declarations:
         self.schedules: dict[str, Schedule] = {}
         self.periodic: dict[str, Periodic] = {}
         self.hooks = Hooks()
+        self.alerts = DeclaredAlerts()
+        self.own_kinds: Registry = {}
+        self.own_queues: dict[str, Queue] = {}
         self._retry = checked_retry("retry", retry)
 
     @overload
@@ -87,14 +92,16 @@ class Declarations:
     def job(self, *handler: Any, **options: Any) -> Any:
         """Declare a job.
 
-        `name` is what stored jobs are called (default: the function's). `crashes` is how many times the process may
-        die under the job before it is dead. `isolate` runs each attempt in a process of its own; only there are
-        `timeout` and `memory` (in bytes) enforced by killing. `gates` are the Rates, Concurrencies and Budgets that a
-        job must pass before it runs, `breaker` the outside system that it calls: while they hold it, it waits at no
-        cost. `fair` names the arguments, or is a function of them, whose values share the queue evenly: one tenant's
-        100,000 jobs do not delay another's 10. `bounds` is what may be set for a job, here and with `using`.
-        `keep` is how long finished jobs of this kind are kept, whoever prunes: a Keep, or one time for all of them.
-        `state_words` are the app's own words for states, such as {"succeeded": "sent"}, which all surfaces show.
+        `name` identifies the kind in stored jobs (default: the function's name). `crashes` is the crash limit: how
+        often the process may die during the job before the job is dead. `isolate` runs each attempt in a process of its
+        own; only there are `timeout` and `memory` (in bytes) enforced by killing. `gates` are the Rates, Concurrencies
+        and Budgets that a job must pass before it runs; `breaker` is the circuit breaker of the outside system that it
+        calls. A job held by a gate or breaker uses no worker and no attempt. `fair` names arguments, or is a function
+        of them, whose values share the queue evenly: one tenant's 100,000 jobs do not delay another's 10. `bounds`
+        limits what can be set for a job, here and with `using`.
+        `keep` is how long finished jobs of this kind are kept before any process prunes them: a Keep, or one time for
+        all states.
+        `state_words` are the app's own words for states, such as {"succeeded": "sent"}; all surfaces show them.
         """
 
         def declare(function: Any) -> Job[Any, Any]:
@@ -143,9 +150,11 @@ class Declarations:
             hooks=self.hooks,
         )
         if kind.name.startswith(OWN):
-            raise SettingsError(f"name of job {kind.name}", f"begins with {OWN!r}, which is ours: choose another one")
+            raise SettingsError(
+                f"name of job {kind.name}", f"begins with {OWN!r}, which perdure reserves: choose another name"
+            )
         if kind.name in self.kinds:
-            raise SettingsError(f"job {kind.name}", "is declared twice: give one of them another name")
+            raise SettingsError(f"job {kind.name}", "is declared twice: give one another name")
         self.check_queue(kind.queue)
         record = declared_record(kind.name, keep, state_words)
         self.kinds[kind.name] = kind
@@ -165,12 +174,13 @@ class Declarations:
         schedule: str | None = None,
         **options: Any,
     ) -> CronDecorator:
-        """Declare a job that the calendar enqueues: once for each nominal time, however many processes run.
+        """Declare a job that a schedule enqueues once per nominal time, no matter how many processes run.
 
-        `expression` is cron with five fields, or six with seconds first, `@daily` and its kin, or `@every 90s`, told by
-        the clocks of `tz`. `missed` says what becomes of times at which no worker ran, up to `within` ago; `overlap`
-        what happens while the last job is not finished; `jitter` lets the job run up to so much later. `schedule`
-        names it (default: the job's name). Other options are those of `@app.job`, unless it is put on a declared job.
+        `expression` is cron with five fields, or six with seconds first, or `@daily` and similar, or `@every 90s`, in
+        the time zone `tz`. `missed` decides what happens to times at which no worker ran, up to `within` ago; `overlap`
+        what happens while the previous job is not finished; `jitter` delays the job by a random time up to this.
+        `schedule` names the schedule (default: the job's name). Other options are those of `@app.job`, unless this
+        decorates a declared job.
         """
         if callable(expression):
             raise SettingsError("expression", 'of @app.cron is missing: write for example @app.cron("0 2 * * *")')
@@ -190,7 +200,7 @@ class Declarations:
                 jitter=jitter,
             )
             if made.name in self.schedules:
-                raise SettingsError(f"schedule {made.name}", "is declared twice: give one of them another schedule=")
+                raise SettingsError(f"schedule {made.name}", "is declared twice: give one another schedule=")
             self.schedules[made.name] = made
             return job
 
@@ -206,11 +216,11 @@ class Declarations:
         per: Per | str = Per.PROCESS,
         name: str | None = None,
     ) -> Callable[[Task], Task]:
-        """Let every worker call a function again and again, never twice at a time; no job is made of it.
+        """Have every worker call a function at an interval, never twice at a time; it does not become a job.
 
-        A call that is still under way when the next is due lets that one pass; one that takes longer than `limit`
-        (the interval) is told to stop. `at_start`: the first at once, not after an interval. `jitter` spreads the
-        calls by that share of the interval. With per="fleet" only one worker of all calls it.
+        A call that still runs when the next is due makes that one skip. A call that exceeds `limit` (default: the
+        interval) is told to stop. `at_start` makes the first call at once instead of after one interval. `jitter`
+        spreads the calls by that share of the interval. With per="fleet", only one worker of the fleet calls it.
         """
         if callable(interval):
             raise SettingsError("interval", 'of @app.every is missing: write for example @app.every("2m")')
@@ -218,40 +228,51 @@ class Declarations:
         def declare(function: Task) -> Task:
             made = periodic(function, interval, limit=limit, at_start=at_start, jitter=jitter, per=per, name=name)
             if made.name in self.periodic:
-                raise SettingsError(f"every of {made.name}", "is declared twice: give one of them another name=")
+                raise SettingsError(f"every of {made.name}", "is declared twice: give one another name=")
             self.periodic[made.name] = made
             return function
 
         return declare
 
     def lifespan(self, function: Lifespan) -> Lifespan:
-        """Declare what each worker opens before its first job and closes after its last one.
+        """Declare a resource that each worker opens before its first job and closes after its last.
 
-        `function` takes nothing and yields once: open a client or a pool, `yield`, close it. It may be async. Several
-        open in the order of their declaration and close in reverse. A worker whose lifespan cannot be opened does not
-        start. The process of an isolated attempt opens them too, for that attempt.
+        `function` takes no arguments and yields once: open a client or a pool, `yield`, close it. It may be async.
+        Several lifespans open in declaration order and close in reverse. A worker whose lifespan cannot be opened does
+        not start. The process of an isolated attempt opens them too, for that attempt.
         """
         self.hooks.lifespans.add(read_around("lifespan", function, 0))
         return function
 
     def middleware(self, around: Middleware) -> Middleware:
-        """Declare what runs around every attempt of every job of this app.
+        """Declare middleware around every attempt of every job of this app.
 
-        `around` takes the attempt's context and yields once: the handler runs where it yields, and what the handler
-        raises is raised there. A plain generator function serves sync and async handlers alike; an async one runs on
-        the worker's event loop, also for sync handlers. The first one declared is the outermost.
+        `around` takes the attempt's context and yields once: the handler runs at the yield, and its exception is raised
+        there. A plain generator function serves sync and async handlers; an async one runs on the worker's event loop,
+        for sync handlers too. The first declared is the outermost.
         """
         self.hooks.add_middleware(read_around("middleware", around, 1))
         return around
 
+    def serve_own(self, kind: Kind, queue: Queue) -> None:
+        """Run an internal kind of perdure in every worker of this app, on top of the queues it serves.
+
+        For parts of perdure that do their work in jobs. The queue's slots are its own, so that the app's jobs do not
+        hold those jobs up.
+        """
+        if not kind.name.startswith(OWN):
+            raise SettingsError("kind", f"of perdure's own must begin with {OWN!r}, got {kind.name!r}")
+        self.own_kinds[kind.name] = kind
+        self.own_queues[queue.name] = queue
+
     def job_named(self, name: str) -> Job[Any, Any]:
-        """The declared job of this name, to be enqueued without its types."""
+        """The declared job of this name, to enqueue it without its types."""
         kind = self.kinds.get(name)
         if kind is None:
             raise NotFoundError(f"no job is called {name!r}; declared are: {', '.join(sorted(self.kinds)) or 'none'}")
         return Job(cast("Gateway", self), kind)
 
     def check_queue(self, queue: str) -> None:
-        """Refuse a queue that the app does not know."""
+        """Refuse a queue that the app does not declare."""
         if self.queues is not None and queue not in self.queues:
             raise ArgumentError("queue", f"{queue!r} is not one of this app's queues: {', '.join(sorted(self.queues))}")

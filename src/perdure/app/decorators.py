@@ -1,4 +1,4 @@
-"""What decorators make of functions: the kinds of an app, checked when they are declared."""
+"""What the decorators build from functions: the kinds of an app, checked when declared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from perdure.kinds.signature import Signature
 from perdure.policy.bounds import NO_BOUNDS, Bounds, checked_bounds
 from perdure.policy.keys.fairness import FairBy, FairShare
 from perdure.policy.keys.uniqueness import Unique
-from perdure.policy.limits.gates import Breaker, Gate, check_gates
+from perdure.policy.limits.declared_gates import check_gates
+from perdure.policy.limits.gates import Breaker, Gate
 from perdure.policy.retries.retry import RetrySource, checked_retry
 from perdure.policy.retries.triage import Triage
 from perdure.worker.attempt.context.context import Context
@@ -28,7 +29,7 @@ R = TypeVar("R")
 
 
 class JobDecorator(Protocol):
-    """What `@app.job(...)` gives: it turns a handler into a Job with the handler's own parameters and result."""
+    """The result of `@app.job(...)`: turns a handler into a Job with the handler's own parameters and result."""
 
     @overload
     def __call__(self, handler: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]) -> Job[P, R]: ...
@@ -41,7 +42,7 @@ class JobDecorator(Protocol):
 
 
 class CronDecorator(Protocol):
-    """What `@app.cron(...)` gives: it turns a handler into a Job, or takes one that was declared before."""
+    """The result of `@app.cron(...)`: turns a handler into a Job, or accepts one that was declared before."""
 
     @overload
     def __call__(self, handler: Job[P, R]) -> Job[P, R]: ...
@@ -74,7 +75,7 @@ def declared_kind(
     bounds: Bounds | None,
     hooks: Hooks,
 ) -> Kind:
-    """A kind of job as it was declared; what cannot be meant is refused by name."""
+    """A kind of job as declared; invalid options are refused by name."""
     _refuse_method(handler)
     name = checked_name("name", name or handler.__name__)
     if memory is not None and not isolate:
@@ -113,7 +114,7 @@ def declared_kind(
 
 
 def _refuse_method(handler: Callable[..., Any]) -> None:
-    """Refuse a function of a class, whose first argument would be an object: nothing hands one over."""
+    """Refuse a method of a class: a worker has no object to pass as its first argument."""
     name = getattr(handler, "__qualname__", type(handler).__qualname__)
     is_in_class = inspect.isfunction(handler) and name.rpartition(".")[0].rpartition(".")[2] not in {"", "<locals>"}
     first = next(iter(inspect.signature(handler).parameters), None) if is_in_class else None
@@ -125,7 +126,7 @@ def _refuse_method(handler: Callable[..., Any]) -> None:
 
 
 def job_without_arguments(job: Job[Any, Any]) -> NewJob:
-    """What a declared schedule makes again and again; a handler that needs arguments is refused."""
+    """The job that a declared schedule enqueues; refuses a handler that needs arguments."""
     try:
         return job.call().job
     except PayloadError as error:

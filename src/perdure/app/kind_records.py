@@ -1,4 +1,4 @@
-"""What a kind declares for tools that have none of the app's code: checked, before it is kept."""
+"""What a kind declares for tools that do not have the app's code: checked before it is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perdure.storage.records import Keep
 
 
 def declared_record(name: str, keep: Keep | Duration | None, state_words: Mapping[str, str] | None) -> KindRecord:
-    """What is kept of a kind; what cannot be meant is refused by name."""
+    """The stored record of a kind; invalid values are refused by name."""
     return KindRecord(
         name=name,
         words={} if state_words is None else _checked_words(f"state_words of job {name}", state_words),
@@ -34,7 +34,7 @@ def _checked_words(setting: str, words: object) -> dict[str, str]:
     checked = {}
     for state, word in words.items():
         if state not in set(JobState):
-            raise SettingsError(setting, f"name {state!r}, which is no state; there are {', '.join(JobState)}")
+            raise SettingsError(setting, f"name {state!r}, which is not a state; states are {', '.join(JobState)}")
         if checked_name(f"{setting}: {state}", word) in set(JobState) - {state}:
             raise SettingsError(setting, f"call {state} {word!r}, which is the name of another state")
         checked[JobState(state).value] = word

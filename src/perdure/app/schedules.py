@@ -1,4 +1,4 @@
-"""Schedules as they are declared and made: every part of one is checked before it is kept."""
+"""Schedules as declared and as made at run time: every part is checked before it is stored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
 from perdure.policy.schedules.timetable import read_zone, timetable
 
-_PROMPTLY: Final = timedelta(minutes=1)
+_DEFAULT_GRACE: Final = timedelta(minutes=1)
 _CATCH_UP: Final = timedelta(days=1)
-_SHORTEST: Final = timedelta(seconds=1)
+_SHORTEST_INTERVAL: Final = timedelta(seconds=1)
 Word = TypeVar("Word", bound=StrEnum)
 
 
@@ -30,9 +30,9 @@ def checked_schedule(
     overlap: Overlap | str = Overlap.SKIP,
     jitter: Duration = 0,
 ) -> Schedule:
-    """A schedule that makes jobs like this one; refuses by name what cannot be meant.
+    """A schedule that enqueues jobs like this one; invalid options are refused by name.
 
-    `within` is how late a nominal time may still be dealt with: a minute with missed="skip", else a day.
+    `within` is how late a nominal time may still be handled: one minute with missed="skip", else one day.
     """
     checked_name("name", name)
     if job.unique is not None:
@@ -42,13 +42,15 @@ def checked_schedule(
             "run_at", "and delay cannot be combined with a schedule: its times come from the expression"
         )
     if job.ref is not None:
-        raise ArgumentError("ref", "cannot be combined with a schedule: it would be that of its first job alone")
+        raise ArgumentError("ref", "cannot be combined with a schedule: only its first job could have it")
     timetable(expression, tz)
-    read_zone(tz)  # an interval asks for none, and must not be kept with a wrong one
+    read_zone(tz)  # an interval needs no time zone, and must not be stored with a wrong one
     policy = _word("missed", Missed, missed)
-    span = (_PROMPTLY if policy is Missed.SKIP else _CATCH_UP) if within is None else parse_duration("within", within)
-    if span < _SHORTEST:
-        raise ArgumentError("within", f"must be at least 1s, got {within!r}: no process is ever exactly on time")
+    span = (
+        (_DEFAULT_GRACE if policy is Missed.SKIP else _CATCH_UP) if within is None else parse_duration("within", within)
+    )
+    if span < _SHORTEST_INTERVAL:
+        raise ArgumentError("within", f"must be at least 1s, got {within!r}: every time is handled a little late")
     return Schedule(
         name=name,
         kind=job.kind,
@@ -71,13 +73,13 @@ def checked_schedule(
 
 
 def one_expression(cron: str | None, every: Duration | None) -> str:
-    """The expression of a schedule that is told either by cron or by an interval."""
+    """The expression of a schedule that is given as cron or as an interval."""
     if (cron is None) is (every is None):
         raise ArgumentError("cron", "or every must be given, and not both")
     if cron is not None:
         return cron
     interval = parse_duration("every", every or 0)
-    if interval < _SHORTEST:
+    if interval < _SHORTEST_INTERVAL:
         raise ArgumentError("every", f"must be at least 1s, got {format_duration(interval)}")
     return f"@every {every if isinstance(every, str) else format_duration(interval)}"
 

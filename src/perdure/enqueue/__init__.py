@@ -1,1 +1,1 @@
-"""From a call to a stored job: calls, handles, shared commits, and the wait for a result."""
+"""From a call to a stored job: calls, handles, group commit, and waiting for a result."""

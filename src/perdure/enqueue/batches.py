@@ -1,4 +1,4 @@
-"""Calls that are run at once, with one that comes after them all."""
+"""Calls that run in parallel, with one call that runs after all of them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from perdure.kinds.options import checked_name
 def batch_job(
     gateway: Gateway, calls: Iterable[Call[Any]], then: Call[Any] | None, name: str | None, queue: str
 ) -> NewJob:
-    """The job that runs a batch; what cannot be meant is refused by name."""
+    """The job that runs a batch; invalid calls are refused by name."""
     if isinstance(calls, Call) or not isinstance(calls, Iterable):
         raise ArgumentError("calls", f"must be a list of calls such as [job.call(1), job.call(2)], got {calls!r}")
     given = list(calls)
     if not given:
-        raise ArgumentError("calls", "of a batch are none: give at least one")
+        raise ArgumentError("calls", "of a batch are empty: give at least one")
     if len(given) > MOST_CHILDREN:
         raise ArgumentError("calls", f"of a batch are {len(given):,}, {MOST_CHILDREN:,} are allowed")
     for call in given:

@@ -1,4 +1,4 @@
-"""Calls that are made later: one by one, many at once, or one after the other."""
+"""Calls that are enqueued later: one by one, many at once, or one after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 N = TypeVar("N")
 
 LONGEST_PLAN: Final = 16 * 1024 * 1024
-LINKS_SHOWN: Final = 20  # links of a chain that can be seen among its arguments; all of them are kept beside it
+LINKS_SHOWN: Final = 20  # links of a chain that are visible in its arguments; all of them are stored beside it
 RESULT: Final = "result"
 RESULTS: Final = "results"
 
@@ -28,8 +28,8 @@ RESULTS: Final = "results"
 class Call(Struct, Generic[R_co], frozen=True, gc=False):
     """A job with its arguments, checked and ready to be enqueued with others.
 
-    `a.call(1) | b.after()` is a chain: `b` runs when `a` has succeeded. `lacks` is the parameter that what comes before
-    is to fill; a call that lacks one can only be made where something comes before it.
+    `a.call(1) | b.after()` is a chain: `b` runs when `a` has succeeded. `lacks` is the parameter that the previous
+    job's result fills; a call with `lacks` can only be made after another call.
     """
 
     job: NewJob
@@ -42,7 +42,7 @@ class Call(Struct, Generic[R_co], frozen=True, gc=False):
 
 
 class Chain(Struct, Generic[R_co], frozen=True):
-    """Calls that are made one after the other: each when the one before has succeeded."""
+    """Calls that run one after the other: each starts when the previous one has succeeded."""
 
     calls: tuple[Call[Any], ...]
 
@@ -50,21 +50,21 @@ class Chain(Struct, Generic[R_co], frozen=True):
         if isinstance(then, Chain):
             return Chain((*self.calls, *then.calls))
         if not isinstance(then, Call):
-            raise ArgumentError("chain", f"goes on with a call such as job.call(1) or job.after(), got {then!r}")
+            raise ArgumentError("chain", f"must continue with a call such as job.call(1) or job.after(), got {then!r}")
         return Chain((*self.calls, then))
 
     async def enqueue(self, *, queue: str = DEFAULT_QUEUE, connection: Any = None) -> Handle[R_co]:
         """Store the chain; the handle gives the result of its last job.
 
-        The chain is a job of its own, in `queue`, which holds no worker while it waits. If one of its jobs dies or is
-        cancelled, the chain is dead (ChildrenFailed) and the rest is never made. A handler whose parameter `result` was
-        not given gets what the job before has returned. `connection` is that of `Job.using`.
+        The chain is a job of its own in `queue`; it occupies no worker while it waits. If one of its jobs dies or is
+        cancelled, the chain is dead (ChildrenFailed) and the remaining jobs are never made. A handler with a free
+        parameter `result` receives the previous job's result. `connection` works as in `Job.using`.
         """
         receipt = await self._gateway.put(self._job(queue), connection)
         return Handle(self._gateway, self.calls[-1].kind, receipt)
 
     def enqueue_sync(self, *, queue: str = DEFAULT_QUEUE, connection: Any = None) -> Handle[R_co]:
-        """The same, for callers without an event loop."""
+        """Blocking version of `enqueue`."""
         receipt = self._gateway.put_sync(self._job(queue), connection)
         return Handle(self._gateway, self.calls[-1].kind, receipt)
 
@@ -82,36 +82,38 @@ class Chain(Struct, Generic[R_co], frozen=True):
 
 
 def check_own(field: str, call: object, gateway: Gateway) -> None:
-    """Refuse what is no call, or a call that only another app's workers could run."""
+    """Refuse values that are not calls, and calls to jobs of another app."""
     if not isinstance(call, Call):
         raise ArgumentError(field, f"must be calls such as job.call(1), got {call!r}")
     if call.kind.name not in gateway.kinds:
-        raise ArgumentError(field, f"must not hold {call.kind.name}, which another app declares: nobody would run it")
+        raise ArgumentError(
+            field, f"must not contain {call.kind.name}, which another app declares: no worker of this app would run it"
+        )
 
 
 def check_child(call: Call[Any]) -> None:
-    """Refuse, by name, a call that cannot be made for a parent."""
+    """Refuse, by name, a call that a parent cannot make."""
     if call.lacks is not None:
         raise ArgumentError(
-            f"argument {call.lacks}", f"of {call.kind.name} is missing: .after() is for what comes after something else"
+            f"argument {call.lacks}", f"of {call.kind.name} is missing: use .after() only after another call"
         )
     refuse_own_id(call)
 
 
 def refuse_own_id(call: Call[Any]) -> None:
-    """A child is known by its family and its number, from which its id follows."""
+    """Refuse options that a child cannot have: its id follows from its family and number."""
     if call.job.has_own_id:
         raise ArgumentError(
-            "id", f"of {call.kind.name} cannot be chosen for a child, a batch or a chain: it follows from the parent's"
+            "id", f"of {call.kind.name} cannot be set for a child, a batch or a chain: it is derived from the parent's"
         )
     if call.job.ref is not None:
         raise ArgumentError(
-            "ref", f"of {call.kind.name} cannot be kept by a child, a batch or a chain: enqueue it by itself"
+            "ref", f"of {call.kind.name} cannot be set for a child, a batch or a chain: enqueue it by itself"
         )
 
 
 def planned_after(call: Call[Any], name: str) -> Planned:
-    """A call that comes after something else, whose outcome fills the parameter of this name if it is free."""
+    """A call after another one, whose outcome fills the parameter of this name if it is free."""
     refuse_own_id(call)
     if call.lacks not in {None, name}:
         raise ArgumentError(f"argument {call.lacks}", f"of {call.kind.name} is missing: here only {name!r} is given")
@@ -120,7 +122,7 @@ def planned_after(call: Call[Any], name: str) -> Planned:
 
 
 def plan_job(gateway: Gateway, kind: str, queue: str, plan: tuple[str, ...] = (), **arguments: Any) -> NewJob:
-    """The job of ours that carries out a plan; `plan` is what is kept beside its arguments."""
+    """The built-in job that executes a plan; `plan` is stored beside its arguments."""
     gateway.check_queue(checked_name("queue", queue))
     document = encode(arguments)
     size = len(document) + sum(map(len, plan))

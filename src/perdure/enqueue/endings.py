@@ -23,21 +23,21 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import FINAL, JobState
 from perdure.errors import NotFoundError, StoreUnavailable
-from perdure.policy.outage_backoff import Patience
+from perdure.policy.outage_backoff import OutageBackoff
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-_PAGE: Final = 1_000
-_GAP: Final = 0.005
-_LONGEST_GAP: Final = 0.05
-_FRUITLESS: Final = 20  # queries without an end after which the gap has doubled
-_FIRST_PAUSE: Final = 0.005
-_LONGEST_PAUSE: Final = 0.25
-_RENEW_EVERY: Final = 10.0  # seconds after which workers are told again what is awaited
-_MISSED_EVERY: Final = 1.0  # seconds after which deleted jobs are noticed
-_LINGER: Final = 10.0
-_AWAY_FOR: Final = 30.0
-_LISTEN_AGAIN: Final = 1.0
+_JOBS_PER_QUERY: Final = 1_000
+_FIRST_GAP_SECONDS: Final = 0.005
+_LONGEST_GAP_SECONDS: Final = 0.05
+_EMPTY_QUERIES_PER_DOUBLING: Final = 20  # queries without an end after which the gap has doubled
+_FIRST_RETRY_SECONDS: Final = 0.005
+_LONGEST_RETRY_SECONDS: Final = 0.25
+_RENEW_INTERVAL_SECONDS: Final = 10.0  # seconds after which awaited ids are sent to workers again
+_DELETED_CHECK_SECONDS: Final = 1.0  # seconds after which deleted jobs are noticed
+_IDLE_LISTEN_SECONDS: Final = 10.0
+_OUTAGE_LIMIT_SECONDS: Final = 30.0
+_RELISTEN_SECONDS: Final = 1.0
 
 
 class JobEndings:
@@ -51,7 +51,7 @@ class JobEndings:
         self._stir = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
-        self._pause = _FIRST_PAUSE
+        self._pause = _FIRST_RETRY_SECONDS
         self._fruitless = 0
         self._looked_everywhere = self._asked_for_all = self._loop.time()
         self.queries = 0
@@ -61,7 +61,7 @@ class JobEndings:
         waiter: asyncio.Future[JobView] = self._loop.create_future()
         self._awaited.setdefault(job_id, set()).add(waiter)
         self._fresh.add(job_id)
-        self._pause, self._fruitless = _FIRST_PAUSE, 0
+        self._pause, self._fruitless = _FIRST_RETRY_SECONDS, 0
         self._stir.set()
         if self._task is None:
             self._begin()
@@ -97,7 +97,7 @@ class JobEndings:
 
     async def _watch(self) -> None:
         """Look until no caller has waited for a while."""
-        patience, away_since = Patience(), None
+        backoff, away_since = OutageBackoff(), None
         try:
             while await self._is_wanted():
                 self._stir.clear()
@@ -106,12 +106,12 @@ class JobEndings:
                     await self._look(began)
                 except StoreUnavailable:
                     away_since = began if away_since is None else away_since
-                    if began - away_since > _AWAY_FOR:
+                    if began - away_since > _OUTAGE_LIMIT_SECONDS:
                         raise
-                    await asyncio.sleep(patience.failed().total_seconds())
+                    await asyncio.sleep(backoff.failed().total_seconds())
                     continue
                 away_since = None
-                patience.succeeded()
+                backoff.succeeded()
                 await self._rest(self._loop.time() - began)
         finally:
             listening, self._listening = self._listening, None
@@ -123,13 +123,13 @@ class JobEndings:
         if not self._awaited:
             self._stir.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER):
+                async with asyncio.timeout(_IDLE_LISTEN_SECONDS):
                     await self._stir.wait()
         return bool(self._awaited)
 
     async def _look(self, now: float) -> None:
         """Hand out the jobs that are final, and notice those that are not stored: at first, and every second."""
-        if now - self._looked_everywhere >= _MISSED_EVERY:
+        if now - self._looked_everywhere >= _DELETED_CHECK_SECONDS:
             self._looked_everywhere = now
             self._fresh |= self._awaited.keys()
         fresh, self._fresh = self._fresh & self._awaited.keys(), set()
@@ -144,22 +144,30 @@ class JobEndings:
     async def _find(self, wanted: tuple[JobId, ...], states: frozenset[JobState] | None) -> int:
         """Look for jobs in these states, and hand out the final ones; how many. None: any state, also missing jobs."""
         found = 0
-        for start in range(0, len(wanted), _PAGE):
+        for start in range(0, len(wanted), _JOBS_PER_QUERY):
             self.queries += 1
-            ids = wanted[start : start + _PAGE]
-            views = {view.id: view for view in await self._store.jobs(JobFilter(ids=ids, states=states), Page(_PAGE))}
+            ids = wanted[start : start + _JOBS_PER_QUERY]
+            views = {
+                view.id: view
+                for view in await self._store.jobs(JobFilter(ids=ids, states=states), Page(_JOBS_PER_QUERY))
+            }
             for job_id in ids:
                 view = views.get(job_id)
                 if view is not None and view.state in FINAL:
                     found += 1
                     self._settle(job_id, view)
                 elif view is None and states is None:
-                    self._settle(job_id, NotFoundError(f"job {job_id} is no longer (or not yet) in the database"))
+                    self._settle(
+                        job_id,
+                        NotFoundError(
+                            f"job {job_id} is not in the database: it was pruned or deleted, or is not committed yet"
+                        ),
+                    )
         return found
 
     def _ask_for_bell(self, now: float, fresh: set[JobId]) -> None:
         """Tell workers of jobs that have not ended at the first look, and of all again after a while."""
-        if now - self._asked_for_all >= _RENEW_EVERY:
+        if now - self._asked_for_all >= _RENEW_INTERVAL_SECONDS:
             self._asked_for_all = now
             fresh = set(self._awaited)
         if fresh:
@@ -169,13 +177,15 @@ class JobEndings:
 
     async def _rest(self, took: float) -> None:
         """Wait for a bell, a caller or the timer, and for the gap in any case."""
-        gap = max(min(_GAP * (1 + self._fruitless / _FRUITLESS), _LONGEST_GAP), took)
+        gap = max(
+            min(_FIRST_GAP_SECONDS * (1 + self._fruitless / _EMPTY_QUERIES_PER_DOUBLING), _LONGEST_GAP_SECONDS), took
+        )
         await asyncio.sleep(gap)
         with suppress(TimeoutError):
             async with asyncio.timeout(max(self._pause - gap, 0)):
                 await self._stir.wait()
                 return
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, _LONGEST_RETRY_SECONDS)
 
     async def _listen(self) -> None:
         while True:
@@ -185,7 +195,7 @@ class JobEndings:
                     self._stir.set()
                     async for _ in bells:
                         self._stir.set()
-            await asyncio.sleep(_LISTEN_AGAIN)
+            await asyncio.sleep(_RELISTEN_SECONDS)
 
     def _settle(self, job_id: JobId, answer: JobView | Exception) -> None:
         for waiter in self._awaited.pop(job_id, set()):

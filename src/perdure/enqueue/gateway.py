@@ -1,4 +1,4 @@
-"""What jobs and handles need of their app, so that neither has to know it."""
+"""The part of the app that jobs and handles use, so that they do not depend on it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ R = TypeVar("R")
 
 
 class Gateway(Protocol):
-    """What a job needs of its app."""
+    """What a job needs from its app."""
 
     payload_limit: int
     kinds: Registry
 
     def check_queue(self, queue: str) -> None:
-        """Refuse a queue that the app does not know."""
+        """Refuse a queue that the app does not declare."""
 
     async def put(self, job: NewJob, connection: Any) -> Receipt:
-        """Store one job, through the caller's own connection if there is one."""
+        """Store one job, through the caller's own connection if given."""
 
     def put_sync(self, job: NewJob, connection: Any) -> Receipt:
-        """The same, for callers without an event loop."""
+        """Blocking version of `put`."""
 
     def run_sync(self, coroutine: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine to its end, for callers without an event loop."""
 
     async def view(self, job_id: JobId) -> JobView | None:
-        """One job as it stands."""
+        """One job in its current state."""
 
     async def final(self, job_id: JobId) -> JobView:
-        """One job, as soon as it is final."""
+        """Wait until the job is final, and return it."""
 
     async def progress(self, job_id: JobId) -> Progress | None:
-        """How far a job was when it last said so."""
+        """The last progress that the job reported."""

@@ -1,14 +1,14 @@
 """Lets concurrent enqueues share a commit.
 
-Those who enqueue in the same turn of the event loop, or while another enqueue is under way, are stored together in one
-transaction; so one caller pays one commit, and sixty-four callers pay two. An error that only concerns one job (its
-unique key, say) is raised to the one who enqueued it.
+Enqueues in the same turn of the event loop, or while another enqueue is in progress, are stored together in one
+transaction: one caller pays one commit, and sixty-four callers pay two. An error that concerns only one job (its unique
+key, for example) is raised to its caller only.
 
-Whoever has waited a second for the batch before goes on without it: what keeps that one may keep it for long, and an
-engine gives up on a lock after a time that begins when the job is handed to it.
+A caller that has waited one second for the batch before proceeds without it: the cause may delay that batch
+for long, and an engine's lock timeout starts only when it receives the job.
 
-A lost connection leaves a commit in doubt. Since every job carries its id from the start, the same batch is simply
-stored again, for as long as patience lasts: it can only be one job.
+A lost connection leaves a commit in doubt. Every job has its id from the start, so the same batch is stored again, for
+as long as `enqueue_patience` lasts: a job is never stored twice.
 """
 
 from __future__ import annotations
@@ -18,30 +18,32 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from perdure.domain.jobs.job import NewJob, OnConflict, Receipt
+from perdure.enqueue.counts import EnqueueCounts
 from perdure.errors import PerdureError, StoreLocked, StoreUnavailable
 from perdure.storage.port import Store
 
 _PAUSE = 0.05
 _HELD_BACK = 1.0  # seconds
-_LONELY = 8  # after so many without company, others are waited for only every so often
+_LONELY = 8  # after so many enqueues alone, waiting for others is tried only now and then
 
 
 class GroupCommit:
-    """The way into one store, from one event loop."""
+    """The entrance to one store from one event loop."""
 
-    def __init__(self, store: Store, patience: timedelta) -> None:
+    def __init__(self, store: Store, patience: timedelta, counts: EnqueueCounts | None = None) -> None:
         self._store = store
+        self._counts = counts or EnqueueCounts()
         self._patience = patience.total_seconds()
         self._waiting: list[tuple[NewJob, asyncio.Future[Receipt]]] = []
         self._busy = False
-        self._alone = 0  # how many in a row had no company
+        self._alone = 0  # consecutive enqueues that no other one joined
         self._task: asyncio.Task[None] | None = None
-        self._begun = 0.0  # when the batch that is under way was handed to the store
+        self._begun = 0.0  # when the current batch was given to the store
         self._watch: asyncio.TimerHandle | None = None
         self._ahead = set[asyncio.Task[None]]()
 
     async def put(self, job: NewJob) -> Receipt:
-        """Store one job, together with whatever else comes at the same time."""
+        """Store one job, together with others that arrive at the same time."""
         if self._busy:
             future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, future))
@@ -51,7 +53,7 @@ class GroupCommit:
         self._busy = True
         try:
             if self._alone < _LONELY or not self._alone % _LONELY:
-                await asyncio.sleep(0)  # whoever is about to enqueue as well joins in
+                await asyncio.sleep(0)  # let concurrent callers join
             if not self._waiting:
                 self._alone += 1
                 self._begun = asyncio.get_running_loop().time()
@@ -67,13 +69,14 @@ class GroupCommit:
         return await future
 
     async def put_all(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Store all these jobs or none, trying again while the database cannot be reached."""
+        """Store all these jobs or none; retry while the database cannot be reached."""
         try:
             receipts = await self._store.insert(jobs)
-        except StoreLocked:  # nothing was stored, and it was waited for long enough
+        except StoreLocked:  # nothing was stored, and the patience is used up
             raise
         except StoreUnavailable:
             receipts = await self._insist(jobs)
+        self._counts.note(jobs, receipts)
         self._store.ring((jobs[0].queue,) if len(jobs) == 1 else {job.queue for job in jobs})
         return receipts
 
@@ -102,7 +105,7 @@ class GroupCommit:
             self._busy = False
 
     def _look_after_waiting(self) -> None:
-        """Store those who wait without the batch before, if that takes long."""
+        """Store the waiting jobs without the batch before, if that takes long."""
         loop = asyncio.get_running_loop()
         self._watch = None
         if not self._waiting:

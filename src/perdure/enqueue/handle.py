@@ -1,4 +1,4 @@
-"""A job that was enqueued, in the hands of the one who enqueued it."""
+"""A reference to an enqueued job, for the caller that enqueued it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from perdure.errors import ConflictError, JobNotSuccessful, NotFoundError
 from perdure.kinds.kind import Kind
 
 R_co = TypeVar("R_co", covariant=True)
-_LAST_LOOK = 0.5  # seconds for the state in the message of a timeout
+_LAST_LOOK = 0.5  # seconds to fetch the state for the message of a timeout
 
 
 class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
-    """Which job it became, whether it is new, and what has become of it since."""
+    """Reference to an enqueued job: id, state, result."""
 
     _gateway: Gateway
-    _kind: Kind | None  # None: whatever the job says
+    _kind: Kind | None  # None: read the kind from the job
     _receipt: Receipt
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
 
     @property
     def id(self) -> JobId:
-        """The id of the job that stands for the call: a new one, or the one that was there."""
+        """The id of the job: a new one, or the existing one that holds the unique key."""
         return self._receipt.job_id
 
     @property
@@ -44,39 +44,41 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
 
     @property
     def is_new(self) -> bool:
-        """Whether this call made a job."""
+        """Whether this call created the job."""
         return self._receipt.intake is Intake.NEW
 
     def _value(self, view: JobView) -> Any:
         if self._kind is None:
             return view.value
-        if view.kind != self._kind.name and not view.kind.startswith(OWN):  # a chain gives what its last link gives
+        if view.kind != self._kind.name and not view.kind.startswith(OWN):  # a chain gives its last link's
             raise ConflictError(f"job {view.id} is of kind {view.kind}, not {self._kind.name}: use app.handle(id)")
         if view.result is None:
             return None
         return self._kind.signature.decode_result(view.result)
 
     async def view(self) -> JobView:
-        """The job as it stands now."""
+        """The job in its current state."""
         view = await self._gateway.view(self.id)
         if view is None:
-            raise NotFoundError(f"job {self.id} is no longer (or not yet) in the database")
+            raise NotFoundError(
+                f"job {self.id} is not in the database: it was pruned or deleted, or is not committed yet"
+            )
         return view
 
     def view_sync(self) -> JobView:
-        """The same, for callers without an event loop."""
+        """Blocking version of `view`."""
         return self._gateway.run_sync(self.view())
 
     async def progress(self) -> Progress | None:
-        """How far the job was when it last said so (`ctx.progress`); None: it has said nothing."""
+        """The last progress that the job reported (`ctx.progress`); None: it has reported none."""
         return await self._gateway.progress(self.id)
 
     def progress_sync(self) -> Progress | None:
-        """The same, for callers without an event loop."""
+        """Blocking version of `progress`."""
         return self._gateway.run_sync(self.progress())
 
     async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - a user's word
-        """Wait until the job has succeeded and give its result; raises JobNotSuccessful if it ends otherwise."""
+        """Wait until the job succeeds and return its result; raises JobNotSuccessful if it ends otherwise."""
         limit = None if timeout is None else parse_duration("timeout", timeout)
         try:
             async with asyncio.timeout(None if limit is None else limit.total_seconds()) as patience:
@@ -91,11 +93,11 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         return cast("R_co", self._value(view))
 
     def result_sync(self, timeout: Duration | None = None) -> R_co:
-        """The same, for callers without an event loop."""
+        """Blocking version of `result`."""
         return self._gateway.run_sync(self.result(timeout))
 
     async def _seen(self) -> str:
-        """The state of the job for an error message, if the database tells it soon."""
+        """The state of the job for an error message, if the database answers soon."""
         with suppress(Exception):
             async with asyncio.timeout(_LAST_LOOK):
                 return f": it is {(await self.view()).state}"

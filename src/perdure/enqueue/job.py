@@ -38,41 +38,41 @@ class Prepared(Generic[P, R]):
 
     @property
     def kind(self) -> Kind:
-        """How the job was declared."""
+        """The declaration of the job."""
         return self._kind
 
     @property
     def options(self) -> Options:
-        """What was said with `using`."""
+        """The options given with `using`."""
         return self._options
 
     def handle(self, job_id: object) -> Handle[R]:
-        """The handle of a job of this kind that was enqueued before, by its id; nothing is looked up yet.
+        """A handle for an existing job of this kind, by id. It does not query the database yet.
 
-        `view()` raises NotFoundError if there is no such job, `result()` ConflictError if it is of another kind.
+        `view()` raises NotFoundError if the job does not exist; `result()` raises ConflictError if its kind differs.
         """
         return Handle(self._gateway, self._kind, Receipt(as_job_id(job_id), Intake.EXISTING))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Store the job; when this returns, it survives the crash of any process and a power cut."""
+        """Store the job. Once this returns, the job survives a process crash and a power cut."""
         receipt = await self._gateway.put(self._new_job(args, kwargs), self._options.connection)
         return Handle(self._gateway, self._kind, receipt)
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """The same, for callers without an event loop."""
+        """Blocking version of `enqueue`."""
         receipt = self._gateway.put_sync(self._new_job(args, kwargs), self._options.connection)
         return Handle(self._gateway, self._kind, receipt)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """Check the arguments now and enqueue later, with `app.enqueue_many`."""
+        """Check the arguments now; enqueue later, with `app.enqueue_many`."""
         self._refuse_connection()
         return Call(self._new_job(args, kwargs), self._kind, self._gateway)
 
     def after(self: Prepared[Concatenate[Any, Rest], R], *args: Rest.args, **kwargs: Rest.kwargs) -> Call[R]:
-        """The same without the handler's first argument, which comes from what was done before.
+        """A call without the handler's first argument, which the previous job's result fills.
 
-        That parameter is called `result` in a chain (what the job before has returned), and `results` in a job that
-        comes after a batch (a list of ChildResult).
+        That parameter is called `result` in a chain (the previous job's result), and `results` in a job that follows a
+        batch (a list of ChildResult).
         """
         self._refuse_connection()
         first = next(iter(self._kind.signature.names), None)
@@ -94,7 +94,7 @@ class Prepared(Generic[P, R]):
         signature = signature or kind.signature
         bound = signature.bind(args, kwargs)
         document = signature.encode(bound, self._gateway.payload_limit)
-        if self._is_plain:  # the same as below, in less time
+        if self._is_plain:  # fast path, with the same outcome as below
             return NewJob(
                 id=new_job_id(),
                 kind=kind.name,
@@ -104,7 +104,7 @@ class Prepared(Generic[P, R]):
                 max_attempts=kind.attempts,
                 crash_limit=kind.crash_limit,
             )
-        if signature is kind.signature:  # else an argument is still to come
+        if signature is kind.signature:  # else an argument is still missing
             for budget in self._estimates:
                 budget.estimate_for(signature.with_defaults(bound))
         queue = options.queue or kind.queue
@@ -131,7 +131,7 @@ class Prepared(Generic[P, R]):
 
 
 class Job(Prepared[P, R]):
-    """A declared job: call it as the function that it is, or enqueue it."""
+    """A declared job: call it like the function it wraps, or enqueue it."""
 
     def __init__(self, gateway: Gateway, kind: Kind) -> None:
         super().__init__(gateway, kind, _PLAIN)
@@ -145,7 +145,7 @@ class Job(Prepared[P, R]):
         return f"<job {self._kind.name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the plain function here and now, with no job made: for tests and for composing handlers."""
+        """Call the function directly, without making a job: for tests and for composing handlers."""
         return self._kind.handler(*args, **kwargs)
 
     def using(
@@ -167,16 +167,16 @@ class Job(Prepared[P, R]):
     ) -> Prepared[P, R]:
         """Set options for the next enqueue.
 
-        `retry`, `timeout` and `crash_limit` are kept with the job and take the place of its kind's, within the kind's
-        `bounds`. `ref` is a name that people know the job by, such as "JB_abc123"; like an `id` it stands for one job:
-        enqueued again it is that job, and for another kind it is refused.
+        `retry`, `timeout` and `crash_limit` are stored with the job and override those of its kind, within the kind's
+        `bounds`. `ref` is an external name for the job, such as "JB_abc123". Like an `id` it identifies one job:
+        enqueueing it again returns the existing job, and using it for another kind is refused.
 
-        `connection` makes the job part of the caller's own transaction: it is stored when the caller commits, or not
-        at all. It is an open connection of psycopg, asyncpg, sqlite3, aiosqlite or apsw, a connection or session of
-        SQLAlchemy, or Django's, to the database where this app's jobs live. We commit and roll back nothing; if
-        enqueue raises, the transaction goes on as if it had not been called. A connection that commits each statement
-        by itself stores the job at once. An SQLite file must be opened through the same library by the app and by
-        perdure: `sqlite:///file.db?driver=sqlite3` for all but apsw.
+        `connection` stores the job in the caller's own transaction: the job exists once the caller commits, or not at
+        all. It is an open connection of psycopg, asyncpg, sqlite3, aiosqlite or apsw, a connection or session of
+        SQLAlchemy, or Django's connection, to the database that holds this app's jobs. perdure neither commits nor
+        rolls back; if enqueue raises, the transaction continues as if enqueue had not been called. On a connection in
+        autocommit mode the job is stored at once. The app and perdure must open an SQLite file through the same
+        library: `sqlite:///file.db?driver=sqlite3` for all but apsw.
         """
         options = checked_options(
             queue=queue,

@@ -1,8 +1,8 @@
-"""One open store per event loop, opened when first needed.
+"""One open store per event loop, opened on first use.
 
-A connection belongs to the loop that made it, and to the process that made it: a store opened before a fork is left
-alone in the child, which opens its own; where that cannot be done safely (SQLite), opening raises ForkError. The store
-of a loop that was closed without closing the store is let go of by whoever comes next.
+A connection belongs to the loop and to the process that made it. After a fork, the child does not touch the parent's
+store and opens its own; where that is unsafe (SQLite), opening raises ForkError. If a loop is closed before its store,
+the next caller discards that store.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from perdure.enqueue.counts import EnqueueCounts
 from perdure.enqueue.endings import JobEndings
 from perdure.enqueue.group_commit import GroupCommit
 from perdure.storage.port import Store
 
-_LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: to be neither used nor collected here
+_LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: neither used nor collected here
 
 
 class Doorway(Struct, frozen=True, eq=False):
-    """An open store, and the way in that concurrent callers share."""
+    """An open store, and the group commit that concurrent callers share."""
 
     store: Store
     group_commit: GroupCommit
@@ -33,8 +34,11 @@ class Doorway(Struct, frozen=True, eq=False):
 class Stores:
     """The stores of one app."""
 
-    def __init__(self, make: Callable[[], Store], *, migrate: bool, patience: timedelta) -> None:
+    def __init__(
+        self, make: Callable[[], Store], *, migrate: bool, patience: timedelta, counts: EnqueueCounts | None = None
+    ) -> None:
         self._make = make
+        self._counts = counts or EnqueueCounts()
         self.migrate = migrate
         self._patience = patience
         self._pid = os.getpid()
@@ -49,7 +53,7 @@ class Stores:
         return self._open.get(asyncio.get_running_loop())
 
     async def here(self) -> Doorway:
-        """The store of the running loop, open and of the right schema."""
+        """The store of the running loop, open and with the right schema."""
         doorway = self.at_hand()
         if doorway is not None:
             return doorway
@@ -60,17 +64,17 @@ class Stores:
                 await self._let_go_of_forsaken()
                 store = self._make()
                 await open_checked(store, migrate=self.migrate)
-                doorway = self._open[loop] = Doorway(store, GroupCommit(store, self._patience))
+                doorway = self._open[loop] = Doorway(store, GroupCommit(store, self._patience, self._counts))
         return doorway
 
     async def outcomes(self) -> JobEndings:
-        """Where callers on the running loop wait for the ends of jobs."""
+        """Where callers on the running loop wait for jobs to become final."""
         store = (await self.here()).store
         loop = asyncio.get_running_loop()
         return self._outcomes.get(loop) or self._outcomes.setdefault(loop, JobEndings(store))
 
     async def close(self) -> None:
-        """Close the store of the running loop, if there is one, and those of loops that are closed."""
+        """Close the store of the running loop, if there is one, and the stores of closed loops."""
         if self._pid != os.getpid():
             self._after_fork()
         if (outcomes := self._outcomes.pop(asyncio.get_running_loop(), None)) is not None:
@@ -81,7 +85,7 @@ class Stores:
         await self._let_go_of_forsaken()
 
     async def _let_go_of_forsaken(self) -> None:
-        """Nobody can use the stores of closed loops any more, and each of them keeps its loop from being collected."""
+        """Discard the stores of closed loops: they are unusable, and each keeps its loop from being collected."""
         for loop in list(self._open):
             if loop.is_closed():
                 self._outcomes.pop(loop, None)
@@ -97,7 +101,7 @@ class Stores:
 
 
 async def open_checked(store: Store, *, migrate: bool) -> None:
-    """Open a store and bring its schema up to date, or only check that it is."""
+    """Open a store, and migrate its schema or only check it."""
     await store.open()
     try:
         if migrate:

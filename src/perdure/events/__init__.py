@@ -1,7 +1,7 @@
-"""What happens, said once: typed events that logs, metrics, audit and alerts subscribe to.
+"""Typed events that logs, metrics, audit and alerts subscribe to. Each is emitted once.
 
-An event's name is its class, its fields are its facts, and `sentence` words it for people. Emitting costs nothing that
-matters while nobody listens.
+An event's class is its name, its fields are its facts, and `sentence` is its text in the log. Emitting without
+listeners costs almost nothing.
 """
 
 from perdure.events.base import Event
@@ -31,11 +31,13 @@ from perdure.events.store import (
     RecordRefused,
     RecordsLeft,
     StaleWrites,
+    StatisticsDropped,
     StoreRecovered,
     StoreSlow,
     StoreTrouble,
 )
 from perdure.events.upkeep import (
+    AlertRaised,
     BackupMade,
     JobsPruned,
     JobsRescued,
@@ -51,6 +53,7 @@ from perdure.events.upkeep import (
     TicksLeft,
     WorkersBuried,
 )
+from perdure.events.webhooks import WebhookSkipped
 from perdure.events.worker import (
     CompletionAwaited,
     EventLoopBlocked,
@@ -74,6 +77,7 @@ from perdure.events.worker import (
 
 __all__ = [
     "PER_ATTEMPT",
+    "AlertRaised",
     "BackupMade",
     "BreakerClosed",
     "BreakerHalfOpen",
@@ -121,6 +125,7 @@ __all__ = [
     "ScheduleMissed",
     "ScheduleOverlapped",
     "StaleWrites",
+    "StatisticsDropped",
     "StepGivenUp",
     "StopUnheard",
     "StoreRecovered",
@@ -128,6 +133,7 @@ __all__ = [
     "StoreTrouble",
     "TicksLeft",
     "UnknownKindSeen",
+    "WebhookSkipped",
     "WorkerClosed",
     "WorkerClosing",
     "WorkerLost",

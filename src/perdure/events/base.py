@@ -1,4 +1,4 @@
-"""The root of all events."""
+"""The base class of all events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Event(Struct, frozen=True):
-    """The root of all events."""
+    """Base class of all events."""
 
     sentence: ClassVar[str] = ""
     level: ClassVar[str] = "info"

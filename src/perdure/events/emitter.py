@@ -1,4 +1,4 @@
-"""Hands events to their listeners."""
+"""Passes events to their listeners."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Listener = Callable[[Event], None]
 
 
 class Emitter:
-    """Hands each event to every listener; a listener that fails never harms the work."""
+    """Passes each event to every listener; a listener that raises never affects the work."""
 
     def __init__(self) -> None:
         self._listeners: list[tuple[Listener, tuple[type[Event], ...]]] = []
         self.follows_attempts = False
-        """Whether there is a subscriber to the events of every attempt."""
+        """Whether an event of single attempts has a subscriber."""
 
     def subscribe(self, listener: Listener, *types: type[Event]) -> Callable[[], None]:
-        """Add a listener and return the way to remove it.
+        """Add a listener; returns a function that removes it.
 
-        With `types` it hears only these; without, it hears all but the events of every attempt.
+        With `types` it gets only these; without, it gets all events except those of single attempts.
         """
         for wanted in types:
             if not (isinstance(wanted, type) and issubclass(wanted, Event)):
@@ -42,13 +42,13 @@ class Emitter:
         return unsubscribe
 
     def emit(self, event: Event) -> None:
-        """Tell every listener that wants to hear of it."""
+        """Pass an event to every listener that subscribed to it."""
         for listener, types in tuple(self._listeners):
             if not (isinstance(event, types) if types else not isinstance(event, PER_ATTEMPT)):
                 continue
             try:
                 listener(event)
-            except Exception:  # noqa: BLE001 - a listener is somebody else's code
+            except Exception:  # noqa: BLE001 - a listener is the user's code
                 _log.exception("listener %r failed on %s", listener, type(event).__name__)
 
     def _look_round(self) -> None:

@@ -1,4 +1,4 @@
-"""What happens at gates: breakers, pauses, limits that come near."""
+"""Events of gates: breakers, pauses, limits almost reached."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from perdure.events.base import Event
 
 
 class BreakerOpened(Event, frozen=True):
-    """An outside system is left alone: too many jobs have failed at it, or a trial has; or somebody wants it so.
+    """A circuit breaker opened: too many jobs failed, a trial failed, or an operator opened it.
 
-    What was done by hand each worker tells that meets the breaker.
+    If an operator opened it, each worker that meets the breaker emits this event.
     """
 
     sentence: ClassVar[str] = "breaker open"
@@ -21,14 +21,14 @@ class BreakerOpened(Event, frozen=True):
 
 
 class BreakerHalfOpen(Event, frozen=True):
-    """A few jobs try whether an outside system is back."""
+    """A breaker lets a few trial jobs through."""
 
     sentence: ClassVar[str] = "breaker half open"
     breaker: str
 
 
 class BreakerClosed(Event, frozen=True):
-    """An outside system is called again, slowly at first."""
+    """A breaker closed: its jobs run again, slowly at first."""
 
     sentence: ClassVar[str] = "breaker closed"
     breaker: str
@@ -36,7 +36,7 @@ class BreakerClosed(Event, frozen=True):
 
 
 class JobsPaused(Event, frozen=True):
-    """A worker has heard that an operator holds jobs back: of a queue, of a kind, or with certain arguments."""
+    """A worker learned that an operator paused jobs: of a queue, of a kind, or with certain arguments."""
 
     sentence: ClassVar[str] = "jobs paused by an operator"
     level: ClassVar[str] = "warning"
@@ -50,7 +50,7 @@ class JobsPaused(Event, frozen=True):
 
 
 class JobsResumed(Event, frozen=True):
-    """A worker has heard that a pause is over."""
+    """A worker learned that a pause is over."""
 
     sentence: ClassVar[str] = "pause over"
     pause: str
@@ -59,7 +59,7 @@ class JobsResumed(Event, frozen=True):
 
 
 class GateNearlyFull(Event, frozen=True):
-    """A rate or a budget has used four fifths of a window; emitted at most once a minute for each of them."""
+    """A rate or a budget has used four fifths of its window; emitted at most once a minute for each."""
 
     sentence: ClassVar[str] = "gate nearly full"
     level: ClassVar[str] = "warning"

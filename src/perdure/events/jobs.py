@@ -1,4 +1,4 @@
-"""What happens to jobs: attempts, retries, deaths, steps and families."""
+"""Events of jobs: attempts, retries, deaths, steps and families."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from msgspec import Struct, field, json
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.transition import Transition
 from perdure.events.base import Event
+from perdure.policy.secrets.redaction import redact_document
 
 
 class OfAJob(Struct, frozen=True, kw_only=True):
-    """What the application itself has said of a job: its `ref`, and its `meta`, which the log leaves out."""
+    """The application's own data about a job: its `ref`, and its `meta`, which the log leaves out."""
 
     ref: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
 
 
 class JobStarted(Event, OfAJob, frozen=True):
-    """An attempt begins. Only for those who subscribe to it by name."""
+    """An attempt started. Sent only to listeners that subscribe to it by name."""
 
     sentence: ClassVar[str] = "job started"
     job_id: str
@@ -30,7 +31,7 @@ class JobStarted(Event, OfAJob, frozen=True):
 
 
 class JobSucceeded(Event, OfAJob, frozen=True):
-    """An attempt has succeeded, after so many seconds. Only for those who subscribe to it by name."""
+    """An attempt succeeded after so many seconds. Sent only to listeners that subscribe to it by name."""
 
     sentence: ClassVar[str] = "job succeeded"
     job_id: str
@@ -41,9 +42,9 @@ class JobSucceeded(Event, OfAJob, frozen=True):
 
 
 class JobFailed(Event, OfAJob, frozen=True):
-    """An attempt has failed; `will_retry` tells whether another follows. Only for those who subscribe to it by name.
+    """An attempt failed; `will_retry` says whether another follows. Sent only to listeners that subscribe by name.
 
-    `exception` is what the handler raised. None: the attempt ran in a process of its own, was out of time, or its
+    `exception` is what the handler raised. None: the attempt ran in a process of its own, ran out of time, or its
     arguments could not be read.
     """
 
@@ -61,21 +62,21 @@ class JobFailed(Event, OfAJob, frozen=True):
 
 def said_of(claim: Claim) -> dict[str, Any]:
     """The fields of `OfAJob`."""
-    return {"ref": claim.ref, "meta": json.decode(claim.meta) if claim.meta else {}}
+    return {"ref": claim.ref, "meta": json.decode(redact_document(claim.meta) or "{}") if claim.meta else {}}
 
 
 PER_ATTEMPT: Final = (JobStarted, JobSucceeded, JobFailed)
-"""Events of every attempt: they are made only while there is a subscriber to one of them."""
+"""Events of single attempts: created only while one of them has a subscriber."""
 
 
 class JobRetrying(Event, OfAJob, frozen=True):
-    """An attempt failed and another one follows.
+    """An attempt failed and will be retried.
 
-    `failures` are those that count against `max_attempts`, which is the limit of the rule for this error. `next_at` is
-    when it follows, by the database's clock, up to the moment that it takes to record the failure.
+    `failures` counts the failures against `max_attempts`, the limit of the rule for this error. `next_at` is when the
+    retry is due by the database's clock, accurate to the time that recording the failure takes.
     """
 
-    sentence: ClassVar[str] = "attempt failed, will try again"
+    sentence: ClassVar[str] = "attempt failed, will retry"
     level: ClassVar[str] = "warning"
     job_id: str
     kind: str
@@ -89,7 +90,7 @@ class JobRetrying(Event, OfAJob, frozen=True):
 
 
 class JobDied(Event, OfAJob, frozen=True):
-    """A job went to the dead letters."""
+    """A job died: it went to the dead letters."""
 
     sentence: ClassVar[str] = "job is dead"
     level: ClassVar[str] = "error"
@@ -102,17 +103,23 @@ class JobDied(Event, OfAJob, frozen=True):
 
     @classmethod
     def by(cls, move: Transition) -> Self:
-        """The death of a job by this move."""
+        """The JobDied event for this transition."""
         claim, failure = move.claim, move.failure
-        traceback = None if failure is None else failure.traceback
-        facts = claim.job_id, claim.kind, claim.attempt, move.reason.value, str(failure or "")
-        return cls(*facts, traceback, **said_of(claim))
+        return cls(
+            job_id=claim.job_id,
+            kind=claim.kind,
+            attempt=claim.attempt,
+            reason=move.reason.value,
+            error=str(failure or ""),
+            traceback=None if failure is None else failure.traceback,
+            **said_of(claim),
+        )
 
 
 class UnknownKindSeen(Event, frozen=True):
-    """A job came for which this worker has no handler; what becomes of it is a setting."""
+    """A worker claimed a job for which it has no handler; a setting decides what happens to it."""
 
-    sentence: ClassVar[str] = "no handler for this kind here"
+    sentence: ClassVar[str] = "no handler for this kind in this worker"
     level: ClassVar[str] = "warning"
     job_id: str
     kind: str
@@ -121,7 +128,7 @@ class UnknownKindSeen(Event, frozen=True):
 class HandlerStuck(Event, frozen=True):
     """A handler ignored its cancellation or time limit; its attempt was recorded without it."""
 
-    sentence: ClassVar[str] = "handler does not stop, its attempt was given up"
+    sentence: ClassVar[str] = "handler does not stop, its attempt was abandoned"
     level: ClassVar[str] = "error"
     job_id: str
     kind: str
@@ -129,17 +136,18 @@ class HandlerStuck(Event, frozen=True):
 
 
 class FamilySpawned(Event, frozen=True):
-    """A job has spawned children."""
+    """A job spawned children."""
 
     sentence: ClassVar[str] = "children spawned"
     job_id: str
     kind: str
     family: str
     children: int
+    stored: tuple[tuple[str, str, int], ...] = ()  # queue, kind, how many of them
 
 
 class FamilySettled(Event, frozen=True):
-    """A job has nothing more to wait for from its children."""
+    """A job stopped waiting for its children: they are settled, or its time is up."""
 
     sentence: ClassVar[str] = "children settled"
     job_id: str
@@ -152,9 +160,9 @@ class FamilySettled(Event, frozen=True):
 
 
 class FamilyRecovered(Event, frozen=True):
-    """A job came back while it waited for its children: it waits on, or spawns them anew."""
+    """A job was resumed while it waited for its children: it keeps waiting, or spawns them again."""
 
-    sentence: ClassVar[str] = "parent came back while it waited for its children"
+    sentence: ClassVar[str] = "parent resumed while it waited for its children"
     job_id: str
     kind: str
     family: str
@@ -164,7 +172,7 @@ class FamilyRecovered(Event, frozen=True):
 
 
 class StepGivenUp(Event, frozen=True):
-    """An optional step has failed for good: it yields None, and its job, if it succeeds, does so with a warning."""
+    """An optional step failed for good: it returns None, and a job that succeeds does so with a warning."""
 
     sentence: ClassVar[str] = "optional step given up"
     level: ClassVar[str] = "warning"
@@ -176,7 +184,7 @@ class StepGivenUp(Event, frozen=True):
 
 
 class FamilyRefused(Event, frozen=True):
-    """A job that has lost its claim wanted to spawn children; none was stored."""
+    """A job that has lost its claim tried to spawn children; none was stored."""
 
     sentence: ClassVar[str] = "children not spawned"
     level: ClassVar[str] = "warning"

@@ -1,7 +1,7 @@
-"""The log of what happens: a line for each event, and few for a database that is away.
+"""The log of events: one line for each, and few lines while the database is away.
 
-While it is, each background task meets it, and tells so whenever it has tried again. The first of them says it all;
-from then on one line in ten seconds tells that it is still so, with how many were left out, and one that it is over.
+During an outage, every background task fails and retries, and each failure is an event. The log writes the first of
+them, then one line every ten seconds with the number left out, and one line when the outage is over.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from perdure.events import (
 )
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-_STILL_EVERY: Final = 10.0
+_REPEAT_INTERVAL_SECONDS: Final = 10.0
 _SECOND: Final = 1.0
-_UNLOGGED: Final = {"ref", "meta", "next_at"}  # the line has the wait, and the ref where there is one
+Fields = Callable[[], dict[str, str]]
+_UNLOGGED: Final = {"ref", "meta", "next_at", "stored"}  # the line has the wait, and the ref if there is one
 
 
 class EventLog:
-    """The listener that writes the log."""
+    """The listener that writes the log. `more` are fields of every line that is not about the database."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, more: Fields = dict) -> None:
         self._monotonic = monotonic
-        self._told_at: float | None = None  # of trouble that is not over
+        self._more = more
+        self._told_at: float | None = None  # of an outage that is not over
         self._left_out = 0
 
     def __call__(self, event: Event) -> None:
-        """Write a line, unless it would say what the ones before it have said."""
+        """Write a line, unless it would repeat the ones before it."""
         if isinstance(event, StoreTrouble):
             self._trouble(event)
         elif isinstance(event, StoreRecovered):
@@ -50,11 +52,11 @@ class EventLog:
                 self._left_out = 0
                 _write(event)
         else:
-            _write(event)
+            _write(event, **self._more())
 
     def _trouble(self, event: StoreTrouble) -> None:
         now = self._monotonic()
-        if self._told_at is not None and now < self._told_at + _STILL_EVERY:
+        if self._told_at is not None and now < self._told_at + _REPEAT_INTERVAL_SECONDS:
             self._left_out += 1
             return
         if self._left_out:
@@ -66,10 +68,10 @@ class EventLog:
 
 
 class AttemptLog:
-    """A line when an attempt starts and one when it succeeds; what fails is in the log anyway.
+    """A line when an attempt starts and one when it succeeds; failures are logged anyway.
 
-    At most `per_second` lines are written in a second. After that the log stops listening until the second is over, so
-    that a worker at full speed pays for no more events than it logs.
+    At most `per_second` lines are written per second. Beyond that the log unsubscribes until the second is over, so a
+    worker at full speed pays only for the events that it logs.
     """
 
     def __init__(self, level: str = "info", per_second: int = 50) -> None:
@@ -82,10 +84,12 @@ class AttemptLog:
         self._emitter: Emitter | None = None
         self._stop: Callable[[], None] | None = None
         self._written = 0
+        self._more: Fields = dict
 
-    def follow(self, emitter: Emitter) -> Callable[[], None]:
-        """Begin to write, and return the way to stop."""
+    def follow(self, emitter: Emitter, more: Fields = dict) -> Callable[[], None]:
+        """Start writing, with the fields that `more` gives; returns a function that stops it."""
         self._emitter = emitter
+        self._more = more
         self._stop = emitter.subscribe(self._hear, JobStarted, JobSucceeded)
         return self._end
 
@@ -103,7 +107,7 @@ class AttemptLog:
             asyncio.get_running_loop().call_later(_SECOND, self._begin_second)
         self._written += 1
         if self._written <= self._per_second:
-            _write(event, self._level)
+            _write(event, self._level, **self._more())
         else:
             _note(f"more than {self._per_second} lines a second: the other attempts of this second are not logged")
             self._be_deaf()
@@ -114,7 +118,7 @@ class AttemptLog:
             self._stop = self._emitter.subscribe(self._hear, JobStarted, JobSucceeded)
 
 
-def _write(event: Event, level: str | None = None, **more: int) -> None:
+def _write(event: Event, level: str | None = None, **more: int | str) -> None:
     fields: dict[str, Any] = asdict(event)
     if isinstance(event, OfAJob):
         fields = {name: value for name, value in fields.items() if name not in _UNLOGGED}

@@ -1,4 +1,4 @@
-"""What happens at the nominal times of schedules."""
+"""Events of schedules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perdure.events.base import Event
 
 
 class ScheduleFired(Event, frozen=True):
-    """A nominal time of a schedule has made its job."""
+    """A nominal time of a schedule enqueued its job."""
 
     sentence: ClassVar[str] = "schedule fired"
     schedule: str
@@ -16,10 +16,12 @@ class ScheduleFired(Event, frozen=True):
     job_id: str
     late: float
     cause: str
+    queue: str = ""
+    kind: str = ""
 
 
 class ScheduleMissed(Event, frozen=True):
-    """Nobody was there at nominal times of a schedule, and they are too old now or stand behind a later one."""
+    """No process ran at nominal times of a schedule, and they are now too old or replaced by a later one."""
 
     sentence: ClassVar[str] = "nominal times missed"
     level: ClassVar[str] = "warning"
@@ -30,16 +32,16 @@ class ScheduleMissed(Event, frozen=True):
 
 
 class ScheduleOverlapped(Event, frozen=True):
-    """A nominal time was let go because the schedule's last job is not finished."""
+    """A nominal time was skipped because the schedule's previous job is not finished."""
 
-    sentence: ClassVar[str] = "nominal time let go, the last job is not finished"
+    sentence: ClassVar[str] = "nominal time skipped, the previous job is not finished"
     level: ClassVar[str] = "warning"
     schedule: str
     nominal: str
 
 
 class ScheduleBroken(Event, frozen=True):
-    """A stored schedule cannot be read; it does not fire until somebody mends it."""
+    """A stored schedule cannot be read; it does not fire until it is corrected."""
 
     sentence: ClassVar[str] = "schedule cannot be read"
     level: ClassVar[str] = "error"

@@ -1,4 +1,4 @@
-"""What happens between a worker and its database."""
+"""Events between a worker and its database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perdure.events.base import Event
 
 
 class ClockJumped(Event, frozen=True):
-    """The database's clock jumped; for one lease no worker is declared dead for its silence."""
+    """The database's clock jumped; for one lease, no worker is declared dead for a missing heartbeat."""
 
     sentence: ClassVar[str] = "the database's clock jumped"
     level: ClassVar[str] = "warning"
@@ -16,7 +16,7 @@ class ClockJumped(Event, frozen=True):
 
 
 class StaleWrites(Event, frozen=True):
-    """Acknowledgements came from attempts that had lost their lease; they changed nothing."""
+    """Attempts that had lost their lease sent acknowledgements; these changed nothing."""
 
     sentence: ClassVar[str] = "stale acknowledgements ignored"
     level: ClassVar[str] = "warning"
@@ -24,7 +24,7 @@ class StaleWrites(Event, frozen=True):
 
 
 class RecordRefused(Event, frozen=True):
-    """The database refuses what an acknowledgement holds; the job goes to the dead letters with the cause."""
+    """The database refuses the content of an acknowledgement; the job goes to the dead letters with the cause."""
 
     sentence: ClassVar[str] = "acknowledgement refused by the database"
     level: ClassVar[str] = "error"
@@ -34,16 +34,16 @@ class RecordRefused(Event, frozen=True):
 
 
 class LeasesReturned(Event, frozen=True):
-    """A worker held jobs that it did not run, because the database went back in time; they are ready again."""
+    """A worker held jobs that it does not run, because the database went back in time; they are ready again."""
 
-    sentence: ClassVar[str] = "leases that this worker does not run went back, at no cost"
+    sentence: ClassVar[str] = "released leases that this worker does not run; no attempt was used"
     level: ClassVar[str] = "warning"
     worker: str
     job_ids: tuple[str, ...]
 
 
 class RecordsLeft(Event, frozen=True):
-    """A worker closed before it could record the ends of these many attempts; those jobs come back."""
+    """A worker closed before it could record the outcome of these attempts; their jobs will run again."""
 
     sentence: ClassVar[str] = "worker closed with attempts that could not be recorded"
     level: ClassVar[str] = "error"
@@ -51,10 +51,18 @@ class RecordsLeft(Event, frozen=True):
     attempts: int
 
 
-class StoreTrouble(Event, frozen=True):
-    """The database failed a background task, which tries again."""
+class StatisticsDropped(Event, frozen=True):
+    """The database was away for so long that the oldest statistics of this worker were dropped."""
 
-    sentence: ClassVar[str] = "database trouble, trying again"
+    sentence: ClassVar[str] = "statistics dropped, the database was away for too long"
+    level: ClassVar[str] = "warning"
+    counts: int
+
+
+class StoreTrouble(Event, frozen=True):
+    """A database call of a background task failed; the task retries."""
+
+    sentence: ClassVar[str] = "database trouble, retrying"
     level: ClassVar[str] = "warning"
     what: str
     error: str
@@ -70,9 +78,9 @@ class StoreRecovered(Event, frozen=True):
 
 
 class StoreSlow(Event, frozen=True):
-    """A call to the store takes too long; `stack` is what it waits for."""
+    """A call to the store takes too long; `stack` shows where it waits."""
 
-    sentence: ClassVar[str] = "database call takes long"
+    sentence: ClassVar[str] = "database call is slow"
     level: ClassVar[str] = "warning"
     what: str
     seconds: float

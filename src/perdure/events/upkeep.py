@@ -1,4 +1,4 @@
-"""What the background loops do and find: rescues, promotion, pruning, leadership."""
+"""Events of the background loops: rescue, promotion, pruning, leadership."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perdure.events.base import Event
 
 
 class WorkersBuried(Event, frozen=True):
-    """Workers were found dead."""
+    """Workers were declared dead."""
 
     sentence: ClassVar[str] = "dead workers found"
     level: ClassVar[str] = "warning"
@@ -17,7 +17,7 @@ class WorkersBuried(Event, frozen=True):
 
 
 class JobsRescued(Event, frozen=True):
-    """Jobs of dead workers came back."""
+    """Jobs of dead workers were rescued."""
 
     sentence: ClassVar[str] = "jobs rescued from dead workers"
     level: ClassVar[str] = "warning"
@@ -26,7 +26,7 @@ class JobsRescued(Event, frozen=True):
 
 
 class RescueFailed(Event, frozen=True):
-    """A job could not be rescued; the others go on, and it is tried again."""
+    """A job could not be rescued; the others proceed, and it is retried."""
 
     sentence: ClassVar[str] = "job could not be rescued"
     level: ClassVar[str] = "error"
@@ -35,7 +35,7 @@ class RescueFailed(Event, frozen=True):
 
 
 class PromotionFailed(Event, frozen=True):
-    """A due job could not be made ready; the others go on, and it is tried again a minute later."""
+    """A due job could not be made ready; the others proceed, and it is retried a minute later."""
 
     sentence: ClassVar[str] = "due job could not be made ready"
     level: ClassVar[str] = "error"
@@ -44,7 +44,7 @@ class PromotionFailed(Event, frozen=True):
 
 
 class LoopFailed(Event, frozen=True):
-    """A tick of a periodic loop failed; the loop goes on."""
+    """A tick of a periodic loop failed; the loop continues."""
 
     sentence: ClassVar[str] = "tick failed"
     level: ClassVar[str] = "error"
@@ -53,20 +53,20 @@ class LoopFailed(Event, frozen=True):
 
 
 class JobsPruned(Event, frozen=True):
-    """Finished jobs were deleted after their time."""
+    """Finished jobs were deleted after their retention time."""
 
     sentence: ClassVar[str] = "old jobs pruned"
     jobs: int
 
 
 class LoopSkipped(Event, frozen=True):
-    """A tick came due while the one before still ran."""
+    """A tick came due while the previous one still ran."""
 
     sentence: ClassVar[str] = "still running, skipping tick"
     level: ClassVar[str] = "warning"
     loop: str
     running_for: float
-    skipped: int  # in all, since the loop began
+    skipped: int  # total since the loop started
 
 
 class LoopOverran(Event, frozen=True):
@@ -76,11 +76,11 @@ class LoopOverran(Event, frozen=True):
     level: ClassVar[str] = "error"
     loop: str
     limit: float
-    stopped: bool  # whether it obeyed
+    stopped: bool  # whether it stopped
 
 
 class TicksLeft(Event, frozen=True):
-    """A worker closed while ticks of its loops were still under way, which had been told to stop."""
+    """A worker closed while ticks of its loops still ran after being told to stop."""
 
     sentence: ClassVar[str] = "worker closed with ticks that do not stop"
     level: ClassVar[str] = "error"
@@ -89,7 +89,7 @@ class TicksLeft(Event, frozen=True):
 
 
 class LeadTaken(Event, frozen=True):
-    """This process leads now: it does for the fleet what need not be done twice."""
+    """This process became leader: it does the work that only one process of the fleet should do."""
 
     sentence: ClassVar[str] = "leading"
     name: str
@@ -98,9 +98,9 @@ class LeadTaken(Event, frozen=True):
 
 
 class LeadLost(Event, frozen=True):
-    """This process leads no more."""
+    """This process is no longer leader."""
 
-    sentence: ClassVar[str] = "not leading any more"
+    sentence: ClassVar[str] = "no longer leading"
     name: str
     holder: str
     term: int
@@ -118,7 +118,7 @@ class OrphansReturning(Event, frozen=True):
 
 
 class OrphansWaiting(Event, frozen=True):
-    """More jobs of dead workers wait until those that are on their way are back."""
+    """More jobs of dead workers wait until the current round is back."""
 
     sentence: ClassVar[str] = "✿ more orphans wait for the next round"
     queue: str
@@ -126,10 +126,21 @@ class OrphansWaiting(Event, frozen=True):
 
 
 class BackupMade(Event, frozen=True):
-    """A copy of the database was made and found sound."""
+    """A copy of the database was made and verified."""
 
     sentence: ClassVar[str] = "backup made"
     path: str
     bytes: int
     jobs: int
     seconds: float
+
+
+class AlertRaised(Event, frozen=True):
+    """A rule has raised an alert, or a channel of alerts does not work; the notice is on its way."""
+
+    sentence: ClassVar[str] = "alert raised"
+    level: ClassVar[str] = "warning"
+    title: str
+    severity: str
+    rule: str
+    count: int

@@ -1,4 +1,4 @@
-"""What happens to workers and their processes, from opening to closing."""
+"""Events of workers and their processes, from opening to closing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perdure.events.base import Event
 
 
 class WorkerOpened(Event, frozen=True):
-    """A worker is ready to take jobs."""
+    """A worker is ready to claim jobs."""
 
     sentence: ClassVar[str] = "✿ worker open"
     worker: str
@@ -18,7 +18,7 @@ class WorkerOpened(Event, frozen=True):
 
 
 class WorkerClosed(Event, frozen=True):
-    """A worker has stopped in good order. `finished` does not count the attempts whose jobs were released."""
+    """A worker stopped cleanly. `finished` excludes attempts whose jobs were released."""
 
     sentence: ClassVar[str] = "❀ worker closed"
     worker: str
@@ -27,9 +27,9 @@ class WorkerClosed(Event, frozen=True):
 
 
 class WorkerLost(Event, frozen=True):
-    """A worker was declared dead although it lives; everything that it held is lost to it."""
+    """A worker was declared dead while still alive; it has lost all its leases."""
 
-    sentence: ClassVar[str] = "worker lost its lease and starts over under a new id"
+    sentence: ClassVar[str] = "worker lost its lease and continues under a new id"
     level: ClassVar[str] = "error"
     worker: str
     worker_id: int
@@ -37,15 +37,15 @@ class WorkerLost(Event, frozen=True):
 
 
 class WorkerRecycled(Event, frozen=True):
-    """A worker closes because it has done its share; a fresh process is to take its place."""
+    """A worker closes because it has reached its recycling limit; a new process replaces it."""
 
-    sentence: ClassVar[str] = "worker closes for a fresh process"
+    sentence: ClassVar[str] = "worker closes, a new process replaces it"
     worker: str
     because: str
 
 
 class WorkerProcessStarted(Event, frozen=True):
-    """The supervisor has started a worker process."""
+    """The supervisor started a worker process."""
 
     sentence: ClassVar[str] = "worker process started"
     place: int
@@ -53,7 +53,7 @@ class WorkerProcessStarted(Event, frozen=True):
 
 
 class WorkerProcessDied(Event, frozen=True):
-    """A worker process ended that nobody had stopped; the supervisor starts another one."""
+    """A worker process ended without being stopped; the supervisor starts another one."""
 
     sentence: ClassVar[str] = "worker process died, starting another one"
     level: ClassVar[str] = "error"
@@ -64,7 +64,7 @@ class WorkerProcessDied(Event, frozen=True):
 
 
 class WorkerProcessKilled(Event, frozen=True):
-    """A worker process had not stopped in time."""
+    """A worker process did not stop in time."""
 
     sentence: ClassVar[str] = "worker process did not stop in time and was killed"
     level: ClassVar[str] = "error"
@@ -73,16 +73,16 @@ class WorkerProcessKilled(Event, frozen=True):
 
 
 class ProcessLingered(Event, frozen=True):
-    """A worker had closed, and something that no longer matters kept its process from ending."""
+    """A worker closed, but something irrelevant kept its process from ending."""
 
-    sentence: ClassVar[str] = "worker is closed, and its process was ended without what still ran in it"
+    sentence: ClassVar[str] = "worker is closed, its process was ended while something still ran in it"
     level: ClassVar[str] = "error"
     pid: int
     still_running: tuple[str, ...]
 
 
 class StopUnheard(Event, frozen=True):
-    """A handler blocked the event loop for so long that a signal to stop was never heard; the rescue has the jobs."""
+    """A handler blocked the event loop past the stop timeout, so the stop signal was not seen; its jobs are rescued."""
 
     sentence: ClassVar[str] = "the event loop was blocked past the stop timeout, and the process was ended"
     level: ClassVar[str] = "error"
@@ -91,7 +91,7 @@ class StopUnheard(Event, frozen=True):
 
 
 class LifespanFailed(Event, frozen=True):
-    """A lifespan of the application failed to close; the others were closed all the same."""
+    """A lifespan of the application failed to close; the others were closed."""
 
     sentence: ClassVar[str] = "lifespan failed to close"
     level: ClassVar[str] = "error"
@@ -101,7 +101,7 @@ class LifespanFailed(Event, frozen=True):
 
 
 class WorkerOpening(Event, frozen=True):
-    """A worker takes up work step by step; `limit` jobs may run at once by now."""
+    """A worker ramps up; `limit` jobs may run at once now."""
 
     sentence: ClassVar[str] = "✿ worker opening"
     worker: str
@@ -111,16 +111,16 @@ class WorkerOpening(Event, frozen=True):
 
 
 class WorkerQuiet(Event, frozen=True):
-    """A worker claims nothing more, and lets run what runs."""
+    """A worker stopped claiming; its running jobs continue."""
 
-    sentence: ClassVar[str] = "worker is quiet: it claims nothing more"
+    sentence: ClassVar[str] = "worker is quiet: it stopped claiming"
     worker: str
     because: str
     running: int
 
 
 class WorkerLoud(Event, frozen=True):
-    """A worker that was quiet claims again."""
+    """A quiet worker claims again."""
 
     sentence: ClassVar[str] = "worker claims again"
     worker: str
@@ -137,26 +137,26 @@ class WorkerClosing(Event, frozen=True):
 
 
 class CompletionAwaited(Event, frozen=True):
-    """A program waits until a worker has closed and nothing of it runs any more."""
+    """A program waits until a worker has closed and none of its work runs any more."""
 
     sentence: ClassVar[str] = "waiting for scheduler to complete in-flight work"
     worker: str
     running: int
-    loops: tuple[str, ...]  # those with a tick under way
+    loops: tuple[str, ...]  # those with a tick in progress
     within: float
 
 
 class NameShared(Event, frozen=True):
-    """Another living worker has the same name. Nothing is at risk, but people will mix them up."""
+    """Another live worker has the same name. This is safe, but confuses people."""
 
-    sentence: ClassVar[str] = "another living worker has this name"
+    sentence: ClassVar[str] = "another live worker has this name"
     level: ClassVar[str] = "warning"
     worker: str
     others: tuple[str, ...]  # host and pid of each
 
 
 class EventLoopBlocked(Event, frozen=True):
-    """Something blocks the event loop; `stack` is where it is."""
+    """Something blocks the event loop; `stack` shows where."""
 
     sentence: ClassVar[str] = "event loop blocked"
     level: ClassVar[str] = "warning"
@@ -165,7 +165,7 @@ class EventLoopBlocked(Event, frozen=True):
 
 
 class HeartbeatStuck(Event, frozen=True):
-    """The worker has not shown for too long that it lives; its lease is in danger."""
+    """The worker has sent no heartbeat for too long; it may lose its lease."""
 
     sentence: ClassVar[str] = "heartbeat is stuck"
     level: ClassVar[str] = "error"

@@ -1,6 +1,6 @@
-"""What a handler calls on its context to keep what it has done, and to wait without holding a worker.
+"""What a handler calls on its context to store its progress, and to wait without occupying a worker.
 
-A handler is run again from its beginning whenever its job comes back; what is recorded answers at once. `journal` is
-one attempt's view of its job's steps, `recorder` the way of all attempts of a worker to the store, `park` how an
-attempt ends that waits. The rest is what handlers know: steps, polling, waiting.
+When a job comes back, its handler runs again from the beginning, and stored steps return at once. `journal` is one
+attempt's view of its job's steps, `recorder` stores the steps of all attempts of a worker, `park` ends an attempt that
+waits. The other modules are what handlers call: steps, polling, waiting, children.
 """

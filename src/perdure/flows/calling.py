@@ -1,7 +1,7 @@
-"""How the function of a step is called, wherever its handler runs.
+"""How the function of a step is called, from sync and async handlers.
 
 An async function is awaited by an async handler, and runs on the worker's event loop for a sync one. A plain function
-runs in the thread of a sync handler, and in a thread of its own for an async one: it may block.
+runs in the thread of a sync handler, and in a thread of its own for an async one, because it may block.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from functools import partial
 from typing import Any
 
 from perdure.domain.duration import Duration, format_duration, parse_duration
+from perdure.domain.jobs.verdicts import Permanent, RetryAfter, Verdict
 from perdure.errors import ArgumentError
 from perdure.flows.journal import INSIDE, Journal
+from perdure.hooks.tracing import CallKind
 from perdure.kinds.kind import is_async
+from perdure.policy.failures import failure_of
+from perdure.policy.secrets.redaction import redact_failure
 
 
 class Calling:
-    """A function with its arguments, to be called once or again and again under the name of a step."""
+    """A function with its arguments, called once or repeatedly under the name of a step."""
 
     def __init__(
         self,
@@ -32,6 +36,7 @@ class Calling:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         timeout: Duration | None = None,
+        kind: CallKind = CallKind.STEP,
     ) -> None:
         if not callable(function):
             raise ArgumentError(f"function of step {key!r}", f"must be callable, got {function!r}")
@@ -43,11 +48,26 @@ class Calling:
             )
         self._timeout = None if timeout is None else _checked_limit(key, timeout)
         self._key = key
+        self._kind = kind
         self.function = function
         self._call = partial(function, *args, **kwargs) if args or kwargs else function
 
     async def once(self, journal: Journal) -> Any:
-        """Call it, and give what it returns or raises."""
+        """Call it; returns or raises what it does."""
+        tracer = journal.recorder.hooks.tracer
+        if tracer is None:
+            return await self._once(journal)
+        with tracer.call(journal.claim, self._kind, self._key) as traced:
+            try:
+                return await self._once(journal)
+            except Exception as error:
+                if isinstance(error, Verdict) and not isinstance(error, Permanent | RetryAfter):
+                    traced.pending()
+                else:
+                    traced.failed(redact_failure(failure_of(error), journal.secrets()))
+                raise
+
+    async def _once(self, journal: Journal) -> Any:
         before = INSIDE.set(self._key)
         try:
             in_place = self._is_async or journal.blocking
@@ -81,9 +101,9 @@ async def _limited(result: Awaitable[Any], limit: timedelta | None, key: str) ->
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """Call it in a daemon thread: one that never ends cannot keep the process alive."""
+    """Call it in a daemon thread: a call that never ends cannot keep the process alive."""
     answer: Future[Any] = Future()
-    answer.set_running_or_notify_cancel()  # so that who is told to stop leaves it behind
+    answer.set_running_or_notify_cancel()  # so that a cancelled caller leaves it behind
 
     def run() -> None:
         try:

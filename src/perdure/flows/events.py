@@ -1,4 +1,4 @@
-"""What is emitted, as it is kept."""
+"""Emitted events, as stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.kinds.encoding import encode
 
 
 def event_payload(event: str, payload: Any, limit: int) -> str | None:
-    """The JSON of an event's payload; a name or a payload that cannot be kept is refused."""
+    """The JSON of an event's payload; an invalid name or payload is refused."""
     checked_name("event", event)
     refuse_answer(event)
     if payload is None:

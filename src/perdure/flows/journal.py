@@ -1,18 +1,18 @@
 """What one attempt knows of its job's steps, and how it takes further ones.
 
-Everything a handler can call that is kept (steps, sleeps, events, polls, children) is written once, as a coroutine over
-this class. In an async handler it is awaited. In a sync handler it is run in the handler's own thread by `at_once`: a
-journal that is `blocking` waits for nothing, it blocks. So code on top of it awaits the journal's own methods only.
+Every stored operation of a handler (steps, sleeps, events, polls, children) is written once, as a coroutine over this
+class. An async handler awaits it. For a sync handler, `run_without_loop` runs it in the handler's own thread: a
+`blocking` journal never suspends, it blocks. So code built on it awaits only the journal's own methods.
 
 The usual shape of such a coroutine:
 
-    key = journal.key("fetch", "ctx.step")              # when it is called, so that numbers follow the order of calls
-    async with journal.busy():                          # as long as it is under way
+    key = journal.key("fetch", "ctx.step")              # at the call, so that numbers follow the order of calls
+    async with journal.busy():                          # while it is in progress
         record = await journal.find(key, StepKind.CALL) # from an earlier attempt; a changed handler is refused here
         ...
         await journal.save(record)                      # durable when it returns
-        await journal.wait(due_at, Parked(...))         # here if it is short; else the handler is left
-        await journal.park(Parked(...))                 # the handler is left: this never returns
+        await journal.wait(due_at, Parked(...))         # waits here if it is short; else the job is parked
+        await journal.park(Parked(...))                 # parks the job: this never returns
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, Protocol, TypeVar
@@ -39,6 +39,7 @@ from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.policy.failures import storable
 from perdure.policy.retries.jitter import Randomness
 from perdure.policy.retries.triage import Triage
+from perdure.policy.secrets.redaction import known_secrets, redact_text
 from perdure.storage.port import Store
 
 Result = TypeVar("Result")
@@ -57,18 +58,18 @@ _WORDS: Final = {
 }
 
 INSIDE: Final[ContextVar[str | None]] = ContextVar("perdure_step", default=None)
-"""The step whose function is running, if any: nothing that is kept can be called in there."""
+"""The step whose function is running, if any: no other stored operation can be called inside it."""
 
 
 class Told(Protocol):
-    """How an attempt learns that it should come to an end."""
+    """How an attempt learns that it should end."""
 
     @property
     def is_raised(self) -> bool:
         """Whether the worker is closing, or the attempt must end."""
 
     def calling(self, call: Callable[[], object]) -> AbstractContextManager[None]:
-        """Have this called as soon as that is so."""
+        """Call this as soon as that is so."""
 
 
 class Effects(Protocol):
@@ -76,7 +77,7 @@ class Effects(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was begun."""
+        """Whether it has begun."""
 
     def keep(self, write: StepWrite) -> None:
         """Commit this step with everything else, or not at all."""
@@ -102,7 +103,7 @@ class Journal:
         self.blocking = blocking
         self.triage = triage
         self.random = random
-        self.spawned = False  # set by whoever spawns children: the transition must say so
+        self.spawned = False  # set when children are spawned: the transition must record it
         self.parked: Park | None = None
         self.effects: Effects | None = None
         self.is_heard = False  # its progress is to be written, and the recorder knows
@@ -120,13 +121,13 @@ class Journal:
 
     @property
     def now(self) -> datetime:
-        """The database's clock: as of the claim, plus the time measured here."""
+        """The database's clock: its time at the claim, plus the time measured here."""
         return self.claim.claimed_at + timedelta(seconds=self.recorder.clock.monotonic() - self._started)
 
     def key(self, name: str, call: str, *, prefix: str = "", field: str = "name") -> str:
         """The key of the next step of this name: `fetch`, then `fetch#2`; refused inside the function of a step.
 
-        `call` is what the handler has written, and `field` what it calls the name, for the message.
+        `call` is the handler's call, and `field` its name for the parameter, for the message.
         """
         what = "a step cannot hold another one" if call == "ctx.step" else "waits belong to the handler itself"
         self.refuse_inside(call, f"{what}: write it before or after that step")
@@ -145,7 +146,7 @@ class Journal:
 
     @asynccontextmanager
     async def busy(self) -> AsyncIterator[None]:
-        """One call under way; a park of this attempt waits for all others."""
+        """One call in progress; a park of this attempt waits for all others."""
         if self.parked is not None:
             raise self.parked
         self._busy += 1
@@ -156,7 +157,7 @@ class Journal:
             self._stir()
 
     async def find(self, key: str, kind: StepKind) -> StepRecord | None:
-        """What is kept under this key; None: nothing yet. Refuses a record of another kind: the handler has changed."""
+        """The stored step of this key; None: none yet. Refuses a step of another kind: the handler has changed."""
         if self._records is None:
             loaded = await self.reach(self.recorder.load(self.claim.job_id))
             if self._records is None:  # else another call has loaded them meanwhile
@@ -172,8 +173,8 @@ class Journal:
         return record
 
     async def save(self, record: StepRecord) -> None:
-        """Keep a step: durable when it returns, or with the handler's transaction. A lost claim stops the attempt."""
-        if self.effects is not None and self.effects.is_open:  # elsewhere it would be kept even if that is undone
+        """Store a step: durable when it returns, or with the handler's transaction. A lost claim stops the attempt."""
+        if self.effects is not None and self.effects.is_open:  # elsewhere it would survive a rollback
             self.effects.keep(StepWrite(self.claim, record))
         else:
             await self.reach(self.recorder.save(self.claim, record), to_the_end=True)
@@ -182,22 +183,22 @@ class Journal:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the handler has a transaction open, with which everything that is kept is committed, or undone."""
+        """Whether the handler has an open transaction, with which all stored steps commit or roll back."""
         return self.effects is not None and self.effects.is_open
 
     async def ask(self, what: str, call: Callable[[Store], Awaitable[Result]]) -> Result:
-        """Ask the store something that is safe to be asked twice, patiently while it is away."""
+        """Call the store, retrying while it is away; the call must be safe to repeat."""
         return await self.reach(self.recorder.ask(what, call))
 
     async def tell(self, event: Event) -> None:
-        """Tell who listens, from the worker's own event loop."""
+        """Emit an event, on the worker's own event loop."""
         await self.reach(self._tell(event))
 
     async def _tell(self, event: Event) -> None:
         self.recorder.emitter.emit(event)
 
     async def reach(self, coroutine: Coroutine[Any, Any, Result], *, to_the_end: bool = False) -> Result:
-        """Run a coroutine on the worker's event loop, from wherever the handler is."""
+        """Run a coroutine on the worker's event loop, from the handler's thread or loop."""
         if not self.blocking:
             return await coroutine
         try:
@@ -208,24 +209,33 @@ class Journal:
         return result_of(future, to_the_end=to_the_end)
 
     async def wait(self, until: datetime, parked: Parked, *, held: timedelta | None = None) -> None:
-        """Wait until then: here if it is short, else the handler is left and its job parked as `parked` says.
+        """Wait until then: here if it is short, else the job is parked as `parked` says.
 
-        A wait is short up to the recorder's limit, or up to `held` if that is less. A short wait is cut by the closing
-        of the worker, and becomes a park.
+        A wait is short up to the recorder's limit, or up to `held` if that is less. If the worker closes, a short wait
+        becomes a park.
         """
         left = until - self.now
         if left <= _NOTHING:
             return
         short = self.recorder.short_wait if held is None else min(held, self.recorder.short_wait)
-        if left > short or await self._cut_short(left):
-            await self.park(replace(parked, after=max(until - self.now, _NOTHING)))
+        with self._traced(parked, left):
+            if left > short or await self._cut_short(left):
+                await self._park(replace(parked, after=max(until - self.now, _NOTHING)))
 
     async def park(self, parked: Parked) -> NoReturn:
-        """Leave the handler: its job is parked, and it is run again when the time or what it awaits has come.
+        """Leave the handler: its job is parked, and runs again at its time or when what it awaits arrives.
 
-        Other calls of the attempt that are under way (`asyncio.gather`) are waited for, so that nothing that is being
-        done is done twice; several parks become one.
+        Other calls of the attempt in progress (`asyncio.gather`) are waited for, so that no work is done twice; several
+        parks become one.
         """
+        with self._traced(parked, parked.after):
+            await self._park(parked)
+
+    def _traced(self, parked: Parked, span: timedelta | None) -> AbstractContextManager[None]:
+        tracer = self.recorder.hooks.tracer
+        return nullcontext() if tracer is None else tracer.wait(parked, span)
+
+    async def _park(self, parked: Parked) -> NoReturn:
         self._wishes.append(parked)
         self._stir()
         try:
@@ -240,22 +250,31 @@ class Journal:
         raise self.parked
 
     def error_of(self, key: str) -> str | None:
-        """What a step was given up for; None: it was not."""
+        """Why a step was given up; None: it was not."""
         if key not in self._asked:
             taken = ", ".join(sorted(self._asked)) or "none"
             raise ArgumentError("name", f"must be that of a step which this attempt has taken ({taken}), got {key!r}")
         record = (self._records or {}).get(key)
         return record.note if record is not None and record.state is StepState.GIVEN_UP else None
 
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets in the job's arguments, its metadata and the results of its steps."""
+        kept = [record.result for record in (self._records or {}).values()]
+        return known_secrets(self.claim.args, self.claim.meta, *kept)
+
+    def without_secrets(self, text: str) -> str:
+        """A text that people read, as it may be written."""
+        return redact_text(text, self.secrets())
+
     def warn(self, key: str, warning: str) -> None:
-        """Have the job end "done with warnings", if it is done; of each key the last one is kept."""
+        """Make the job end "done with warnings", if it succeeds; the last warning of each key is kept."""
         if key in self._warnings or len(self._warnings) < MOST_WARNINGS:
             self._warnings[key] = warning
         else:
             self._unkept_warnings += 1
 
     def warnings(self) -> tuple[str, ...]:
-        """What is to be said about a job whose handler has returned: steps given up, not asked for, or never begun."""
+        """The warnings of a job whose handler has returned: steps given up, not asked for, or never begun."""
         told, kept = list(self._warnings.values()), self._records or {}
         if self._unkept_warnings:
             told.append(f"and {self._unkept_warnings} more warnings, of which {MOST_WARNINGS} are kept")
@@ -266,36 +285,35 @@ class Journal:
         return tuple(told)
 
     def show(self, current: float, total: float | None, note: str | None) -> None:
-        """Show how far the attempt is: only remembered here, and written soon."""
+        """Report progress: remembered here, and written soon."""
         self._progress = current, total, note
         if self.is_heard:
             return
         self.is_heard = True
         if self.blocking:
-            with suppress(RuntimeError):  # the worker has closed: nobody looks any more
+            with suppress(RuntimeError):  # the worker has closed: no one reads it any more
                 self.recorder.loop.call_soon_threadsafe(self.recorder.hear, self)
         else:
             self.recorder.hear(self)
 
     def last_word(self) -> Progress | None:
-        """How far the attempt is, if it has said so since this was last asked."""
-        self.is_heard = False  # before the look, so that a word from another thread is not missed
+        """The progress, if it was reported since the last call."""
+        self.is_heard = False  # before the read, so that a report from another thread is not missed
         word, self._progress = self._progress, None
         if word is None:
             return None
         current, total, note = word
-        return Progress(
-            current=current, total=total, note=None if note is None else storable(note, LONGEST_NOTE), at=self.now
-        )
+        said = None if note is None else self.without_secrets(storable(note, LONGEST_NOTE))
+        return Progress(current=current, total=total, note=said, at=self.now)
 
     def _stir(self) -> None:
         if self._stirred is not None:
             self._stirred.set()
 
     async def _all_others_wait(self) -> None:
-        """Wait until every other call under way wants to park, too.
+        """Wait until every other call in progress wants to park, too.
 
-        A few turns of the event loop are left to a task that goes from one call to its next.
+        A task may need a few turns of the event loop to go from one call to its next.
         """
         turns = 0
         while self.parked is None and turns < _TURNS:
@@ -309,7 +327,7 @@ class Journal:
                 turns += 1
 
     async def _cut_short(self, span: timedelta) -> bool:
-        """Wait here; whether the attempt was told to come to an end before the time was over."""
+        """Wait here; returns whether the attempt was told to end before the wait was over."""
         seconds = span.total_seconds()
         if self.blocking:
             raised = threading.Event()
@@ -323,10 +341,10 @@ class Journal:
 
 
 def checked_name(field: str, name: object) -> None:
-    """Refuse a name that cannot be kept, or would be taken for another."""
+    """Refuse a name that cannot be stored, or would be taken for another."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise ArgumentError(field, f"must be a word or two, got {name!r}")
     if len(name) > LONGEST_NAME:
         raise ArgumentError(field, f"must have at most {LONGEST_NAME} characters, got {len(name)}")
     if "#" in name:
-        raise ArgumentError(field, f"must not hold '#', which numbers repeated names, got {name!r}")
+        raise ArgumentError(field, f"must not contain '#', which numbers repeated names, got {name!r}")

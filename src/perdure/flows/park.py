@@ -1,7 +1,7 @@
-"""How an attempt ends that waits: its handler is left by an exception, and run again when what it waits for is there.
+"""How a waiting attempt ends: an exception leaves its handler, which runs again when the wait is over.
 
-`Park` is no `Exception`, so that a handler's `except Exception` lets it through; `finally` and `with` blocks run as
-ever. Several waits at once (`asyncio.gather`) park together: see `merged`.
+`Park` is not an `Exception`, so that a handler's `except Exception` lets it through; `finally` and `with` blocks run as
+usual. Several waits at once (`asyncio.gather`) park together: see `merged`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from perdure.domain.jobs.outcome import Parked
 
 MOST_AWAITED: Final = 100
-"""A job that waits for so many things at once is woken by the first of them that comes."""
+"""The most things that wake a job directly; the first to arrive wakes it."""
 
 LOOK_ROUND: Final = timedelta(seconds=30)
-"""One that waits for more looks for the others this often."""
+"""How often a job that waits for more things checks the others."""
 
 
 class Park(BaseException):
@@ -31,7 +31,7 @@ class Park(BaseException):
 
 
 def merged(wishes: Iterable[Parked]) -> Parked:
-    """One park for all of these: until the first of their times, or until one of the things they wait for is there."""
+    """One park for all of these: until the first of their times, or until one of the awaited things arrives."""
     first, *others = wishes
     if not others:
         return first
@@ -46,7 +46,7 @@ def merged(wishes: Iterable[Parked]) -> Parked:
 def parked_in(error: BaseException) -> Parked | None:
     """What a handler waits for that was left by this; None: it was left for another reason.
 
-    A group, as task groups make them, is a park if it holds nothing but parks, and tasks that were cancelled for them.
+    A group, as task groups make them, is a park if it contains only parks, and tasks that were cancelled for them.
     """
     if isinstance(error, Park):
         return error.parked

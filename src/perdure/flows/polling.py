@@ -1,9 +1,9 @@
-"""`ctx.poll`: ask an outside system again and again until it has an answer, politely and without holding a worker.
+"""`ctx.poll`: ask an outside system repeatedly until it has an answer, without occupying a worker.
 
-The waits follow a table with jitter; the last one of a round is clipped to the round's end and followed by one last
+The waits follow a table with jitter; the last wait of a round is clipped to the round's end and followed by one last
 poll, so that with 5 s, 15 s, 45 s, 2 min, 5 min within 10 min there are seven: at 0, 5, 20, 65, 185, 485 and 600 s
-(D4). Then the job rests, and a new round begins. Round and count are kept before every wait, so that a restart goes on
-where it was (D5).
+(D4). Then the job rests, and a new round begins. Round and count are stored before every wait, so that a restart
+continues where it was (D5).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from perdure.policy.retries.triage import Triage, judged
 EVERY: Final = Backoff.table("5s", "15s", "45s", "2m", "5m")
 JITTER: Final = Jitter.ratio(0.2)
 WITHIN: Final = timedelta(minutes=10)
-HELD: Final = timedelta(seconds=1)  # the table's first wait of 5 s must not hold a worker (D5)
+HELD: Final = timedelta(seconds=1)  # the table's first wait of 5 s must not occupy a worker (D5)
 _NOTHING: Final = timedelta(0)
 
 
 class Then(StrEnum):
-    """What follows a round that was over before there was an answer."""
+    """What follows a round that ended without an answer."""
 
     ROUND = "round"  # another one, after a rest
     RAISE = "raise"  # PollTimeout
 
 
 class Round(Struct, frozen=True):
-    """Where a poll stands: kept as the result of its step until there is one. `began` None: with the next poll."""
+    """The state of a poll: stored as the result of its step until there is one. `began` None: with the next poll."""
 
     number: int = 1
     began: datetime | None = None
@@ -56,7 +56,7 @@ class Round(Struct, frozen=True):
 
 
 class Plan:
-    """How often to ask, and for how long."""
+    """How often to poll, and for how long."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Plan:
         self._then = Then(then)
 
     def after(self, record: StepRecord, journal: Journal, error: Exception, asked: timedelta | None) -> StepRecord:
-        """The step after one more poll without an answer; without a due time, it is time for PollTimeout."""
+        """The step after one more poll without an answer; without a due time, PollTimeout is due."""
         now, this = journal.now, _round_of(record)
         began, polls = this.began or now, this.polls + 1
-        record = replace(record, tries=record.tries + 1, note=_noted(error), due_at=None)
+        record = replace(record, tries=record.tries + 1, note=journal.without_secrets(_noted(error)), due_at=None)
         wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=_is_own_word(error))
         wait = self._retry.wait(polls - 1, now - began, journal.random, wanted)
         if wait is not None:
@@ -110,10 +110,10 @@ class Plan:
     def _wanted(
         self, polls_before: int, random: Randomness, asked: timedelta | None, *, is_own_word: bool
     ) -> timedelta:
-        """The wait before the next poll, whatever time is left of the round.
+        """The wait before the next poll, before it is clipped to the round.
 
-        One that the function names itself is taken as it is. An outside system can only ask for more than the table
-        has: one that says "at once" for ever is asked no more often for it (D11).
+        A wait that the function itself names is used as it is. An outside system can only lengthen the table's waits:
+        one that always says "at once" is not polled more often (D11).
         """
         if asked and is_own_word:
             return asked
@@ -124,10 +124,10 @@ class Plan:
 
 
 async def poll(journal: Journal, key: str, calling: Calling, plan: Plan) -> Any:
-    """What the function returns at last: kept, or asked for until it is there."""
+    """The final result of the function: stored, or polled for until it is there."""
     async with journal.busy():
         record = await journal.find(key, StepKind.POLL)
-        reader(key, calling.function)  # what cannot be read back is refused before it is asked for
+        reader(key, calling.function)  # refuse an unreadable type before the first poll
         while record is None or record.state is StepState.BEGUN:
             if record is None:
                 record = StepRecord(key=key, kind=StepKind.POLL, state=StepState.BEGUN, begun_at=journal.now)
@@ -145,8 +145,10 @@ async def _polled(journal: Journal, key: str, calling: Calling, plan: Plan, reco
         result = await calling.once(journal)
     except Exception as error:
         is_pending, asked = _asked(error, journal.triage, journal.now)
-        if not is_pending:  # counted, and asked again at once if the job has another attempt
-            await journal.save(replace(record, tries=record.tries + 1, note=_noted(error), due_at=None))
+        if not is_pending:  # counted, and polled again at once if the job has another attempt
+            await journal.save(
+                replace(record, tries=record.tries + 1, note=journal.without_secrets(_noted(error)), due_at=None)
+            )
             raise
         record = plan.after(record, journal, error, asked)
         await journal.save(record)
@@ -161,9 +163,9 @@ async def _polled(journal: Journal, key: str, calling: Calling, plan: Plan, reco
 
 
 def _asked(error: Exception, triage: Triage | None, now: datetime) -> tuple[bool, timedelta | None]:
-    """Whether a poll is pending, and the wait that is asked for; an error that means anything else is final (D3).
+    """Whether a poll is pending, and the requested wait; an error with any other meaning is final (D3).
 
-    Of what the job's triage has no opinion on, that of HTTP clients may have one.
+    If the job's triage has no opinion, the triage for HTTP clients is asked.
     """
     verdict = judged(error, triage) or judged(error, _http_triage())
     if isinstance(verdict, verdicts.Pending | verdicts.RetryAfter):
@@ -172,7 +174,7 @@ def _asked(error: Exception, triage: Triage | None, now: datetime) -> tuple[bool
 
 
 def _is_own_word(error: Exception) -> bool:
-    """Whether the function itself has named the wait. One with a bound was asked for from outside (`HttpTriage`)."""
+    """Whether the function itself named the wait. A wait with a bound was requested from outside (`HttpTriage`)."""
     return isinstance(error, verdicts.Verdict) and getattr(error, "at_most", LONGEST) == LONGEST
 
 

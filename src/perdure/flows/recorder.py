@@ -1,11 +1,11 @@
-"""The way of steps to the store and back, for all attempts of one worker.
+"""Stores and loads steps for all attempts of one worker.
 
-Steps are written in batches: the first goes out at once, and what comes while it is under way goes out together when
-it ends. So a step waits for no timer, and a hundred attempts pay for one commit. Steps are read in the same way.
+Steps are written in batches: the first goes out at once, and those that arrive while it is in progress go out together
+when it ends. So a step waits for no timer, and a hundred attempts share one commit. Steps are read in the same way.
 
-A step that was begun to be written is written to the end, even if its attempt is told to stop meanwhile: what is done
-must not be done again for want of a record. While the database is away the handler waits, as nothing is gained by
-doing more that cannot be recorded either. A claim that is lost stops the attempt.
+Once a step is being written, it is written to the end, even if its attempt is told to stop meanwhile: completed work
+must not be repeated for lack of a record. While the database is away the handler waits, because further work could not
+be recorded either. A lost claim stops the attempt.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.errors import ConflictError
 from perdure.events import Emitter, StoreTrouble
+from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.lifecycle.outage import Outage
 from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.port import Store
@@ -30,21 +31,21 @@ Result = TypeVar("Result")
 SHORT_WAIT: Final = timedelta(seconds=5)
 """A wait up to this long stays in the process; for a longer one the job is parked."""
 
-PROGRESS_EVERY: Final = 0.5
-_BATCH: Final = 500
+PROGRESS_INTERVAL_SECONDS: Final = 0.5
+_STEPS_PER_CALL: Final = 500
 
 
 class Speaker(Protocol):
-    """An attempt that says how far it is."""
+    """An attempt that reports progress."""
 
     claim: Claim
 
     def last_word(self) -> Progress | None:
-        """What it said last, once."""
+        """Its last report, once."""
 
 
 class Recorder:
-    """Keeps and finds the steps of attempts; used on the worker's event loop only (`Journal` crosses over to it)."""
+    """Stores and loads the steps of attempts; used on the worker's event loop only (`Journal` crosses over to it)."""
 
     def __init__(
         self,
@@ -53,8 +54,10 @@ class Recorder:
         clock: Clock,
         on_lost: Callable[[Claim], None],
         outage: OutageLimits = DEFAULT_OUTAGE,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self.store = store
+        self.hooks = hooks
         self.clock = clock
         self.short_wait = SHORT_WAIT
         self.loop = asyncio.get_running_loop()
@@ -70,7 +73,7 @@ class Recorder:
         self._one_at_a_time = asyncio.Lock()
 
     async def load(self, job_id: JobId) -> list[StepRecord]:
-        """All steps of a job, in the order in which they were begun."""
+        """All steps of a job, in the order in which they began."""
         found = self._reads.get(job_id)
         if found is None:
             found = self._reads[job_id] = self.loop.create_future()
@@ -79,7 +82,7 @@ class Recorder:
         return await asyncio.shield(found)
 
     async def save(self, claim: Claim, step: StepRecord) -> None:
-        """Keep a step: durable when it returns. A lost claim stops the attempt, and ConflictError is raised."""
+        """Store a step: durable when it returns. A lost claim stops the attempt, and ConflictError is raised."""
         kept: asyncio.Future[bool] = self.loop.create_future()
         self._writes.append((StepWrite(claim, step), kept))
         if self._writing is None:
@@ -89,12 +92,12 @@ class Recorder:
         except asyncio.CancelledError:
             await asyncio.wait({kept})
             if not kept.cancelled():
-                kept.exception()  # seen: whoever asked to stop is heard first
+                kept.exception()  # retrieved: a request to stop comes first
             raise
         self.demand(claim, held=is_kept)
 
     def demand(self, claim: Claim, *, held: bool) -> None:
-        """Stop the attempt, and raise ConflictError, if its claim turned out not to be `held` any more."""
+        """Stop the attempt, and raise ConflictError, if its claim is not `held` any more."""
         if not held:
             self._on_lost(claim)
             raise ConflictError(
@@ -102,21 +105,21 @@ class Recorder:
             )
 
     async def ask(self, what: str, call: Callable[[Store], Awaitable[Result]]) -> Result:
-        """Ask the store something, as often as it takes while it is away; `what` names it in the log.
+        """Call the store, retrying while it is away; `what` names the call in the log.
 
-        What is asked must be safe to be asked twice.
+        The call must be safe to repeat.
         """
         return await Outage(what, self.emitter, self._limits).outlast(lambda: call(self.store))
 
     def hear(self, speaker: Speaker) -> None:
-        """Show how far an attempt is, soon: only the last word of each half second is written."""
+        """Write the progress of an attempt soon: at most one report every half second."""
         self._speakers.append(speaker)
         if self._showing is None:
             self._showing = self.loop.create_task(self._show_all())
 
     async def show_now(self) -> None:
-        """Write every word on progress that is not written yet."""
-        async with self._one_at_a_time:  # so that words under way are written, too, when it returns
+        """Write all progress reports that are not written yet."""
+        async with self._one_at_a_time:  # so that reports in progress are written too when it returns
             speakers, self._speakers = self._speakers, []
             words = {
                 speaker.claim.job_id: (speaker.claim, word)
@@ -128,10 +131,12 @@ class Recorder:
             try:
                 await self.store.save_progress(words)
             except Exception as error:  # noqa: BLE001 - a later word makes up for it; nothing of value is lost
-                self.emitter.emit(StoreTrouble("progress", f"{type(error).__name__}: {error}", PROGRESS_EVERY))
+                self.emitter.emit(
+                    StoreTrouble("progress", f"{type(error).__name__}: {error}", PROGRESS_INTERVAL_SECONDS)
+                )
 
     async def close(self) -> None:
-        """Let go of what is under way: the attempts that still wait for it were given up."""
+        """Drop what is in progress: the attempts that still wait for it were abandoned."""
         tasks = [task for task in (self._writing, self._reading, self._showing) if task is not None]
         for task in tasks:
             task.cancel()
@@ -141,7 +146,7 @@ class Recorder:
         try:
             while self._speakers:
                 await self.show_now()
-                await asyncio.sleep(PROGRESS_EVERY)
+                await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
         finally:
             self._showing = None
 
@@ -149,7 +154,7 @@ class Recorder:
         batch: list[tuple[StepWrite, asyncio.Future[bool]]] = []
         try:
             while self._writes:
-                batch, self._writes = self._writes[:_BATCH], self._writes[_BATCH:]
+                batch, self._writes = self._writes[:_STEPS_PER_CALL], self._writes[_STEPS_PER_CALL:]
                 await self._write(batch)
         except asyncio.CancelledError:  # the worker has closed
             for _, kept in batch + self._writes:
@@ -166,7 +171,7 @@ class Recorder:
             if len(batch) == 1:
                 _fail(batch[0][1], error)
                 return
-            for one in batch:  # a bad one must not take the others with it
+            for one in batch:  # a bad one must not fail the others
                 await self._write([one])
             return
         for (_, kept), answer in zip(batch, answers, strict=True):
@@ -201,4 +206,4 @@ class Recorder:
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-        future.exception()  # seen, even if whoever waited has been told to stop
+        future.exception()  # retrieved, even if the waiter was told to stop

@@ -1,6 +1,6 @@
-"""What a step returns, to JSON and back by the function's own annotation.
+"""The result of a step, to JSON and back by the function's annotation.
 
-A result is read back at once, also in the attempt that made it: a handler always gets what its later runs will get.
+A result is decoded at once, even in the attempt that made it: a handler always gets what its later runs will get.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READERS: Final[WeakKeyDictionary[Any, msgspec.json.Decoder[Any]]] = WeakKeyDict
 
 
 def written(key: str, result: Any) -> str | None:
-    """The JSON of a step's result; one that has none, or too much of it, is refused by name."""
+    """The JSON of a step's result; one that cannot be encoded, or is too large, is refused by name."""
     if result is None:
         return None
     try:
@@ -38,7 +38,7 @@ def written(key: str, result: Any) -> str | None:
 
 
 def read(key: str, text: str | None, wanted: Callable[..., Any] | type | None) -> Any:
-    """A kept result as what a function is annotated to return, or as a type; None: plain data."""
+    """A stored result as the function's annotated return type, or as a type; None: plain data."""
     if text is None:
         return None
     try:
@@ -56,13 +56,13 @@ def read(key: str, text: str | None, wanted: Callable[..., Any] | type | None) -
 
 
 def reader(key: str, function: Callable[..., Any]) -> msgspec.json.Decoder[Any]:
-    """What reads results of this function."""
+    """The decoder for results of this function."""
     while isinstance(function, functools.partial):
         function = function.func
     function = getattr(function, "__func__", function)  # of a bound method
     try:
         known = _READERS.get(function)
-    except TypeError:  # one that cannot be remembered
+    except TypeError:  # not hashable
         return _reader(key, function)
     if known is None:
         known = _READERS[function] = _reader(key, function)

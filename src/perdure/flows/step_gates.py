@@ -1,8 +1,8 @@
-"""Gates before a step (E8): the same as before a job, asked for the claim that runs.
+"""Gates before a step (E8): the same as before a job, asked for the running claim.
 
-A step that was done passes no gate. Each try of one that was not asks. While a gate is closed the handler is left and
-its job parked with the gate's reason, at no cost. It comes back by itself, and keeps its place in the line of a rate. A
-breaker hears how each try has ended.
+A completed step passes no gate. Each try of another step asks. While a gate is closed the handler is left and its job
+parked with the gate's reason; no attempt is used. The job comes back by itself, and keeps its place in the line of a
+rate. A breaker learns how each try ended.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from perdure.errors import BudgetExceeded, PayloadError, StepError
 from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.kinds.kind import Kind
+from perdure.policy.limits.declared_gates import check_step_gates
+from perdure.policy.limits.gate_plan import GatePlan
 from perdure.policy.limits.gatekeeping import CLAIM_LOST
-from perdure.policy.limits.gates import Breaker, Gate, GatePlan, check_step_gates
+from perdure.policy.limits.gates import Breaker, Gate
 from perdure.policy.retries.triage import classify
 
 
 class Passing(Struct, frozen=True):
-    """The answer of the gates; `held` None: the step may be tried, for a breaker that is half open as a trial."""
+    """The answer of the gates; `held` None: the step may be tried, as a trial if the breaker is half open."""
 
     held: Held | None = None
     is_trial: bool = False
@@ -39,7 +41,7 @@ class StepGates(Protocol):
         """Let a step pass, or say why it is held."""
 
     async def note_step(self, request: GateRequest, report: BreakerReport) -> None:
-        """Have the breaker of a request told how a try has ended."""
+        """Report to a request's breaker how a try ended."""
 
 
 class StepGate:
@@ -52,11 +54,11 @@ class StepGate:
 
     @property
     def budgets(self) -> tuple[BudgetCheck, ...]:
-        """What the step may spend from."""
+        """The budgets that the step may spend from."""
         return self._request.budgets
 
     async def try_once(self, journal: Journal, calling: Calling) -> Any:
-        """Pass the gates and call the function. If they are closed the handler is left, or BudgetExceeded is raised."""
+        """Pass the gates and call the function. If they are closed, park the job, or raise BudgetExceeded."""
         passing = await journal.reach(self._ask(journal))
         if passing.held is not None:
             if passing.held.fails:
@@ -89,7 +91,7 @@ class StepGate:
 def gate_before(
     gates: StepGates, kind: Kind, claim: Claim, key: str, asked: Sequence[Gate], breaker: Breaker | None
 ) -> StepGate:
-    """The gates before a step of this key. Their keys and estimates are those of the job's arguments."""
+    """The gates before a step of this key. Their keys and estimates follow from the job's arguments."""
     names = kind.signature.names
     check_step_gates(key, asked, breaker, names)
     name = key.partition("#")[0]

@@ -1,8 +1,8 @@
-"""`ctx.step`: a function that is called once, whatever fails later (E3).
+"""`ctx.step`: a function whose completed call is never repeated (E3).
 
-Its result is kept before the handler gets it, and answers for the function from then on. A function that fails may have
-retries of its own: they are counted over restarts, and cost the job no attempt. After the last of them the error is
-raised in the handler, and the job's own retry decides; one that is optional is given up instead (E4).
+Its result is stored before the handler gets it; from then on the stored result is returned instead of a call. A failing
+function may have retries of its own: they are counted across restarts, and use no attempt of the job. After the last of
+them the error is raised in the handler, and the job's own retry decides; an optional step is given up instead (E4).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def take_step(
     retry: RetrySource | None = None,
     gate: StepGate | None = None,
 ) -> Any:
-    """The result of a step: kept, or made now and then kept. None for an optional one that was given up."""
+    """The result of a step: stored, or made now and then stored. None for an optional one that was given up."""
     async with journal.busy():
         record = await journal.find(key, StepKind.CALL)
         while record is None or record.state is StepState.BEGUN:
@@ -64,8 +64,8 @@ async def _tried(
     retry: RetrySource | None,
     gate: StepGate | None,
 ) -> StepRecord:
-    """Call the function once; how far the step is then, which is kept."""
-    reader(key, calling.function)  # what cannot be read back is refused before it is done
+    """Call the function once; returns the new status of the step, which is stored."""
+    reader(key, calling.function)  # refuse an unreadable type before the call
     if record is None:
         record = StepRecord(key=key, kind=StepKind.CALL, state=StepState.BEGUN, begun_at=journal.now)
     try:
@@ -73,7 +73,7 @@ async def _tried(
     except StepError:
         raise
     except Exception as error:
-        if journal.in_transaction:  # a try that is kept would be undone, and made again for ever
+        if journal.in_transaction:  # a stored try would be rolled back, and repeated for ever
             raise
         record = _after_failure(journal, record, error, optional=optional, retry=retry)
         if record.state is StepState.BEGUN and record.due_at is None:
@@ -96,11 +96,11 @@ async def _tried(
 def _after_failure(
     journal: Journal, record: StepRecord, error: Exception, *, optional: bool, retry: RetrySource | None
 ) -> StepRecord:
-    """What is kept of a try that failed. Without a time for the next one, the error is to be raised."""
+    """The stored record of a failed try. Without a time for the next one, the error is to be raised."""
     outcome = classify(error, journal.triage, now=journal.now)
-    if not isinstance(outcome, Failed | Permanent):  # a word about the whole job: it is none of the step's business
+    if not isinstance(outcome, Failed | Permanent):  # a verdict about the whole job, not the step
         return replace(record, due_at=None)
-    note, tries = storable(str(outcome.failure), MESSAGE_LIMIT), record.tries + 1
+    note, tries = journal.without_secrets(storable(str(outcome.failure), MESSAGE_LIMIT)), record.tries + 1
     if retry is not None and isinstance(outcome, Failed):
         rule = read_policy(retry).for_error(outcome.kinds)
         if rule is not None and not rule.is_last(tries - 1):

@@ -1,4 +1,4 @@
-"""Actions that are taken at most once in a period, over the whole fleet."""
+"""Actions that are taken at most once in a period, across the whole fleet."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Throttle(Struct, frozen=True):
     caller: str
 
     async def ask(self, store: ThrottleStore) -> bool:
-        """Whether the action is the caller's to take."""
+        """Whether the caller may take the action."""
         return await store.once_per(self.key, self.period, self.caller)
 
 
 def throttle(period: Duration, key: Any) -> Throttle:
-    """Check what was given: a key that can be kept, and a period longer than 0."""
+    """Check the arguments: a valid key, and a period longer than 0."""
     if not isinstance(key, str) or not key.strip() or not key.isprintable() or len(key) > LONGEST_KEY:
         problem = f"must be 1 to {LONGEST_KEY} printable characters, as in 'alert:42', got {str(key)[:LONGEST_KEY]!r}"
         raise ArgumentError("key", problem)

@@ -1,8 +1,8 @@
-"""`ctx.sleep`, `ctx.wait_for` and `ctx.approval`: waits that hold no worker and outlive every restart.
+"""`ctx.sleep`, `ctx.wait_for` and `ctx.approval`: waits that occupy no worker and survive every restart.
 
-A wait is kept with its due time when it is first met, so that however often the handler is run again, it waits once. An
-event that was emitted before anybody waited is found at once; one that comes between the look and the park makes the
-job ready at once, which the engine sees to.
+A wait is stored with its due time on the first call, so that it is waited for once, no matter how often the handler
+runs. An event emitted earlier is found at once; for an event emitted between the check and the park, the engine makes
+the job ready at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perdure.flows.results import read
 
 
 async def sleep(journal: Journal, key: str, span: timedelta) -> None:
-    """Go on after so much time, counted from when the sleep was first met."""
+    """Continue after this time, counted from the first call of the sleep."""
     async with journal.busy():
         record = await journal.find(key, StepKind.SLEEP)
         if record is None:
@@ -37,9 +37,9 @@ async def sleep(journal: Journal, key: str, span: timedelta) -> None:
 
 
 async def wait_for(journal: Journal, key: str, event: str, within: timedelta | None, wanted: type | None) -> Any:
-    """The payload of an event, once somebody has emitted it; EventTimeout if nobody has in time.
+    """The payload of an event, once it is emitted; EventTimeout if it is not emitted in time.
 
-    Whether it came in time is settled once for each life of the job: a requeued one waits again.
+    Whether it arrived in time is decided once for each life of the job: a requeued job waits again.
     """
     async with journal.busy():
         record = await journal.find(key, StepKind.EVENT)
@@ -57,7 +57,7 @@ async def wait_for(journal: Journal, key: str, event: str, within: timedelta | N
 async def _awaited(
     journal: Journal, key: str, event: str, within: timedelta | None, record: StepRecord | None
 ) -> StepRecord:
-    """The step once it is settled, which is kept; or the handler is left."""
+    """The step once it is settled, which is stored; or the job is parked."""
     emission = await journal.ask("look for an event", lambda store: store.emitted(event))
     now, is_kept = journal.now, record is not None
     if record is None:

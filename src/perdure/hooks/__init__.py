@@ -1,1 +1,1 @@
-"""What an application hangs around its jobs: middleware around attempts, lifespans around workers."""
+"""Hooks of an application: middleware around attempts, lifespans around workers, a tracer of jobs."""

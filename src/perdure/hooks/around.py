@@ -1,4 +1,4 @@
-"""A function that runs code before and after something, as an application writes it.
+"""A function that runs code before and after something.
 
 It is a generator function with one `yield` (plain or async), or a function decorated with `contextmanager` or
 `asynccontextmanager`.
@@ -18,7 +18,7 @@ from msgspec import Struct
 from perdure.errors import SettingsError
 
 RunCoroutine = Callable[[Coroutine[Any, Any, Any]], Any]
-"""Runs a coroutine to its end for a caller that blocks, always on the same event loop."""
+"""Runs a coroutine to its end for a blocking caller, always on the same event loop."""
 
 
 class Around(Struct, frozen=True):
@@ -57,11 +57,11 @@ def read_around(field: str, function: object, arguments: int) -> Around:
 
 
 class Bridged:
-    """An async context manager for code that blocks.
+    """An async context manager for blocking code.
 
-    It is entered and left in one task of an event loop elsewhere: a context variable can be reset only in the context
-    that has set it, and a timeout or a task group left only in its own task. Nothing is raised in that task, where a
-    SystemExit would end the event loop, but always in the caller's thread.
+    It is entered and left in one task of another event loop: a context variable can be reset only in the context that
+    set it, and a timeout or a task group left only in its own task. Exceptions are raised in the caller's thread, never
+    in that task, where a SystemExit would end the event loop.
     """
 
     def __init__(self, manager: AbstractAsyncContextManager[Any], run: RunCoroutine) -> None:
@@ -90,12 +90,12 @@ class Bridged:
         return await opened
 
     async def _close(self, error: BaseException | None) -> bool | BaseException:
-        if not self._over.done():  # done: it was cancelled from inside, by a timeout of its own
+        if not self._over.done():  # done: cancelled from inside, by its own timeout
             self._over.set_result(error)
         return await self._life
 
     async def _live(self, opened: asyncio.Future[BaseException | None]) -> bool | BaseException:
-        """Enter the manager, wait until it is over, and leave it; whether it has caught the error, or its own error."""
+        """Enter the manager, wait for the end of the block, leave it; returns an error, or whether it caught one."""
         try:
             await self._manager.__aenter__()
         except BaseException as problem:  # noqa: BLE001 - it is raised in the caller's thread
@@ -114,7 +114,7 @@ class Bridged:
 
 
 def blocking(around: Around, run: RunCoroutine, *arguments: object) -> AbstractContextManager[Any]:
-    """What the function makes, for code that blocks."""
+    """The manager that the function makes, for blocking code."""
     made = around.open(*arguments)
     return cast("AbstractContextManager[Any]", Bridged(made, run) if around.is_async else made)
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from perdure.hooks.around import Around
 from perdure.hooks.lifespan import Lifespans
 from perdure.hooks.middleware import call_within, call_within_blocking
+from perdure.hooks.tracing import JobTracer
 
 
 class Hooks:
     """The middleware around each attempt, the first outermost, and the lifespans around each worker.
 
-    `call` and `call_blocking` call a handler inside the middleware.
+    `call` and `call_blocking` call a handler inside the middleware. `tracer` follows jobs; None: nothing does.
+    `on_worker` hears of each worker that the app makes.
     """
 
-    __slots__ = ("call", "call_blocking", "lifespans", "middleware")
+    __slots__ = ("call", "call_blocking", "lifespans", "middleware", "on_worker", "tracer")
 
     def __init__(self) -> None:
         self.lifespans = Lifespans()
+        self.tracer: JobTracer | None = None
+        self.on_worker: Callable[[object], None] | None = None
         self._set_middleware(())
 
     def add_middleware(self, around: Around) -> None:
-        """Declare one more, inside the others."""
+        """Add a middleware, inside the others."""
         self._set_middleware((*self.middleware, around))
+
+    def log_fields(self) -> dict[str, str]:
+        """What the tracer adds to a log line that is written here and now."""
+        return {} if self.tracer is None else self.tracer.log_fields()
 
     def _set_middleware(self, middleware: tuple[Around, ...]) -> None:
         self.middleware = middleware

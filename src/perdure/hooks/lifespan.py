@@ -1,4 +1,4 @@
-"""Opens what an application needs for as long as a worker runs, and closes it after the last job."""
+"""Opens an application's resources while a worker runs, and closes them after the last job."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from perdure.errors import LifespanError
 from perdure.hooks.around import Around, RunCoroutine, blocking
 
 OnError = Callable[[str, BaseException], None]
-"""Hears of a lifespan that failed to close: its name, and the error."""
+"""Receives the name and the error of a lifespan that failed to close."""
 
 
 class _Shared:
-    """What the workers of one event loop share."""
+    """Resources that the workers of one event loop share."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -29,22 +29,22 @@ class _Shared:
 
 
 class Lifespans:
-    """The lifespans of one app: opened in the order of their declaration, closed in reverse."""
+    """The lifespans of one app: opened in declaration order, closed in reverse."""
 
     def __init__(self) -> None:
         self._declared: list[Around] = []
         self._shared: WeakKeyDictionary[asyncio.AbstractEventLoop, _Shared] = WeakKeyDictionary()
 
     def add(self, lifespan: Around) -> None:
-        """Declare one more."""
+        """Add a lifespan."""
         self._declared.append(lifespan)
 
     @asynccontextmanager
     async def opened(self, on_error: OnError) -> AsyncIterator[None]:
-        """Open all of them; workers on the same event loop share them, and the last one closes them.
+        """Open all lifespans; workers on the same event loop share them, and the last worker closes them.
 
-        Raises LifespanError if one cannot be opened; those before it are closed again. One that fails to close is
-        reported to `on_error`, and the others are closed all the same.
+        Raises LifespanError if one cannot be opened; those opened before it are closed again. A lifespan that fails to
+        close is reported to `on_error`, and the others are still closed.
         """
         if not self._declared:
             yield
@@ -64,7 +64,7 @@ class Lifespans:
 
     @contextmanager
     def opened_blocking(self, on_error: OnError, run: RunCoroutine) -> Iterator[None]:
-        """Open all of them for code that blocks; async ones run on the event loop behind `run`."""
+        """Open all lifespans for blocking code; async ones run on the event loop behind `run`."""
         with ExitStack() as stack:
             for lifespan in self._declared:
                 try:
@@ -77,7 +77,7 @@ class Lifespans:
 
 
 class _Closing:
-    """Closes one lifespan; an error is reported, and keeps the others from nothing."""
+    """Closes one lifespan; reports an error instead of raising it, so that the others are closed too."""
 
     def __init__(self, close: Callable[..., Any], name: str, on_error: OnError) -> None:
         self._close = close
@@ -85,7 +85,7 @@ class _Closing:
         self._on_error = on_error
 
     def __enter__(self) -> None:
-        """Nothing: it is open already."""
+        """Do nothing: it is already open."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -122,9 +122,9 @@ async def _close(lifespan: Around, manager: Any, on_error: OnError) -> None:
 
 
 async def _in_own_thread(function: Callable[[], Any], undo: Callable[[], Any] | None = None) -> None:
-    """Call what may block; not in one of asyncio's threads, which handlers may block.
+    """Call a function that may block, outside of asyncio's threads, which handlers may occupy.
 
-    If nobody waits for it any more when it is done, it is undone.
+    If its caller stopped waiting before it is done, its effect is undone.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[None] = loop.create_future()

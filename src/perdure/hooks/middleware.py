@@ -1,11 +1,11 @@
 """Runs a handler inside an application's middleware, the first declared outermost.
 
-A middleware may raise instead of yielding, replace the handler's exception, or catch it: then the attempt has
-succeeded, without a result.
+A middleware may raise instead of yielding, replace the handler's exception, or catch it: then the attempt succeeds
+without a result.
 
-This is on the path of every attempt. So the middleware of an app is composed into one function when it is declared, and
-a generator is advanced directly as long as nothing is raised. If the handler raises, contextlib takes over the
-generator and decides what the exception means.
+Every attempt runs through this code. So an app's middleware is composed into one function at declaration, and a
+generator is advanced directly as long as nothing is raised. If the handler raises, contextlib takes over the generator
+and decides what the exception means.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _ENDED: Final = object()
 
 
 def call_within(around: Sequence[Around]) -> Call:
-    """A function that calls an async handler inside these.
+    """A function that calls an async handler inside these middleware.
 
-    It gives the handler's result, or None if one of them has caught its exception.
+    It returns the handler's result, or None if a middleware caught its exception.
     """
     call: Call = _call
     for each in reversed(around):
@@ -41,7 +41,7 @@ def call_within(around: Sequence[Around]) -> Call:
 
 
 def call_within_blocking(around: Sequence[Around]) -> CallBlocking:
-    """The same for a sync handler."""
+    """Like `call_within`, for a sync handler."""
     call: CallBlocking = _call_blocking
     for each in reversed(around):
         call = _outside_blocking(_within_blocking(each), call)
@@ -168,13 +168,13 @@ def _itself(generator: _Generator) -> _Generator:
     return generator
 
 
-# Context managers around a generator that has yielded already: only their exit is used.
+# Context managers around a generator that has already yielded: only their exit is used.
 _entered: Callable[[Any], Any] = contextmanager(_itself)
 _entered_async: Callable[[Any], Any] = asynccontextmanager(_itself)
 
 
 def _never_yielded() -> RuntimeError:
-    return RuntimeError("generator didn't yield")  # as contextlib says it
+    return RuntimeError("generator didn't yield")  # the wording of contextlib
 
 
 def _never_stopped() -> RuntimeError:

@@ -1,1 +1,1 @@
-"""Kinds of jobs: their names, handlers, signatures and policies, as the app declares them."""
+"""Kinds of jobs: their names, handlers, signatures and policies, as declared by the app."""

@@ -1,7 +1,7 @@
-"""Every kind that is declared in this process, so that a process of its own finds the one that it must run.
+"""Every kind declared in this process, so that a child process finds the kind it must run.
 
-A kind is known by where its handler was written and by its registered name. Nothing that is stored in a database has a
-say in what is imported.
+A kind is identified by the module of its handler and by its registered name. Values stored in a database never decide
+what is imported.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from msgspec import Struct
 from perdure.kinds.kind import Kind
 
 _MAIN: Final = "__main__"
-_MAIN_AGAIN: Final = "__mp_main__"  # what a script is called when a process that it started imports it
+_MAIN_AGAIN: Final = "__mp_main__"  # the name of a script when a process that it started imports it
 
 
 class Address(Struct, frozen=True):
-    """Where a kind is found by another process that runs the same code."""
+    """Where another process that runs the same code finds a kind."""
 
     module: str
     handler: str
@@ -29,12 +29,12 @@ _DECLARED: Final[WeakValueDictionary[Address, Kind]] = WeakValueDictionary()
 
 
 def note_declared(kind: Kind) -> None:
-    """Remember a kind for as long as its app lives."""
+    """Register a kind for the lifetime of its app."""
     _DECLARED[address_of(kind)] = kind
 
 
 def address_of(kind: Kind) -> Address:
-    """Where this kind was declared."""
+    """The address at which this kind was declared."""
     handler = kind.handler
     module = handler.__module__
     name = getattr(handler, "__qualname__", type(handler).__qualname__)
@@ -42,5 +42,5 @@ def address_of(kind: Kind) -> Address:
 
 
 def find_declared(address: Address) -> Kind | None:
-    """The kind at this address, if what declares it was imported."""
+    """The kind at this address, if its module was imported."""
     return _DECLARED.get(address)

@@ -1,9 +1,9 @@
-"""Values to JSON and back: what msgspec knows (dataclasses, structs, UUID, datetime, Decimal, …) and pydantic models.
+"""Values to JSON and back: msgspec's types (dataclasses, structs, UUID, datetime, Decimal, …) and pydantic models.
 
 JSON only, never pickle: a row in a database must not be able to run code.
 
-JSON has no NaN and no infinity. msgspec writes null in their place, which would be a loss that nobody notices; so they
-are refused. Only a document in which there is a null is looked at more closely.
+JSON has no NaN and no infinity. msgspec would silently write null instead, so they are refused. Only a document that
+contains a null is checked more closely.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from typing import Any, Final
 
 import msgspec
 
+from perdure.policy.secrets.secret import Secret, from_tagged, is_secret_type, tagged
+
 _NULL: Final = b"null"
 
 
 def _to_plain(value: Any) -> Any:
-    """Turn what msgspec does not know into what it does: pydantic models by their own rules."""
+    """Convert a pydantic model, by its own rules, to a type that msgspec supports."""
+    if isinstance(value, Secret):
+        return tagged(value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and hasattr(type(value), "model_validate"):
         return dump(mode="json")
@@ -25,9 +29,11 @@ def _to_plain(value: Any) -> Any:
 
 
 def from_plain(wanted: type, value: Any) -> Any:
-    """Make a value of a type that msgspec does not know from plain JSON data."""
+    """Make a value of a type that msgspec does not support from plain JSON data."""
     if wanted is object:
         return value
+    if is_secret_type(wanted):
+        return from_tagged(wanted, value)
     validate = getattr(wanted, "model_validate", None)
     if callable(validate):
         return validate(value)
@@ -38,12 +44,12 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_to_plain)
 
 
 def encode(value: Any) -> str:
-    """The JSON text of a value; raises TypeError, ValueError or NotImplementedError if it has none."""
+    """The JSON text of a value; raises TypeError, ValueError or NotImplementedError if it cannot be encoded."""
     return document_of(value).decode()
 
 
 def document_of(value: Any) -> bytes:
-    """The same as bytes."""
+    """The JSON of a value, as bytes."""
     document = _ENCODER.encode(value)
     if _NULL in document:
         _refuse_endless(value)
@@ -51,12 +57,12 @@ def document_of(value: Any) -> bytes:
 
 
 def _refuse_endless(value: Any) -> None:
-    """Refuse NaN and the infinities, wherever they are in a value."""
+    """Refuse NaN and infinity anywhere in a value."""
     plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_for_a_look)
     try:
         json.dumps(plain, allow_nan=False)
     except ValueError:
-        raise ValueError('NaN and infinity have no place in JSON: use None, or a text such as "inf"') from None
+        raise ValueError('NaN and infinity cannot be stored as JSON: use None, or a text such as "inf"') from None
 
 
 def _for_a_look(value: Any) -> Any:

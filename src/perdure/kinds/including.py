@@ -1,4 +1,4 @@
-"""Imports the modules in which an app's jobs are declared."""
+"""Imports the modules that declare an app's jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALL_BELOW: Final = ".*"
 
 
 def checked_modules(field: str, given: Iterable[str] | str) -> tuple[str, ...]:
-    """Names of modules, each as `shop.jobs`, or as `shop.jobs.*` for all modules of that package."""
+    """Names of modules: `shop.jobs`, or `shop.jobs.*` for all modules of that package."""
     names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         if not isinstance(name, str) or not all(
@@ -25,7 +25,7 @@ def checked_modules(field: str, given: Iterable[str] | str) -> tuple[str, ...]:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Import these modules; of a name that ends with `.*` every module of the package, at any depth."""
+    """Import these modules; for a name that ends with `.*`, every module of the package, at any depth."""
     for name in names:
         module = importlib.import_module(name.removesuffix(_ALL_BELOW))
         if name.endswith(_ALL_BELOW):

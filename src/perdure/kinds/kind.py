@@ -1,4 +1,4 @@
-"""One kind of job: a name, the handler behind it, and how its attempts are run and judged."""
+"""One kind of job: a name, its handler, and how its attempts run and are judged."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Mode(StrEnum):
 
     TASK = "task"  # an async handler, on the worker's event loop
     THREAD = "thread"  # a plain function, in a thread of the worker
-    PROCESS = "process"  # either of them, in a process of its own
+    PROCESS = "process"  # an async handler or a plain function, in a process of its own
 
 
 class Kind(Struct, frozen=True, kw_only=True, weakref=True):
-    """Everything that is known of a kind of job, as declared with `@app.job`."""
+    """Everything declared about a kind of job with `@app.job`."""
 
     name: str
     handler: Callable[..., Any]
@@ -42,7 +42,7 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     priority: int = DEFAULT_PRIORITY
     unique: Unique | None = None
     timeout: timedelta | None = None
-    memory: int | None = None  # bytes; processes of their own only
+    memory: int | None = None  # bytes; isolated attempts only
     crash_limit: int = DEFAULT_CRASH_LIMIT
     gates: tuple[Gate, ...] = ()
     breaker: Breaker | None = None
@@ -51,30 +51,30 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
     hooks: Hooks = NO_HOOKS  # of its app
 
     def with_context(self, context: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments of the handler by position: with the context first, where it takes one."""
+        """The positional arguments of the handler, with the context first if it takes one."""
         return (context, *args) if self.signature.takes_context else args
 
     @property
     def is_gated(self) -> bool:
-        """Whether a job of this kind has to ask before it runs."""
+        """Whether a job of this kind must pass gates before it runs."""
         return bool(self.gates) or self.breaker is not None
 
     @property
     def charges_starts(self) -> bool:
-        """Whether it matters that an attempt has passed its gates already."""
+        """Whether it matters that an attempt has already passed its gates."""
         return any(isinstance(gate, Rate | Budget) and gate.counts == "attempts" for gate in self.gates)
 
     @property
     def budgets(self) -> dict[str, Budget]:
-        """What jobs of this kind may spend from, by name."""
+        """The budgets that jobs of this kind may spend from, by name."""
         return {gate.name: gate for gate in self.gates if isinstance(gate, Budget)}
 
     @property
     def attempts(self) -> int | None:
-        """How many attempts a job of this kind has at most, as its policy says now; None: no limit.
+        """The maximum number of attempts by the current policy; None: no limit.
 
-        For show only: what a failure means is decided by the policy itself, when it happens. A function that refuses
-        its setting is heard: what it raises comes out here.
+        For display only: the policy itself judges each failure when it happens. If a policy function raises, its
+        exception is raised here.
         """
         if type(self.retry) is Retry:
             return self.retry.most_attempts
@@ -86,7 +86,7 @@ class Kind(Struct, frozen=True, kw_only=True, weakref=True):
 
 
 def is_async(handler: Callable[..., Any]) -> bool:
-    """Whether calling the handler gives something to await."""
+    """Whether the handler returns an awaitable."""
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))  # noqa: B004 - asked of callable objects
 
 

@@ -1,4 +1,4 @@
-"""What can be said about one job when it is enqueued."""
+"""Options for one job at enqueue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_ECHO = 120
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Checked options; None means: as the kind says."""
+    """Checked options; None means: use the kind's value."""
 
     queue: str | None = None
     priority: int | None = None
@@ -41,7 +41,7 @@ class Options(Struct, frozen=True, kw_only=True):
     retry: Retry | None = None
     timeout: timedelta | None = None
     crash_limit: int | None = None
-    settings: str | None = None  # the retry policy and the time limit, as they are kept with the job
+    settings: str | None = None  # the retry policy and the time limit, as stored with the job
     ref: str | None = None
 
 
@@ -62,7 +62,7 @@ def checked_options(
     ref: str | None,
     parameters: tuple[str, ...],
 ) -> Options:
-    """Refuse, by name, what cannot be meant. `parameters` are those of the handler."""
+    """Check the options, and refuse invalid ones by name. `parameters` are those of the handler."""
     policy = None if retry is None else checked_own_retry(retry)
     limit = None if timeout is None else checked_limit("timeout", timeout)
     if delay is not None and run_at is not None:
@@ -93,7 +93,7 @@ def checked_name(field: str, value: object, longest: int = _LONGEST_NAME) -> str
 
 
 def checked_limit(setting: str, value: Duration) -> timedelta:
-    """A time limit: more than nothing."""
+    """A time limit: longer than 0."""
     limit = parse_duration(setting, value, error=SettingsError)
     if limit <= timedelta(0):
         raise SettingsError(setting, f"must be longer than 0, got {value!r}")
@@ -101,7 +101,7 @@ def checked_limit(setting: str, value: Duration) -> timedelta:
 
 
 def checked_ref(value: object) -> str:
-    """A name that people outside know a job by; one that looks like an id would be taken for that."""
+    """An external name for a job; one that looks like a job id is refused."""
     ref = checked_name("ref", value, _LONGEST_REF)
     if ref != ref.strip():
         raise ArgumentError("ref", f"must not begin or end with spaces, got {value!r}")
@@ -116,14 +116,14 @@ def _echo(value: object) -> str:
 
 
 def checked_names(field: str, values: Iterable[str]) -> frozenset[str]:
-    """A set of names; one text by itself would be taken for its letters, and is refused."""
+    """A set of names; a single string is refused, because it would be read as its letters."""
     if isinstance(values, str):
         raise SettingsError(field, f"must be a list of names, got {values!r}; write {field}=[{values!r}]")
     return frozenset(checked_name(field, value) for value in values)
 
 
 def refuse_misspelt(handler: object, options: Mapping[str, Any], declare: Callable[..., Any]) -> None:
-    """Refuse, by name, options of a job that `declare` does not take, and what is no handler at all."""
+    """Refuse, by name, options that `declare` does not accept, and values that are not a function."""
     if not callable(handler):
         raise SettingsError("job", f"must be declared on a function, got {handler!r}; options need their names")
     known = [*signature(declare).parameters][1:]
@@ -152,7 +152,7 @@ def checked_count(setting: str, value: object) -> int:
 
 
 def checked_unique(value: object, parameters: tuple[str, ...]) -> Unique | None:
-    """What makes a job unique, if anything does; its arguments must be parameters of the handler."""
+    """The uniqueness of a job, if any; its arguments must be parameters of the handler."""
     if value is None:
         return None
     if not isinstance(value, Unique):
@@ -162,15 +162,15 @@ def checked_unique(value: object, parameters: tuple[str, ...]) -> Unique | None:
 
 
 def checked_instant(field: str, value: object) -> datetime:
-    """A moment that means the same everywhere: one with a time zone."""
+    """A time with a time zone."""
     if not isinstance(value, datetime):
         raise ArgumentError(field, f"must be a datetime with a time zone, got {_echo(value)}")
     if value.tzinfo is None:
         raise ArgumentError(field, f"needs a time zone, got {value!r}; use datetime(..., tzinfo=UTC)")
     try:
         value.astimezone(UTC)
-    except OverflowError:  # it could be stored, and never be read
-        raise ArgumentError(field, f"must lie in the years 1 to 9999 of UTC, got {value!r}") from None
+    except OverflowError:  # it could be stored, but never read
+        raise ArgumentError(field, f"must lie in the years 1 to 9999 of UTC, got {value.isoformat()}") from None
     return value
 
 
@@ -179,9 +179,7 @@ def _checked_tags(values: object) -> tuple[str, ...]:
         raise ArgumentError("tags", f'must be a list of names, such as ["monthly"], got {_echo(values)}')
     tags = tuple(checked_name("tags", tag) for tag in values)
     if len(tags) > _MOST_TAGS:
-        raise ArgumentError(
-            "tags", f"are {len(tags)}, {_MOST_TAGS} are allowed: what has so many values belongs in meta"
-        )
+        raise ArgumentError("tags", f"are {len(tags)}, {_MOST_TAGS} are allowed: put values with many variants in meta")
     return tags
 
 

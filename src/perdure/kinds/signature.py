@@ -1,7 +1,7 @@
-"""A handler's parameters as a schema: arguments are checked where they are enqueued, by the rule that will read them.
+"""A handler's parameters as a schema: enqueue checks arguments by the same rule that later reads them.
 
-Arguments travel as a JSON object by parameter name, so that operators can read them and a new parameter with a default
-can be added while old jobs wait. Those left out are not stored: the handler's own default holds when it runs.
+Arguments are stored as a JSON object by parameter name, so that operators can read them, and a new parameter with a
+default can be added while old jobs wait. Omitted arguments are not stored: the handler's default applies when it runs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import msgspec
 
 from perdure.errors import PayloadError, SettingsError
 from perdure.kinds.encoding import document_of, from_plain
+from perdure.policy.secrets.secret import Secret, is_secret_type
 
 _REFUSED: Final = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 class Signature:
-    """The parameters of one handler, without its context. `but` is one that is left out, as if it did not exist."""
+    """The parameters of one handler, without its context. `but` is a parameter to leave out."""
 
     def __init__(self, handler: Callable[..., Any], context_type: type, but: str | None = None) -> None:
         self._handler = handler
@@ -44,18 +45,28 @@ class Signature:
         self._required = frozenset(p.name for p in self.parameters if p.default is inspect.Parameter.empty)
 
     def without(self, name: str) -> Signature:
-        """The same without one parameter, whose argument will come later."""
+        """The signature without one parameter, whose argument comes later."""
         return Signature(self._handler, self._context_type, name)
 
     @cached_property
-    def _decoder(self) -> msgspec.json.Decoder[Any]:
-        """Reads and checks a stored document. Made when first needed: annotations may name what is defined later."""
+    def secrets(self) -> frozenset[str]:
+        """The parameters that are annotated as `Secret`."""
+        hints = self._hints
+        return frozenset(name for name in self.names if is_secret_type(hints.get(name)))
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
         try:
-            hints = typing.get_type_hints(self._handler, include_extras=True)
+            return typing.get_type_hints(self._handler, include_extras=True)
         except NameError as error:
             raise SettingsError(
                 f"annotations of {self._handler.__qualname__}", f"cannot be resolved: {error}"
             ) from error
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        """Reads and checks a stored document. Made on first use, because annotations may name later definitions."""
+        hints = self._hints
         fields: list[Any] = []
         for parameter in self.parameters:
             hint = hints.get(parameter.name, Any)
@@ -69,7 +80,7 @@ class Signature:
         return msgspec.json.Decoder(shape, dec_hook=from_plain)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name; a wrong number or name raises PayloadError as the call itself would."""
+        """Arguments by name; a wrong number or name raises PayloadError, as the call itself would."""
         if not kwargs and len(args) == self._plain:
             return dict(zip(self.names, args, strict=True))
         if len(args) > len(self._positional):
@@ -93,6 +104,8 @@ class Signature:
         """The JSON document of these arguments, checked against the annotations and the size limit."""
         if not bound:
             return "{}"
+        if self.secrets:  # a plain value is marked, so that it is known for a secret where it is stored
+            bound = {n: Secret(v) if n in self.secrets and not isinstance(v, Secret) else v for n, v in bound.items()}
         try:
             document = document_of(bound)
         except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
@@ -126,11 +139,11 @@ class Signature:
         return values[:first], dict(zip(self._keyword_only, values[first:], strict=True))
 
     def with_defaults(self, bound: Mapping[str, Any]) -> dict[str, Any]:
-        """All arguments of a call, those left out with their defaults: what uniqueness looks at."""
+        """All arguments of a call, with defaults filled in: the input of unique keys."""
         return {p.name: bound.get(p.name, p.default) for p in self.parameters}
 
     def decode_result(self, document: str) -> Any:
-        """A stored result as the type that the handler declares to return."""
+        """A stored result, converted to the handler's declared return type."""
         return self._result_decoder.decode(document)
 
     @cached_property
@@ -160,10 +173,10 @@ def _is_context(parameter: inspect.Parameter, context_type: type) -> bool:
 
 
 def _place(error: Exception) -> tuple[str, str]:
-    """The argument that a msgspec message speaks of (``… - at `$.n` ``), and the message without the path."""
+    """The argument that a msgspec message names (``… - at `$.n` ``), and the message without that path."""
     text, _, path = str(error).partition(" - at `$")
     if text.startswith("Object contains unknown field"):
-        return f"argument {text.split('`')[1]}", "is not one that the handler takes"
+        return f"argument {text.split('`')[1]}", "is not a parameter of the handler"
     if text.startswith("Object missing required field"):
         return f"argument {text.split('`')[1]}", "is missing"
     name = path.strip("`").lstrip(".")

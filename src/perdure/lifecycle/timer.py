@@ -1,4 +1,4 @@
-"""Measuring and waiting, so that tests of loops hold time in their hands."""
+"""Measuring and waiting; tests of loops replace it to control time."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Final, Protocol
 
 
 class Alarm(Protocol):
-    """A call that is to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Let it never come."""
+        """Cancel it."""
 
 
 class Timer(Protocol):
-    """Where loops ask how late it is, and to be called later."""
+    """Where loops read the time, and schedule calls."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward."""
+        """Monotonic seconds."""
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Alarm:
-        """Call back on the running event loop after so much time."""
+        """Call back on the running event loop after this time."""
 
 
 class RealTimer:
-    """The machine's monotonic clock, and the running event loop's alarms."""
+    """The machine's monotonic clock, and the running event loop's timers."""
 
     def monotonic(self) -> float:
-        """Seconds that only go forward."""
+        """Monotonic seconds."""
         return time.monotonic()
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Alarm:
-        """Call back on the running event loop after so much time."""
+        """Call back on the running event loop after this time."""
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
@@ -42,7 +42,7 @@ REAL_TIMER: Final = RealTimer()
 
 
 async def pause(timer: Timer, stir: asyncio.Event, seconds: float) -> None:
-    """Wait until somebody stirs, or so much time has passed, which is a stir as well."""
+    """Wait until the event is set, or this time has passed, which sets it too."""
     alarm = None if math.isinf(seconds) else timer.call_later(max(seconds, 0.0), stir.set)
     try:
         await stir.wait()

@@ -1,6 +1,6 @@
-"""Test your own jobs: a sandbox for an app, on a temporary database, with time in your hands.
+"""Test your own jobs: a sandbox for an app, with a temporary database and a clock that the test controls.
 
-Nothing is loaded until it is asked for, as pytest imports this package to find its plugin.
+Modules are loaded on first use, because pytest imports this package to find its plugin.
 """
 
 from typing import TYPE_CHECKING, Any

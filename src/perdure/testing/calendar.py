@@ -1,4 +1,4 @@
-"""Schedules in a sandbox: entered as a worker enters them, and fired once the test has moved the clock."""
+"""Schedules in a sandbox: registered as a worker does, and fired once the test has moved the clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perdure.upkeep.scheduler import Scheduler
 
 
 class SandboxCalendar:
-    """The schedules that the app declares, and those that were made in the sandbox."""
+    """The schedules that the app declares, and those made in the sandbox."""
 
     def __init__(self, app: App, store: Store, clock: Clock, chance: random.Random) -> None:
         self._app = app
@@ -28,7 +28,7 @@ class SandboxCalendar:
         self._scheduler = Scheduler(store, app.events, clock, self._declared, lambda: None, chance)
 
     async def declare(self) -> None:
-        """Enter what the app declares and was not entered yet, to begin with its next time."""
+        """Register declared schedules that are new, starting with their next time."""
         fresh = [one for one in self._app.schedules.values() if one.name not in self._declared]
         if fresh:
             now = await self._store.now()
@@ -38,12 +38,12 @@ class SandboxCalendar:
             self._declared |= {one.name: one for one in fresh}
 
     async def fire(self) -> None:
-        """Make the jobs of the times that have come; what lies back is dealt with as a worker would that was away."""
+        """Make the jobs of all due times; times in the past are handled as by a worker that was away."""
         while (await self._scheduler.tick()).more:
             pass
 
     async def next_time(self) -> datetime | None:
-        """The first time to come of any schedule that is fired here."""
+        """The next time of any schedule that is fired here."""
         now = await self._store.now()
         times = [
             view.next_at
@@ -54,7 +54,7 @@ class SandboxCalendar:
 
 
 class NotedFires:
-    """A store that tells of the jobs that schedules make, and passes on whatever else it is asked."""
+    """A store that reports the jobs that schedules make, and passes on all other calls."""
 
     def __init__(self, store: Store, note: Note) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class NotedFires:
         return getattr(self._store, name)
 
     async def fire(self, advances: Sequence[Advance]) -> list[Fire]:
-        """Take these steps, each if nobody else has; what was dealt with now comes back."""
+        """Apply these steps, each unless another process has; returns those that were applied."""
         fires = await self._store.fire(advances)
         jobs = {(step.name, firing.nominal_at): firing.job for step in advances for firing in step.firings}
         made = [

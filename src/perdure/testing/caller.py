@@ -1,8 +1,8 @@
-"""The thread of a sync test, lent to the sync handlers that it waits for.
+"""Runs sync handlers in the thread of the sync test that waits for them.
 
-A worker runs sync handlers in threads of its own. A test without an event loop expects to find its own thread there:
-Django's test transaction, Flask's application context, a debugger. So when a sync call runs jobs, a helper thread gets
-the event loop, and the calling thread, which has nothing to do but wait, executes the sync handlers.
+A worker runs sync handlers in threads of its own. A test without an event loop expects its own thread there: Django's
+test transaction, Flask's application context, a debugger. So when a sync call runs jobs, a helper thread gets the event
+loop, and the waiting caller's thread executes the sync handlers.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ T = TypeVar("T")
 
 
 class Caller:
-    """A thread that waits for a coroutine, and does what it is asked to meanwhile."""
+    """A thread that waits for a coroutine, and meanwhile executes the functions given to it."""
 
     def __init__(self) -> None:
         self.ident = threading.get_ident()
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
 
     def ask(self, work: Callable[[], None]) -> None:
-        """Have this done in the thread that waits."""
+        """Have this executed in the waiting thread."""
         self._inbox.put(work)
 
     def dismiss(self) -> None:
-        """There is nothing more to wait for."""
+        """End the wait."""
         self._inbox.put(None)
 
     def serve(self) -> None:
-        """Do what is asked until dismissed; nothing that it sets in a context variable stays."""
+        """Execute functions until dismissed; changes of context variables are discarded."""
         while work := self._inbox.get():
             copy_context().run(work)
 
 
 WAITING: Final[ContextVar[Caller | None]] = ContextVar("perdure_caller", default=None)
-"""The thread that waits for the sync call that we are part of, if any."""
+"""The thread that waits for the current sync call, if any."""
 
 
 class CallersThread(ThreadCrew):
-    """A crew of one: the thread that waits."""
+    """A thread crew of one: the waiting thread."""
 
     def __init__(self, caller: Caller, execute: Execute, finish: Finish, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(1, execute, finish, loop)
@@ -58,7 +58,7 @@ class CallersThread(ThreadCrew):
 
     @property
     def waiting(self) -> int:
-        """Nothing runs ahead of a caller that does one thing after another."""
+        """Do nothing: a caller that does one thing after another needs no thread in advance."""
         return 0
 
     def submit(self, running: Running) -> None:
@@ -67,10 +67,10 @@ class CallersThread(ThreadCrew):
         self._caller.ask(partial(self._attend, running))
 
     def give_up(self, running: Running) -> None:
-        """Nobody can take the caller's place: it is free when its handler ends."""
+        """Do nothing: the caller's thread cannot be replaced, and is free when its handler ends."""
 
     def close(self) -> None:
-        """The thread is not ours to end."""
+        """Do nothing: the thread belongs to the caller."""
 
     def _attend(self, running: Running) -> None:
         try:
@@ -86,10 +86,10 @@ class CallersThread(ThreadCrew):
 
 
 class LendingPortal(Portal):
-    """Runs a coroutine for a sync caller on a loop of its own, with the caller's thread at its service."""
+    """Runs a coroutine for a sync caller on a loop of its own; sync handlers run in the caller's thread."""
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end, and give back what it returns or raises."""
+        """Run a coroutine to its end; returns or raises what it does."""
         caller = Caller()
         answer: Future[T] = Future()
         context = copy_context()
@@ -102,7 +102,7 @@ class LendingPortal(Portal):
         return answer.result()
 
     def close(self) -> None:
-        """Nothing outlives a call."""
+        """Do nothing: no resource outlives a call."""
 
 
 def _run(coroutine: Coroutine[Any, Any, T], answer: Future[T], caller: Caller) -> None:

@@ -1,4 +1,4 @@
-"""What a drain did."""
+"""The outcome of a drain."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from perdure.domain.jobs.states import JobState
 
 
 class Drained(Struct, frozen=True, kw_only=True):
-    """The jobs that were run, as they stand afterwards, in the order of their first attempt.
+    """The jobs that ran, in their current state, in the order of their first attempt.
 
-    A job that was tried three times and then succeeded is one job that succeeded. `left` counts the jobs of the drained
-    queues, run or not, that are not final: retrying, scheduled, waiting, paused, or ready because the drain was ended
-    early.
+    A job that failed twice and then succeeded is one job that succeeded. `left` counts the jobs of the drained queues,
+    run or not, that are not final: retrying, scheduled, waiting, paused, or ready because the drain ended early.
     """
 
     jobs: tuple[JobView, ...]
@@ -24,7 +23,7 @@ class Drained(Struct, frozen=True, kw_only=True):
 
     @property
     def succeeded(self) -> int:
-        """Jobs that are done."""
+        """Jobs that succeeded."""
         return self._in(JobState.SUCCEEDED)
 
     @property
@@ -39,21 +38,21 @@ class Drained(Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Jobs that asked to be run again later."""
+        """Jobs that asked to run again later."""
         return self._in(JobState.WAITING)
 
     @property
     def paused(self) -> int:
-        """Jobs that are held back."""
+        """Jobs that are paused."""
         return self._in(JobState.PAUSED)
 
     @property
     def cancelled(self) -> int:
-        """Jobs that were called off."""
+        """Jobs that were cancelled."""
         return self._in(JobState.CANCELLED)
 
     def __str__(self) -> str:
-        """For people: `2 succeeded (1 with warnings), 1 retrying in 4 attempts; 3 left`."""
+        """A summary: `2 succeeded (1 with warnings), 1 retrying in 4 attempts; 3 left`."""
         states = Counter(job.state for job in self.jobs)
         warned = sum(bool(job.warnings) for job in self.jobs)
         marks = {JobState.SUCCEEDED: f" ({warned} with warnings)"} if warned else {}

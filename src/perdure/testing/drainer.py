@@ -1,4 +1,4 @@
-"""Runs jobs for a sandbox: all that is due, or those just enqueued."""
+"""Runs jobs for a sandbox: all due jobs, or those just enqueued."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from perdure.upkeep.promoter import Promoter
 from perdure.version import __version__
 from perdure.worker.settings import WorkerSettings
 
-_PAGE: Final = 1_000
-_DEEPEST: Final = 50
-_BRIEFLY: Final = 0.001
+_JOBS_PER_CALL: Final = 1_000
+_INLINE_DEPTH_LIMIT: Final = 50
+_RETRY_SECONDS: Final = 0.001
 _UNDER_WAY: Final = frozenset({JobState.READY, JobState.RUNNING})
 _LEFT_FAILED: Final = frozenset({JobState.RETRYING, JobState.DEAD})
 _depth: ContextVar[int] = ContextVar("perdure_inline_depth", default=0)
 
 
 class Drainer:
-    """The one worker of a sandbox, which works only when it is told to."""
+    """The worker of a sandbox, which works only on request."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Drainer:
         limit: int,
         raising: bool,
     ) -> Drained:
-        """Run what is due until nothing is, and with `travel` also what falls due later.
+        """Run due jobs until none is left; with `travel`, also jobs that fall due later.
 
-        Schedules and periodic functions draw the clock forward only up to a horizon: they have no end. Without one
-        they fire what is due at the beginning, and are left alone on the way.
+        Schedules and periodic functions never end, so they move the clock only up to a horizon. Without a horizon,
+        those due at the beginning fire, and none fires later.
         """
         queues = None if queue is None else (queue,)
         horizon = self._clock.now() + travel if isinstance(travel, timedelta) else None
@@ -112,7 +112,7 @@ class Drainer:
         return Drained(jobs=tuple(views), attempts=runner.attempts, left=left)
 
     async def run_inline(self, jobs: Sequence[JobId], *, limit: int, raising: bool) -> None:
-        """Run what is ready until nothing is, these jobs among it; only their errors are raised."""
+        """Run ready jobs until none is left, these jobs included; only errors of these jobs are raised."""
         before = _depth.set(_depth.get() + 1)
         try:
             async with self._runner(1) as (runner, witness):
@@ -121,7 +121,7 @@ class Drainer:
                     views = await self._views(jobs)
                     if not any(view.state in _UNDER_WAY and view.queue not in runner.paused for view in views):
                         break
-                    await asyncio.sleep(_BRIEFLY)  # another enqueue of this moment has taken it
+                    await asyncio.sleep(_RETRY_SECONDS)  # a concurrent enqueue has taken it
                 if witness.escaped is not None:
                     raise witness.escaped
                 if raising:
@@ -136,10 +136,20 @@ class Drainer:
     @asynccontextmanager
     async def _runner(self, concurrency: int) -> AsyncIterator[tuple[Runner, Witness]]:
         witness = Witness()
-        kinds = {name: witness.watch(kind, isolate=self._isolate) for name, kind in self._app.kinds.items()}
+        served = self._app.kinds | self._app.own_kinds
+        kinds = {name: witness.watch(kind, isolate=self._isolate) for name, kind in served.items()}
         settings = structs.replace(self._settings, concurrency=concurrency)
         worker_id = await self._worker()
-        runner = Runner(self._store, worker_id, kinds, settings, self._clock, self._app.events, self._chance)
+        runner = Runner(
+            self._store,
+            worker_id,
+            kinds,
+            settings,
+            self._clock,
+            self._app.events,
+            self._chance,
+            self._app.hooks,
+        )
         async with self._app.hooks.lifespans.opened(_not_closed):
             try:
                 yield runner, witness
@@ -147,7 +157,7 @@ class Drainer:
                 await runner.close()
 
     async def _worker(self) -> WorkerId:
-        """The id under which jobs are claimed; a new one if a rescuer has declared the old one dead on a journey."""
+        """The worker id for claims; a new one if a rescuer declared the old one dead after a jump of the clock."""
         if self._worker_id is None or not await self._store.beat(self._worker_id):
             me = NewWorker(name="sandbox", process=this_process(), queues=(), concurrency=1, version=__version__)
             self._worker_id = await self._store.register(me)
@@ -171,14 +181,14 @@ class Drainer:
             raise AssertionError(f"{limit} attempts were made, and jobs are still ready: {ready}; raise limit=…?")
 
     async def _next_due(self, queue: str | None, horizon: datetime | None) -> datetime | None:
-        """When something falls due, up to the horizon: a job of this queue and, if there is a horizon, a schedule.
+        """The next due time up to the horizon: of a job of this queue and, if there is a horizon, of a schedule.
 
         Jobs of a queue that is paused until a time fall due then.
         """
         parked = JobFilter(states=PARKED, queue=queue)
         dues: list[datetime] = []
         before: JobId | None = None
-        while page := await self._store.jobs(parked, Page(_PAGE, before)):
+        while page := await self._store.jobs(parked, Page(_JOBS_PER_CALL, before)):
             dues += [view.due_at for view in page if view.due_at is not None]
             before = page[-1].id
         dues += await self._ends_of_pauses(queue)
@@ -194,7 +204,7 @@ class Drainer:
     async def _tick_on_the_way(self, due: datetime | None, horizon: datetime, *, raising: bool) -> datetime | None:
         """Call periodic functions at their times until something else is due, or until one of them has changed jobs.
 
-        What is due then: now, if jobs have changed. These calls are many, and count as no jumps.
+        Returns what is due then: now, if jobs have changed. These calls are many and do not count as jumps.
         """
         before = await self._store.counts() if self._periodic else []
         while self._periodic and (time := self._periodic.next_time()) is not None and time <= (due or horizon):
@@ -205,7 +215,7 @@ class Drainer:
         return due
 
     async def _ends_of_pauses(self, queue: str | None) -> list[datetime]:
-        """When queues that hold ready jobs back are let go by themselves."""
+        """When paused queues with ready jobs resume by themselves."""
         ready = {count.queue for count in await self._store.counts() if count.state is JobState.READY}
         held = ready if queue is None else ready & {queue}
         pauses = [pause for pause in await self._store.pauses() if pause.kind is None and pause.queue in held]
@@ -214,21 +224,21 @@ class Drainer:
     async def _views(self, ids: Iterable[JobId]) -> list[JobView]:
         wanted = tuple(ids)
         found: dict[JobId, JobView] = {}
-        for start in range(0, len(wanted), _PAGE):
-            which = JobFilter(ids=wanted[start : start + _PAGE])
-            found |= {view.id: view for view in await self._store.jobs(which, Page(_PAGE))}
+        for start in range(0, len(wanted), _JOBS_PER_CALL):
+            which = JobFilter(ids=wanted[start : start + _JOBS_PER_CALL])
+            found |= {view.id: view for view in await self._store.jobs(which, Page(_JOBS_PER_CALL))}
         return [found[job_id] for job_id in wanted if job_id in found]
 
     async def _told(self, states: Iterable[JobState], queue: str | None = None) -> str:
-        views = await self._store.jobs(JobFilter(states=frozenset(states), queue=queue), Page(_PAGE))
+        views = await self._store.jobs(JobFilter(states=frozenset(states), queue=queue), Page(_JOBS_PER_CALL))
         kinds = [view.kind for view in views]
         return ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
 
 
 def refuse_too_deep() -> None:
-    """Refuse an enqueue by an inline job that was itself enqueued by an inline job, and so on: it may never end."""
-    if _depth.get() >= _DEEPEST:
-        raise AssertionError(f"inline jobs enqueue each other more than {_DEEPEST} deep: drain them instead")
+    """Refuse a deep recursion of inline jobs that enqueue inline jobs: it may never end."""
+    if _depth.get() >= _INLINE_DEPTH_LIMIT:
+        raise AssertionError(f"inline jobs enqueue each other more than {_INLINE_DEPTH_LIMIT} deep: drain them instead")
 
 
 def _not_closed(lifespan: str, error: BaseException) -> None:
@@ -240,7 +250,7 @@ def _never() -> bool:
 
 
 def _raise_first(views: Iterable[JobView], witness: Witness) -> None:
-    """Raise what left the first of these jobs failed: the very exception, where the handler ran in this process."""
+    """Raise the exception of the first failed job: the original one, if the handler ran in this process."""
     for view in views:
         if view.state in _LEFT_FAILED:
             error = witness.raised.get(view.id)

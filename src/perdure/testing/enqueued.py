@@ -1,4 +1,4 @@
-"""What was enqueued: kept in memory as it comes in, so that asking for it needs no database and no await."""
+"""Enqueued jobs, recorded in memory, so that a test can inspect them without a database and without await."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perdure.policy.retries.retry import Retry
 
 
 class Enqueued(Struct, frozen=True, kw_only=True):
-    """One call of `enqueue` that made a job, or gave an existing one new arguments.
+    """One call of `enqueue` that made a job, or replaced the arguments of an existing one.
 
     `arguments` are those that the handler will get, defaults included. `due_at` is None for a job that was ready at
     once.
@@ -26,25 +26,25 @@ class Enqueued(Struct, frozen=True, kw_only=True):
     id: JobId
     kind: str
     arguments: dict[str, Any]
-    plain: dict[str, Any]  # the arguments that were given, as the JSON that is stored
+    plain: dict[str, Any]  # the given arguments, as the stored JSON
     queue: str
     priority: int
     at: datetime
     due_at: datetime | None
     tags: tuple[str, ...]
     meta: dict[str, Any]
-    retry: Retry | None = None  # what was set for this job alone
+    retry: Retry | None = None  # settings of this job alone
     timeout: timedelta | None = None
     crash_limit: int = DEFAULT_CRASH_LIMIT
     ref: str | None = None
 
     @property
     def delay(self) -> timedelta:
-        """How long after it was enqueued the job is due."""
+        """The delay between enqueue and due time."""
         return timedelta(0) if self.due_at is None else self.due_at - self.at
 
     def __str__(self) -> str:
-        """As a call, with its options behind it."""
+        """The call as text, with its options."""
         given = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items() if name in self.plain)
         told = [f"queue={self.queue!r}"]
         if self.priority != DEFAULT_PRIORITY:
@@ -61,7 +61,7 @@ class Enqueued(Struct, frozen=True, kw_only=True):
 
 
 def read(job: NewJob, job_id: JobId, kind: Kind | None, now: datetime) -> Enqueued:
-    """What a job on its way into the store says; one of a kind that nobody declares is read as plain JSON."""
+    """The record of a job to be stored; a job of an undeclared kind is read as plain JSON."""
     plain = msgspec.json.decode(job.args, type=dict[str, Any])
     if kind is None:
         arguments = plain

@@ -1,4 +1,4 @@
-"""What a test expects to have been enqueued, and what it is told when that is not so."""
+"""The jobs that a test expects to be enqueued, and the message when they are not."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SHOWN = 20
 
 
 class Expectation:
-    """A job, some of its arguments, and some of its options, as `using` takes them; what is not said may be anything.
+    """A job, some of its arguments, and some of its options, as `using` takes them; omitted ones match anything.
 
-    Arguments are compared with `==`, so that `unittest.mock.ANY` and `pytest.approx` do what they say, and else by the
-    JSON that is stored. One that the handler does not take is refused: it would never match, and never fail either
-    where nothing is expected.
+    Arguments are compared with `==`, so that `unittest.mock.ANY` and `pytest.approx` work, and otherwise by their
+    stored JSON. An argument that the handler does not have is refused: it could never match, and `assert_not_enqueued`
+    would always pass.
     """
 
     def __init__(self, job: Prepared[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ class Expectation:
         self._arguments = _by_name(job.kind.signature, self._kind, args, kwargs)
 
     def differences(self, one: Enqueued) -> list[str]:
-        """What of this job is not as expected; empty if it matches."""
+        """How this job differs from the expectation; empty if it matches."""
         wrong = [f"{name}={one.arguments.get(name)!r}" for name in self._arguments if not self._holds(name, one)]
         options = self._options
         if options.queue not in {None, one.queue}:
@@ -55,24 +55,24 @@ class Expectation:
         return wrong + self._other_settings(one)
 
     def _other_settings(self, one: Enqueued) -> list[str]:
-        """What was set for this job alone, where that is not as expected."""
+        """Settings of this job alone that differ from the expectation."""
         options = self._options
         wrong = [
             f"{name}={getattr(one, name)!r}"
             for name in ("timeout", "crash_limit", "ref")
             if getattr(options, name) not in {None, getattr(one, name)}
         ]
-        # Compared as they are kept: types of errors are told by name there.
+        # Compared as stored: error types are names there.
         if options.retry is not None and settings_text(options.retry, None) != settings_text(one.retry, None):
             wrong.append(f"retry={one.retry}")
         return wrong
 
     def matches(self, all_of_them: Iterable[Enqueued]) -> list[Enqueued]:
-        """Those that are as expected, in the order in which they were enqueued."""
+        """The matching jobs, in the order in which they were enqueued."""
         return [one for one in all_of_them if one.kind == self._kind and not self.differences(one)]
 
     def report(self, should: str, found: int, all_of_them: Iterable[Enqueued]) -> str:
-        """What was expected and what there is instead, those of the same kind with what sets them apart first."""
+        """The expectation and what was enqueued instead; jobs of the same kind first, with their differences."""
         everything = list(all_of_them)
         lines = [f"{self} should {should}, and was {_times(found)}"]
         same = [one for one in everything if one.kind == self._kind]
@@ -88,7 +88,7 @@ class Expectation:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """As the call that is expected."""
+        """The expected call as text."""
         options = self._options
         said = {
             "queue": options.queue,

@@ -1,4 +1,4 @@
-"""The way into a sandbox: for every event loop, for sync callers, and for those who bring a connection of their own."""
+"""The intake of a sandbox: for every event loop, for sync callers, and for callers with a connection of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Stored = Callable[[Sequence[NewJob], Sequence[Receipt]], Awaitable[None]]
 
 
 class SandboxStores(Stores):
-    """The stores of an app in a sandbox: for every loop the same one."""
+    """The stores of an app in a sandbox: the same one for every loop."""
 
     def __init__(self, store: Store, group_commit: GroupCommit) -> None:
         super().__init__(lambda: store, migrate=False, patience=timedelta(0))
@@ -30,13 +30,13 @@ class SandboxStores(Stores):
         return self._doorway
 
     async def close(self) -> None:
-        """It stays open until the sandbox ends; callers on the running loop that await a job are let go."""
+        """Keep the store open until the sandbox ends; release callers on the running loop that wait for a job."""
         if (outcomes := self._outcomes.pop(asyncio.get_running_loop(), None)) is not None:
             await outcomes.close()
 
 
 class SandboxGroupCommit(GroupCommit):
-    """Stores each enqueue by itself, as one may run a job that enqueues another; asks the sandbox, and tells it."""
+    """Stores each enqueue by itself, because an inline job may enqueue another; reports it to the sandbox."""
 
     def __init__(self, store: Store, admit: Callable[[], None], stored: Stored) -> None:
         super().__init__(store, timedelta(0))
@@ -56,11 +56,11 @@ class SandboxGroupCommit(GroupCommit):
 
 
 class SandboxBorrowing:
-    """Intake through the caller's connection if it leads to the sandbox, as that of `ctx.transaction()` does.
+    """Intake through the caller's connection if it leads to the sandbox's database, as `ctx.transaction()` does.
 
-    One that leads elsewhere is that of the app's own database, which the sandbox is not; unless `strict`, the jobs are
-    stored at once, without it. So it must be in Django's tests, where the transaction around a test is never committed.
-    What is stored through a connection is noted, and not run inline: it is not committed yet.
+    A connection to another database belongs to the app's own database, which the sandbox replaces; unless `strict`, the
+    jobs are then stored at once, without it. Django's tests need this, because the transaction around a test is never
+    committed. Jobs stored through a connection are recorded, but not run inline: they are not committed yet.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class SandboxBorrowing:
         return BorrowingIntake(intake, self._note, without)
 
     async def _put_blocking(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        """Never waits for the caller's loop, as there may be none."""
+        """Never wait for the caller's loop, because there may be none."""
         return self._portal.call(self._group_commit.put_all(jobs))
 
 
 class BorrowingIntake:
-    """Intake through one connection; `without` is what to do if it leads elsewhere."""
+    """Intake through one connection; `without` is used if it leads to another database."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """A store that every event loop and thread of a test may use.
 
-A store belongs to the loop that opened it, and tests come with many: one for each test, one for a web framework's test
-client, none at all. So a sandbox opens its store once, on a loop in a thread of its own, and hands out a `KeptStore`
-that passes each call over. Nothing is left to be closed on anybody else's loop.
+A store belongs to the loop that opened it, and tests have many: one per test, one for a web framework's test client, or
+none. So a sandbox opens its store once, on a loop in a thread of its own, and returns a `KeptStore` that passes each
+call to it. No other loop has anything to close.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Keeper:
         self._thread = threading.Thread(target=self._loop.run_forever, name="perdure-sandbox", daemon=True)
 
     def open(self) -> Store:
-        """Open and migrate the store; what is returned may be used from any loop."""
+        """Open and migrate the store; the returned store may be used from any loop."""
         self._thread.start()
         try:
             self.call(open_checked(self._store, migrate=True))
@@ -50,7 +50,7 @@ class Keeper:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def tell(self, what: Callable[[], object]) -> None:
-        """Call something on the store's loop, and do not wait for it."""
+        """Call a function on the store's loop, without waiting for it."""
         self._loop.call_soon_threadsafe(what)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Keeper:
 
 
 class KeptStore:
-    """The whole port, each coroutine of it run by the keeper."""
+    """The whole storage port; the keeper runs each of its coroutines."""
 
     def __init__(self, store: Store, keeper: Keeper) -> None:
         self._store = store
@@ -80,25 +80,25 @@ class KeptStore:
         return lambda *args, **kwargs: self._keeper.pass_on(attribute(*args, **kwargs))
 
     async def open(self) -> None:
-        """It is open."""
+        """Do nothing: it is open."""
 
     async def close(self) -> None:
-        """It stays open until the sandbox ends."""
+        """Do nothing: it stays open until the sandbox ends."""
 
     async def begin_effects(self, *, blocking: bool = False) -> Effects:
-        """Begin where the handler is: the connection is one of its own, and is used there."""
+        """Begin on the handler's loop: the connection is its own, and is used there."""
         return await self._store.begin_effects(blocking=blocking)
 
     def ring(self, queues: Iterable[str]) -> None:
-        """Tell workers, soon and without waiting, that these queues have work."""
+        """Notify workers, soon and without waiting, that these queues have work."""
         self._keeper.tell(partial(self._store.ring, tuple(queues)))
 
     def await_ends(self, job_ids: Collection[JobId]) -> None:
-        """Ask workers, soon and without waiting, to ring when these jobs end."""
+        """Ask workers, soon and without waiting, to notify when these jobs end."""
         self._keeper.tell(partial(self._store.await_ends, tuple(job_ids)))
 
     def ring_ended(self, job_ids: Iterable[JobId]) -> None:
-        """Ring, soon and without waiting, for those of these ended jobs that are known to be awaited."""
+        """Notify, soon and without waiting, the callers that await these ended jobs."""
         self._keeper.tell(partial(self._store.ring_ended, tuple(job_ids)))
 
     @asynccontextmanager

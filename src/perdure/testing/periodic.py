@@ -1,8 +1,8 @@
 """The periodic functions of an app (`@app.every`) in a sandbox: called in a drain, at their times, by the test's clock.
 
 As in a worker, a call never overlaps itself, an error ends nothing, and a call that exceeds its limit is told to stop.
-How long a call takes is counted by the test's clock too: a function that travels skips the calls that fall due
-meanwhile. Times have no jitter. The limit holds by the machine's clock as well, so that a call that hangs ends.
+The test's clock also measures how long a call takes: a function that travels skips the calls that fall due meanwhile.
+Times have no jitter. The limit also applies by the machine's clock, so that a hanging call ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SandboxPeriodic:
         self.begin()
 
     def begin(self) -> None:
-        """Count from now for functions that are new: the first call is due at once, or after an interval."""
+        """Count from now for new functions: the first call is due at once, or after an interval."""
         for one in self._app.periodic.values():
             self._due.setdefault(one.name, self._clock.now() + (timedelta(0) if one.at_start else one.every))
 
@@ -38,7 +38,7 @@ class SandboxPeriodic:
         return min(self._due.values(), default=None)
 
     async def call_due(self) -> Exception | None:
-        """Call what is due, each once however often it was due; the first error, which is reported in any case."""
+        """Call each due function once, even if it was due several times; returns the first error; reports all."""
         self.begin()
         errors: list[Exception] = []
         for one in sorted(self._app.periodic.values(), key=lambda one: self._due[one.name]):
@@ -71,7 +71,7 @@ class SandboxPeriodic:
         raise error
 
     def _is_stuck(self, one: Periodic, now: datetime) -> bool:
-        """Whether the last call has not ended yet; then this one is skipped."""
+        """Whether the previous call has not ended; then this one is skipped."""
         task, began = self._stuck.get(one.name, (None, now))
         if task is None or task.done():
             self._stuck.pop(one.name, None)
@@ -85,7 +85,7 @@ class SandboxPeriodic:
         self._app.events.emit(LoopSkipped(one.name, running_for, self._skipped[one.name]))
 
     def _pass(self, one: Periodic, until: datetime) -> int:
-        """Let the times up to then pass; how many they were."""
+        """Skip the times up to then; returns how many there were."""
         passed = max((until - self._due[one.name]) // one.every + 1, 0)
         self._due[one.name] += passed * one.every
         return passed

@@ -1,8 +1,8 @@
 """The pytest plugin: a sandbox for each test that asks for one.
 
 `perdure_sandbox` holds your app, which pytest finds by the setting `perdure_app = "jobs:app"`, or through a fixture of
-your own called `perdure_app`. The fixtures are plain ones, so that they serve sync tests and async tests alike, under
-whatever plugin runs those. What they need is imported when a test asks for it.
+your own called `perdure_app`. The fixtures are plain, so that they serve sync and async tests under any async plugin.
+Their modules are imported when a test asks for them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def perdure_app(request: pytest.FixtureRequest) -> App:
-    """The app to be tested, as the setting `perdure_app` names it; define a fixture of this name to say it yourself."""
+    """The app to be tested, from the setting `perdure_app`; or define a fixture of this name."""
     from perdure.app.app import App  # noqa: PLC0415 - only where a test asks
 
     name = str(request.config.getini("perdure_app"))
@@ -49,7 +49,7 @@ def perdure_app(request: pytest.FixtureRequest) -> App:
     except (ImportError, AttributeError, ValueError) as error:
         raise pytest.UsageError(f"perdure_app = {name!r} cannot be found: {error}") from error
     if not isinstance(app, App):
-        raise pytest.UsageError(f"perdure_app = {name!r} is no perdure App, but {app!r}")
+        raise pytest.UsageError(f"perdure_app = {name!r} is not a perdure App, but {app!r}")
     return app
 
 
@@ -59,7 +59,7 @@ def perdure_sandbox(request: pytest.FixtureRequest, perdure_app: App) -> Iterato
     from perdure.testing.sandbox import Sandbox  # noqa: PLC0415 - as above
 
     options: dict[str, Any] = {}
-    for marker in reversed(list(request.node.iter_markers(_MARKER))):  # the closest has the last word
+    for marker in reversed(list(request.node.iter_markers(_MARKER))):  # the closest marker wins
         options |= marker.kwargs
     with Sandbox(perdure_app, **options) as box:
         yield box

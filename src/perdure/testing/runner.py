@@ -1,7 +1,7 @@
-"""Runs what is ready, with the parts of a worker, and ends when nothing is.
+"""Runs ready jobs with the parts of a worker, and ends when none is left.
 
-Claims, gates, executor, decisions and acknowledgements are the worker's own. What is missing is what a worker does for
-being one of many and for ever: heartbeats, polling, rescue and pruning.
+Claims, gates, executor, decisions and acknowledgements are the worker's own. What is left out is what only a
+long-running worker in a fleet needs: heartbeats, polling, rescue and pruning.
 """
 
 from __future__ import annotations
@@ -10,34 +10,24 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState
 from perdure.events import Emitter
+from perdure.hooks.hooks import Hooks
 from perdure.kinds.kind import Registry
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 from perdure.testing.caller import WAITING, CallersThread
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.slots import Slots
-from perdure.worker.execution.executor import Executor
+from perdure.worker.execution.threads import Execute, Finish, ThreadCrew
 from perdure.worker.settings import WorkerSettings
 from perdure.worker.stages import PAUSES
-from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
-
-
-class SandboxExecutor(Executor):
-    """The worker's executor, with chance in the test's hands and sync handlers in the thread that waits for them."""
-
-    def __init__(self, **parts: Any) -> None:
-        super().__init__(**parts)
-        self._recorder.short_wait = timedelta(0)  # time stands still in here: every wait is for the test to pass
-        caller = WAITING.get()
-        if caller is not None:
-            self._threads = CallersThread(caller, self._run_in_thread, self._ended, self._loop)
+from perdure.worker.surroundings import Surroundings
+from perdure.worker.wiring.attempts import Owner, wire_attempts
 
 
 class Runner:
@@ -52,33 +42,35 @@ class Runner:
         clock: Clock,
         emitter: Emitter,
         chance: random.Random,
+        hooks: Hooks,
     ) -> None:
         self._store = store
         self._worker_id = worker_id
         self._concurrency = settings.concurrency
         self._ended = asyncio.Event()
         parts = wire_attempts(
-            Surroundings(store=store, kinds=kinds, settings=settings, emitter=emitter, clock=clock),
+            Surroundings(store=store, kinds=kinds, settings=settings, emitter=emitter, clock=clock, hooks=hooks),
             Slots(settings.queues, settings.concurrency, settings.claim_batch),
             Owner(on_start=self._note, on_free=self._ended.set),
-            executor_type=SandboxExecutor,
+            make_threads=_make_threads,
+            short_wait=timedelta(0),  # the clock stands still here: the test itself moves it
             chance=chance,
         )
         self._pauses, self._reports, self._acknowledger = parts.pauses, parts.reports, parts.acknowledger
         self._executor, self._gatekeeper = parts.executor, parts.gatekeeper
-        self._start = parts.stages.into(PAUSES)  # no quarantine: a test decides itself what runs beside what
-        self.jobs: dict[JobId, None] = {}  # as an ordered set: those that were run, by their first attempt
+        self._start = parts.stages.into(PAUSES)  # no quarantine: the test decides which jobs run side by side
+        self.jobs: dict[JobId, None] = {}  # an ordered set: the jobs that ran, by their first attempt
         self.attempts = 0
 
     @property
     def paused(self) -> frozenset[str]:
-        """Queues of which nothing is run."""
+        """Queues whose jobs are not run."""
         return self._pauses.queues
 
     async def run(self, queues: Iterable[str] | None, limit: int, until: Callable[[], bool]) -> None:
-        """Run until nothing is ready in these queues (None: in any), `until` holds, or `limit` attempts are made.
+        """Run until no job is ready in these queues (None: in any), `until` holds, or `limit` attempts are made.
 
-        When it returns, everything that ended is recorded.
+        When it returns, every ended attempt is recorded.
         """
         only = None if queues is None else frozenset(queues)
         self._pauses.learn(await self._store.pauses())
@@ -99,7 +91,7 @@ class Runner:
         await self._settle()
 
     async def close(self) -> None:
-        """Put back what still runs, if the run was cut short, and let go of threads and processes."""
+        """Release running jobs if the run was cut short, and end threads and processes."""
         for running in list(self._executor.running):
             self._executor.stop(running, Stop.CLOSING)
         await self._gatekeeper.close()
@@ -107,10 +99,10 @@ class Runner:
         await self._executor.close()
 
     async def _settle(self) -> None:
-        """Wait until gates have answered, all that ended is recorded, and those who waited for it are awake."""
-        await self._gatekeeper.settle()
+        """Wait until gates have answered, all ended attempts are recorded, and their waiters are awake."""
+        await self._gatekeeper.drain()
         await self._acknowledger.drain()
-        await self._reports.settle()
+        await self._reports.drain()
         await self._store.settle_joined()
 
     def _note(self, claims: Sequence[Claim]) -> None:
@@ -122,10 +114,16 @@ class Runner:
         self._ended.clear()
 
     async def _claim(self, only: frozenset[str] | None, room: int) -> list[Claim]:
-        """Claim from the first queue that has something ready."""
+        """Claim from the first queue that has a ready job."""
         for count in await self._store.counts(cap=1):
             if count.queue in self._pauses.queues:
                 continue
             if count.state is JobState.READY and (only is None or count.queue in only):
                 return await self._store.claim(self._worker_id, [Wanted(count.queue, room)])
         return []
+
+
+def _make_threads(size: int, execute: Execute, finish: Finish, loop: asyncio.AbstractEventLoop) -> ThreadCrew:
+    """Run sync handlers in the waiting thread, if there is one."""
+    caller = WAITING.get()
+    return ThreadCrew(size, execute, finish, loop) if caller is None else CallersThread(caller, execute, finish, loop)

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar, cast
 from perdure.app.app import App
 from perdure.app.connect import store_for
 from perdure.clock import ManualClock, SystemClock
+from perdure.domain.alerts.alert import Notice
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.jobs.ids import JobId, as_job_id
 from perdure.domain.jobs.job import Attempt, Intake, JobView, NewJob, Receipt
@@ -22,6 +23,7 @@ from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.options import checked_instant
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
+from perdure.testing.alerts import look_for_alerts
 from perdure.testing.calendar import NotedFires
 from perdure.testing.caller import LendingPortal
 from perdure.testing.drained import Drained
@@ -37,16 +39,15 @@ ATTEMPTS: Final = 1_000
 
 
 class Sandbox:
-    """Your own app, pointed at an empty SQLite file until the block ends: `async with Sandbox(app) as box:`, or `with`.
+    """Your own app on an empty SQLite file until the block ends: `async with Sandbox(app) as box:`, or `with`.
 
-    Jobs that your code enqueues are kept and run only when you say so: `drain`. `inline` runs them inside `enqueue`
-    instead, with whatever else is ready; `raising` says whether an error that leaves such a job failed is raised there,
-    or only recorded.
+    Jobs that your code enqueues are stored, and run only in `drain`. `inline` runs them inside `enqueue` instead, with
+    all other ready jobs; `raising` says whether the error of such a job is raised there, or only recorded.
 
-    The clock stands still at `start` (now) until you `travel`. Schedules fire in a `drain` that finds them due, and
-    functions of `@app.every` are called in it (`periodic=False`: they are not). Jitter comes from `seed`. Handlers with
-    `isolate=True` run in this process, unless `isolate` is given here too. `url` keeps the jobs in a database of your
-    own choice, `settings` are those of the worker that runs them (the app's own).
+    The clock stands still at `start` (default: now) until you `travel`. A `drain` fires due schedules and calls
+    functions of `@app.every` (`periodic=False`: it does not). Jitter comes from `seed`. Handlers with `isolate=True`
+    run in this process, unless `isolate` is given here too. `url` stores the jobs in a database of your choice;
+    `settings` are those of the worker that runs them (default: the app's).
     """
 
     def __init__(
@@ -93,7 +94,10 @@ class Sandbox:
             )
             stack.enter_context(diversion)
             drainer = Drainer(
-                *(self.app, store, self.clock, self._settings),
+                self.app,
+                store,
+                self.clock,
+                self._settings,
                 isolate=self._isolate,
                 seed=self._seed,
                 periodic=self._periodic,
@@ -120,7 +124,7 @@ class Sandbox:
         return self.clock.now()
 
     def travel(self, by: Duration) -> datetime:
-        """Move the clock forward; what falls due meanwhile is run by the next `drain`, at the new time."""
+        """Move the clock forward; the next `drain` runs jobs that fell due meanwhile, at the new time."""
         return self.clock.move(parse_duration("by", by))
 
     def travel_to(self, when: datetime) -> datetime:
@@ -149,14 +153,14 @@ class Sandbox:
         limit: int = ATTEMPTS,
         raising: bool = False,
     ) -> Drained:
-        """Run what is due, in one queue or in all, and what those jobs enqueue, until nothing is.
+        """Run due jobs, in one queue or in all, and the jobs that they enqueue, until none is left.
 
-        One job at a time, by priority and age, unless `concurrency` is more. With `travel` the clock jumps to the next
-        due time, again and again, until all is final; a span such as "1h" goes that far and no further. Schedules and
-        periodic functions fire on the way at their times. Without a span only those that are due at the beginning do,
-        as they have no end.
+        It runs one job at a time, by priority and age, unless `concurrency` is more. With `travel` the clock jumps to
+        the next due time, again and again, until all jobs are final; a span such as "1h" limits how far. Schedules and
+        periodic functions fire on the way at their times. Without a span, only those due at the beginning fire, because
+        they never end.
         `until` ends the drain early, once it holds after a job. `limit` bounds the attempts, and the jumps. `raising`
-        raises the error of the first job that is left failed, or of a periodic function.
+        raises the error of the first failed job, or of a periodic function.
         """
         if queue is not None:
             self.app.check_queue(queue)
@@ -178,11 +182,11 @@ class Sandbox:
         limit: int = ATTEMPTS,
         raising: bool = False,
     ) -> Drained:
-        """The same, for tests without an event loop; sync handlers run in the calling thread."""
+        """Blocking version of `drain`; sync handlers run in the calling thread."""
         return self._portal.call(self.drain(queue, travel=travel, until=until, limit=limit, raising=raising))
 
     async def result(self, handle: Handle[R]) -> R:
-        """The result of a job; one that has not ended is given its chance by a `drain`.
+        """The result of a job; a job that has not ended is run first by a `drain`.
 
         Raises JobNotSuccessful if it died or was cancelled.
         """
@@ -199,11 +203,11 @@ class Sandbox:
         return await handle.result()
 
     def result_sync(self, handle: Handle[R]) -> R:
-        """The same, for tests without an event loop."""
+        """Blocking version of `result`."""
         return self._portal.call(self.result(handle))
 
     async def job(self, job: Handle[Any] | str) -> JobView:
-        """One job as it stands."""
+        """One job in its current state."""
         job_id = _id_of(job)
         view = await self._store.job(job_id)
         if view is None:
@@ -211,7 +215,7 @@ class Sandbox:
         return view
 
     def job_sync(self, job: Handle[Any] | str) -> JobView:
-        """The same, for tests without an event loop."""
+        """Blocking version of `job`."""
         return self._portal.call(self.job(job))
 
     async def attempts(self, job: Handle[Any] | str) -> list[Attempt]:
@@ -219,22 +223,29 @@ class Sandbox:
         return await self._store.attempts(_id_of(job))
 
     def attempts_sync(self, job: Handle[Any] | str) -> list[Attempt]:
-        """The same, for tests without an event loop."""
+        """Blocking version of `attempts`."""
         return self._portal.call(self.attempts(job))
 
     async def dead(self) -> list[JobView]:
-        """The dead letters, those enqueued first coming first; at most a thousand."""
+        """The dead letters, in the order of enqueue; at most a thousand."""
         dead = JobFilter(states=frozenset({JobState.DEAD}))
         return (await self._store.jobs(dead, Page(1_000)))[::-1]
 
+    async def look_for_alerts(self) -> tuple[Notice, ...]:
+        """Evaluate the app's rules of alerts once, as a worker does every second; the notices that go out.
+
+        The first look learns what has failed before. A `drain` delivers the notices.
+        """
+        return await look_for_alerts(self.app, self._store, self.clock)
+
     def dead_sync(self) -> list[JobView]:
-        """The same, for tests without an event loop."""
+        """Blocking version of `dead`."""
         return self._portal.call(self.dead())
 
     def enqueued(self, job: Prepared[..., Any] | str | None = None, /, *args: Any, **kwargs: Any) -> list[Enqueued]:
-        """What was enqueued since the sandbox began, in order, whatever has become of it; duplicates are not counted.
+        """All jobs enqueued since the sandbox began, in order, in any state; duplicates are left out.
 
-        Narrowed to a job (or its name), to arguments, all or some, and to options: `send.using(queue="mail")`.
+        Filter by a job (or its name), by all or some arguments, and by options: `send.using(queue="mail")`.
         """
         everything = list(self._enqueued.values())
         if job is None:
@@ -242,11 +253,11 @@ class Sandbox:
         return self._expectation(job, args, kwargs).matches(everything)
 
     def assert_enqueued(self, job: Prepared[..., Any] | str, /, *args: Any, **kwargs: Any) -> list[Enqueued]:
-        """At least one such job was enqueued; returns them."""
+        """Assert that at least one such job was enqueued; returns them."""
         return self._assert(lambda found: found > 0, "have been enqueued", self._expectation(job, args, kwargs))
 
     def assert_enqueued_once(self, job: Prepared[..., Any] | str, /, *args: Any, **kwargs: Any) -> Enqueued:
-        """Exactly one such job was enqueued; returns it."""
+        """Assert that exactly one such job was enqueued; returns it."""
         return self._assert(lambda found: found == 1, "have been enqueued once", self._expectation(job, args, kwargs))[
             0
         ]
@@ -254,13 +265,13 @@ class Sandbox:
     def assert_enqueued_times(
         self, times: int, job: Prepared[..., Any] | str, /, *args: Any, **kwargs: Any
     ) -> list[Enqueued]:
-        """So many such jobs were enqueued; returns them."""
+        """Assert that exactly this many such jobs were enqueued; returns them."""
         return self._assert(
             lambda found: found == times, f"have been enqueued {times} times", self._expectation(job, args, kwargs)
         )
 
     def assert_not_enqueued(self, job: Prepared[..., Any] | str, /, *args: Any, **kwargs: Any) -> None:
-        """No such job was enqueued."""
+        """Assert that no such job was enqueued."""
         self._assert(lambda found: found == 0, "not have been enqueued", self._expectation(job, args, kwargs))
 
     def _assert(self, is_right: Callable[[int], bool], should: str, expected: Expectation) -> list[Enqueued]:
@@ -274,7 +285,7 @@ class Sandbox:
         return Expectation(self.app.job_named(job) if isinstance(job, str) else job, args, kwargs)
 
     def _note(self, jobs: Sequence[NewJob], receipts: Sequence[Receipt]) -> list[JobId]:
-        """Remember what was enqueued; the jobs among it that are not duplicates."""
+        """Record enqueued jobs; returns those that are not duplicates."""
         fresh: list[JobId] = []
         for job, receipt in zip(jobs, receipts, strict=True):
             if receipt.intake is not Intake.EXISTING:

@@ -1,4 +1,4 @@
-"""Sees what handlers raise, so that a test can have the very exception and not only its record."""
+"""Captures what handlers raise, so that a test gets the original exception and not only its record."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from perdure.worker.attempt.outcomes import AttemptInterrupted
 
 
 class HandlerEscaped(Exception):  # noqa: N818 - reads as what happened
-    """Stands in the job's record for something that must reach the test itself: `pytest.fail`, ctrl-C."""
+    """Replaces, in the job's record, an exception that must reach the test itself: `pytest.fail`, ctrl-C."""
 
 
 class Witness:
-    """The exceptions of one run, by the job whose attempt they ended."""
+    """The exceptions of one run, by job."""
 
     def __init__(self) -> None:
         self.raised: dict[JobId, BaseException] = {}
         self.escaped: BaseException | None = None
 
     def watch(self, kind: Kind, *, isolate: bool) -> Kind:
-        """The same kind with its handler watched; unless `isolate`, one that asks for a process runs in this one.
+        """The same kind with its handler watched; unless `isolate`, an isolated kind runs in this process.
 
-        There the test's own patches and fakes hold, and the app is the one in the sandbox. Nothing can be seen of what
-        happens in a process of its own.
+        In this process the test's patches and fakes apply, and the app is the one in the sandbox. Exceptions in a
+        separate process cannot be captured.
         """
         handler = kind.handler
         if kind.mode is Mode.PROCESS and isolate:

@@ -1,1 +1,1 @@
-"""What keeps the house in order: one loop per file, each a `tick()`."""
+"""Upkeep: one background loop per file, each a `tick()`."""

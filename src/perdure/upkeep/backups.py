@@ -1,7 +1,7 @@
 """Makes copies of the database by a plan, and removes the oldest ones.
 
-What is in the folder says whether a copy is due, so that a restart repeats none. Of several processes the one that
-leads makes it, and holds the lead only meanwhile. Should two lead at once after all, there is one copy more.
+The files in the folder decide whether a copy is due, so that a restart repeats none. Of several processes the leader
+makes it, and holds the lead only meanwhile. If two lead at once after all, there is one copy more.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Copied(Struct, frozen=True):
 
 
 class Backups(Loop[Copied]):
-    """Looks every minute whether a copy is due. `holder` is the name under which this process leads.
+    """Checks every minute whether a copy is due. `holder` is the name under which this process leads.
 
-    A refusal, by the engine or by the file system, is told once in the time between two copies, and tried again every
+    A refusal, by the engine or by the file system, is reported once in the time between two copies, and retried every
     hour.
     """
 
@@ -62,7 +62,7 @@ class Backups(Loop[Copied]):
         self._refused: tuple[str, datetime] | None = None
 
     async def tick(self) -> Copied:
-        """Make a copy if one is due and nobody else is at it."""
+        """Make a copy if one is due and no other process is making it."""
         now = await self._store.now()
         try:
             due_in = await self._due_in(now)
@@ -72,7 +72,7 @@ class Backups(Loop[Copied]):
             return Copied(refused=True)
 
     def next_wait(self, did: Copied) -> timedelta:
-        """Until the next copy is due, but never long: the folder is the truth, and others may change it."""
+        """Until the next copy is due, but never long: other processes may change the folder."""
         if did.refused:
             return self.interval
         return min(max(did.due_in, _SHORTEST_WAIT), _LOOK_EVERY) if did.due_in else _LOOK_EVERY
@@ -88,7 +88,7 @@ class Backups(Loop[Copied]):
             return Copied()
         try:
             now = await self._store.now()
-            due_in = await self._due_in(now)  # somebody else may have made it since
+            due_in = await self._due_in(now)  # another process may have made it since
             return Copied(due_in=due_in) if due_in else await self._copy(now)
         finally:
             with suppress(StoreError):  # it lapses by itself

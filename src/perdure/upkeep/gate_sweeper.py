@@ -1,4 +1,4 @@
-"""Forgets what no gate counts any more, sums what was spent, and sets jobs free that a pause which is gone holds."""
+"""Deletes what no gate counts any more, sums spends, and releases jobs that a deleted pause holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.gates import GateStore
 
 _BATCH = 5_000
-_SPENDS = 1_000  # each is written again, so it takes longer than to look at one
+_SPENDS = 1_000  # each is rewritten, which takes longer than a look
 _BACKLOG = 500
 _MANY = 50
 
@@ -25,11 +25,11 @@ class GateSweeper(Loop[int]):
         self._store = store
 
     async def tick(self) -> int:
-        """Sweep once; how many rows that took."""
+        """Sweep once; returns how many rows that took."""
         return await self._store.sum_spends(_SPENDS) + await self._store.forget_gates(_BATCH)
 
     def next_wait(self, did: int) -> timedelta:
-        """At once while there is a backlog, and soon where much is spent: what is not summed is read at every gate."""
+        """At once while there is a backlog, and soon where much is spent: every gate reads spends not summed yet."""
         if did >= _BACKLOG:
             return timedelta(milliseconds=50)
         return timedelta(seconds=3) if did >= _MANY else self.interval

@@ -1,4 +1,4 @@
-"""Deletes finished jobs once nobody needs them."""
+"""Deletes finished jobs and logged events after their retention time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Pruner(Loop[int]):
         self._keep = keep
 
     async def tick(self) -> int:
-        """Delete one batch; how many jobs it held."""
+        """Delete one batch of jobs and of events, and fingerprint dead letters; returns the largest count."""
         pruned = await self._store.prune(self._keep, _BATCH)
         if pruned:
             self.emitter.emit(JobsPruned(pruned))
-        return pruned
+        forgotten = await self._store.forget_events(_BATCH)
+        return max(pruned, forgotten, await self._store.fingerprint_dead(_BATCH))
 
     def next_wait(self, did: int) -> timedelta:
         """Soon again while there is a backlog."""

@@ -1,21 +1,21 @@
-"""Brings back the jobs of dead workers.
+"""Rescues the jobs of dead workers.
 
 A worker is dead when its lease has run out by the database's clock, or, at once, when its process is seen to be gone
-from this host. Never because of a job's age: a job may run for days. What a worker's death means for each of its jobs
-is decided by the same function as everything else, and written under the dead claim's own token: should the worker be
-alive after all and finish first, the rescue is what comes too late.
+from this host. Never because of a job's age: a job may run for days. `decide` says what a worker's death means for each
+of its jobs, as for every other outcome, and it is written under the dead claim's own token: if the worker is alive
+after all and finishes first, the rescue is stale.
 
-While the database is away, or takes no writes, nobody can beat. So after an outage all workers are given one sweep's
-time to be heard again before any of them is taken for dead.
+While the database is away, or accepts no writes, no worker can send a heartbeat. So after an outage all workers get the
+time of one sweep to send one before any of them is declared dead.
 
-To look for what the dead hold is to walk past all that the living hold, and past what vacuum has not yet cleared away.
-Nobody claims for a dead worker, so one that was seen to hold nothing is not asked after again: the walk is made when
-somebody has died since, be it under an id that was used before (a database may be an older copy of itself), after an
-outage (such a copy may have taken over), and every ten minutes, should a worker not be in the register at all.
+Finding the leases of dead workers means walking past all live leases, and past what vacuum has not yet removed. A dead
+worker gets no new claims, so one that was seen to hold nothing is not checked again: the walk is made when a worker has
+died since, even under an id that was used before (a database may be an older copy of itself), after an outage (such a
+copy may have taken over), and every ten minutes, in case a worker is not registered at all.
 
-What the dead were lent of gates is taken back as well, once their jobs are.
+The loans of dead workers are taken back as well, after their jobs.
 
-Jobs come back at once, unless their queue has an Opening: then the usher lets them in one by one.
+Jobs come back at once, unless their queue has an Opening: then `RampedRescue` brings them back one by one.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ from perdure.lifecycle.process.identity import is_alive, this_host
 from perdure.policy.decide import decide
 from perdure.policy.opening import Opening
 from perdure.storage.port import Store
-from perdure.upkeep.ramped_rescue import Usher
+from perdure.upkeep.ramped_rescue import RampedRescue
 from perdure.upkeep.steadiness import Steadiness
 
-_PAGE: Final = 500
-_WALK_EVERY: Final = 600.0  # seconds, although nobody has died
-_SPREAD: Final = 1.1  # a tick may come so much later than its interval says
+_ORPHANS_PER_CALL: Final = 500
+_WALK_INTERVAL_SECONDS: Final = 600.0  # seconds, even if no worker has died
+_TICK_LATENESS_FACTOR: Final = 1.1  # a tick may come this much later than its interval says
 
 
 class Rescued(Struct, frozen=True):
-    """What one sweep did; `returning` are those that will be ready when their time on the ramp has come."""
+    """What one sweep did; `returning` are those that will be ready at their time on the ramp."""
 
     buried: int = 0
     ready: int = 0
@@ -65,8 +65,17 @@ class Rescued(Struct, frozen=True):
     returning: int = 0
 
 
+class RescueSettings(Struct, frozen=True, kw_only=True):
+    """When a worker is dead, how often to look for dead ones, and how their jobs come back."""
+
+    lease: timedelta
+    sweep: timedelta
+    openings: Callable[[str], Opening | None] = lambda _: None  # by queue; None: at once
+    audit: Collection[Audited] = frozenset()
+
+
 class Rescuer(Loop[Rescued]):
-    """Looks for processes gone from this host every second, and for silent workers anywhere every sweep."""
+    """Checks for processes gone from this host every second, and for workers without heartbeat every sweep."""
 
     name = "rescuer"
     interval = timedelta(seconds=1)
@@ -76,36 +85,35 @@ class Rescuer(Loop[Rescued]):
         store: Store,
         emitter: Emitter,
         clock: Clock,
-        lease: timedelta,
-        sweep: timedelta,
+        settings: RescueSettings,
+        *,
         on_ready: Callable[[], None],
         on_returning: Callable[[], None] = lambda: None,
-        openings: Callable[[str], Opening | None] = lambda _: None,
-        *,
-        audit: Collection[Audited] = frozenset(),
+        on_crashed: Callable[[Transition, datetime], None] | None = None,
     ) -> None:
         super().__init__(emitter)
         self._store = store
         self._clock = clock
-        self._lease = lease
-        self._sweep = sweep.total_seconds()
-        self.interval = min(self.interval, sweep / _SPREAD)
+        self._lease = settings.lease
+        self._sweep = settings.sweep.total_seconds()
+        self.interval = min(self.interval, settings.sweep / _TICK_LATENESS_FACTOR)
         self._on_ready = on_ready
         self._on_returning = on_returning
-        self._openings = openings
-        self._audit = audit
+        self._openings = settings.openings
+        self._audit = settings.audit
+        self._on_crashed = on_crashed
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._rounds: dict[str, datetime] = {}
         self._random = random.Random()  # noqa: S311 - jitter hides nothing
         self._next_sweep = 0.0
         self._was_away = False
-        self._steadiness = Steadiness(lease / 2)
+        self._steadiness = Steadiness(settings.lease / 2)
         self._trusted_from = 0.0
         self._empty_handed: frozenset[WorkerId] = frozenset()
         self._next_walk = 0.0
 
     async def tick(self) -> Rescued:
-        """Bury who is dead, then bring back what the dead hold."""
+        """Declare dead workers dead, then rescue their jobs."""
         try:
             buried, due = await self._bury()
         except StoreError:
@@ -121,24 +129,27 @@ class Rescuer(Loop[Rescued]):
         return replace(rescued, buried=buried)
 
     async def _bury(self) -> tuple[int, bool]:
-        """Bury who is seen to be gone, and if a sweep is due, whoever is silent; how many, and whether it was due."""
+        """Declare dead the workers whose process is gone and, if a sweep is due, those without heartbeat.
+
+        Returns how many, and whether a sweep was due.
+        """
         gone = await self._store.bury_gone(this_host(), is_alive)
         if gone:
             self.emitter.emit(WorkersBuried(tuple(worker.name for worker in gone), "process is gone from this host"))
         if self._was_away:
-            await self._store.bury_silent(LONGEST)  # nobody, but it shows whether one can write
+            await self._store.bury_silent(LONGEST)  # none, but it shows whether the database accepts writes
             self._was_away = False
             self._next_sweep = self._clock.monotonic() + self._sweep
             self._next_walk = 0.0
-        next_tick = self._clock.monotonic() + self.interval.total_seconds() * _SPREAD
-        due = next_tick > self._next_sweep  # to wait for it would be too late
+        next_tick = self._clock.monotonic() + self.interval.total_seconds() * _TICK_LATENESS_FACTOR
+        due = next_tick > self._next_sweep  # waiting for it would be too late
         if not due:
             return len(gone), False
         self._next_sweep = self._clock.monotonic() + self._sweep
         return len(gone) + await self._bury_silent(), True
 
     async def _bury_silent(self) -> int:
-        """Bury whoever's lease ran out. After the clock has jumped everybody first gets the time to beat by it."""
+        """Declare dead the workers whose lease ran out. After a clock jump they first get time for a heartbeat."""
         jump = self._steadiness.jump(await self._store.now(), self._clock.monotonic())
         if jump is not None:
             self._trusted_from = self._clock.monotonic() + self._lease.total_seconds()
@@ -166,18 +177,19 @@ class Rescuer(Loop[Rescued]):
             written = await self._write(moves)
             went.update(move.to for move in written)
             self._tell(written)
+            await self._count(written)
             return written
 
-        usher = Usher(self._store, self.emitter, self._openings, self._holder, self._rounds, write)
+        ramp = RampedRescue(self._store, self.emitter, self._openings, self._holder, self._rounds, write)
         after: JobId | None = None
-        while page := await self._store.orphans(_PAGE, after):
+        while page := await self._store.orphans(_ORPHANS_PER_CALL, after):
             after = page[-1].claim.job_id
-            if at_once := await usher.gather([self._decide(orphan) for orphan in page]):
+            if at_once := await ramp.gather([self._decide(orphan) for orphan in page]):
                 await write(at_once)
         found_none = after is None
         self._empty_handed = gone if found_none else frozenset()
-        self._next_walk = self._clock.monotonic() + (_WALK_EVERY if found_none else 0)
-        await usher.let_in()
+        self._next_walk = self._clock.monotonic() + (_WALK_INTERVAL_SECONDS if found_none else 0)
+        await ramp.let_in()
         ready, dead, returning = (went[state] for state in (JobState.READY, JobState.DEAD, JobState.RETRYING))
         if went:
             self.emitter.emit(JobsRescued(ready + returning, dead))
@@ -193,6 +205,12 @@ class Rescuer(Loop[Rescued]):
             if move.to is JobState.DEAD:
                 self.emitter.emit(JobDied.by(move))
 
+    async def _count(self, written: list[Transition]) -> None:
+        if self._on_crashed is not None and written:
+            now = await self._store.now()
+            for move in written:
+                self._on_crashed(move, now)
+
     def _decide(self, orphan: Orphan) -> Transition:
         silent = format_duration(timedelta(seconds=round(orphan.silent_for.total_seconds())))
         cause = f"worker {orphan.worker} died while it held the job (silent for {silent})"
@@ -205,7 +223,7 @@ class Rescuer(Loop[Rescued]):
             answer = await self._store.acknowledge(transitions, self._audit)
         except StoreUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job, the others come back
+        except Exception as error:  # noqa: BLE001 - one bad job must not keep the others from coming back
             if len(transitions) == 1:
                 self.emitter.emit(RescueFailed(transitions[0].claim.job_id, f"{type(error).__name__}: {error}"))
                 return []

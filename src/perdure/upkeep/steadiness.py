@@ -1,4 +1,4 @@
-"""Notices that a clock has jumped, by comparing it with one that cannot."""
+"""Notices clock jumps, by comparing a clock with the monotonic one."""
 
 from __future__ import annotations
 

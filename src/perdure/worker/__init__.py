@@ -1,1 +1,1 @@
-"""A worker process: it claims, executes, acknowledges, and shows that it lives."""
+"""A worker process: it claims, executes and acknowledges jobs, and sends heartbeats."""

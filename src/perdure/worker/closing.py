@@ -2,9 +2,9 @@
 
     0                       the worker is told to stop: it claims nothing more; handlers see `ctx.closing`; what has
                             not begun (it waits for a thread or a process of its own) goes back at once
-    stop_timeout - grace    whatever still runs is told to stop: tasks are cancelled, threads interrupted, processes
-                            told. A worker that must hurry does this as soon as it is asked to
-    stop_timeout            whatever has not stopped is given up. Its job goes back as all the others do: at no cost,
+    stop_timeout - grace    what still runs is told to stop: tasks are cancelled, threads interrupted, processes
+                            told. `Worker.hurry` does this at once
+    stop_timeout            what has not stopped is given up. Its job goes back as all the others do: at no cost,
                             with its last checkpoint. A process is killed, and may take half a second to be gone
 
 What is left is up to the database: the ends of all attempts are recorded, and the worker is taken off the list. Ticks
@@ -21,26 +21,24 @@ from contextlib import suppress
 from typing import Final
 
 from perdure.domain.jobs.ids import JobId, WorkerId
-from perdure.domain.jobs.transition import released
 from perdure.domain.operate.audit import Audited
 from perdure.errors import StillRunning, StoreError
 from perdure.events import Emitter, RecordsLeft, TicksLeft
 from perdure.lifecycle.loops.crew import Loops
+from perdure.policy.decide import give_back
 from perdure.storage.port import Store
 from perdure.worker.attempt.running import Stop
-from perdure.worker.claiming.fetcher import Fetcher
-from perdure.worker.claiming.quarantine import Quarantine
 from perdure.worker.execution.executor import Executor
-from perdure.worker.gates.gatekeeper import Gatekeeper
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.reports import GateReports
-from perdure.worker.recording.acknowledger import Acknowledger
+from perdure.worker.parts import WorkerParts
 from perdure.worker.recording.freed_keys import FreedKeys
+from perdure.worker.recording.statistics import StatisticsWriter
 from perdure.worker.settings import WorkerSettings
 
-_MOMENT: Final = 1.0
-_PAGE: Final = 500
-_TO_BE_KILLED: Final = 1.0
+_SHORTEST_STEP_SECONDS: Final = 1.0
+_ORPHANS_PER_CALL: Final = 500
+_KILLED_WITHIN_SECONDS: Final = 1.0
 
 
 class Closing:
@@ -60,29 +58,26 @@ class Closing:
         await _wait_until(lambda: self._is_hurried() or not self._executor.running, self._stop_timeout - self._grace)
         for running in list(self._executor.running):
             self._executor.stop(running, Stop.CLOSING)
-        await _wait_until(self._is_over, min(self._grace, max(deadline - loop.time(), _MOMENT)))
+        await _wait_until(self._is_over, min(self._grace, max(deadline - loop.time(), _SHORTEST_STEP_SECONDS)))
         self._executor.give_up_rest()
-        await _wait_until(self._is_over, _TO_BE_KILLED)
+        await _wait_until(self._is_over, _KILLED_WITHIN_SECONDS)
 
     def _is_over(self) -> bool:
         return all(running.given_up for running in self._executor.running)
 
 
-async def record_all(
-    name: str,
-    fetcher: Fetcher,
-    quarantine: Quarantine,
-    gatekeeper: Gatekeeper,
-    acknowledger: Acknowledger,
-    emitter: Emitter,
-    deadline: float,
-) -> None:
-    """Give the database until then, by the event loop's clock, to take what is to be recorded."""
-    with suppress(TimeoutError):  # to cut a claim off would leave jobs that nobody knows to hold
+async def record_all(name: str, parts: WorkerParts, deadline: float) -> None:
+    """Wait until then, by the event loop's clock, for the database to store all records."""
+    quarantine, gatekeeper, acknowledger = (
+        parts.attempts.quarantine,
+        parts.attempts.gatekeeper,
+        parts.attempts.acknowledger,
+    )
+    with suppress(TimeoutError):  # to cut a claim off would leave jobs that no worker knows to hold
         async with asyncio.timeout_at(deadline):
-            await fetcher.settle()
-            await quarantine.settle()
-            await gatekeeper.settle()
+            await parts.fetcher.drain()
+            await quarantine.drain()
+            await gatekeeper.drain()
     await quarantine.close()
     await gatekeeper.close()
     try:
@@ -90,7 +85,7 @@ async def record_all(
             await acknowledger.drain()
     except TimeoutError:
         acknowledger.give_up()
-        emitter.emit(RecordsLeft(name, acknowledger.backlog))
+        parts.around.emitter.emit(RecordsLeft(name, acknowledger.backlog))
 
 
 async def give_back_unknown(
@@ -101,36 +96,43 @@ async def give_back_unknown(
     A program that ends does that: it cancels all its tasks, also the one that claims.
     """
     with suppress(TimeoutError, StoreError):  # what is left is rescued
-        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _MOMENT)):
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _SHORTEST_STEP_SECONDS)):
             after: JobId | None = None
-            while page := await store.orphans(_PAGE, after):
+            while page := await store.orphans(_ORPHANS_PER_CALL, after):
                 after = page[-1].claim.job_id
-                unknown = [released(orphan.claim) for orphan in page if orphan.worker_id == worker_id]
+                unknown = [give_back(orphan.claim) for orphan in page if orphan.worker_id == worker_id]
                 if unknown:
                     await store.acknowledge(unknown, audit)
                     store.ring({move.claim.queue for move in unknown})
 
 
-async def settle_reports(reports: Iterable[GateReports | FreedKeys], deadline: float) -> None:
-    """Give the database until then to hear what others wait for; who is not woken looks again by itself."""
+async def drain_reports(reports: Iterable[GateReports | FreedKeys], deadline: float) -> None:
+    """Wait until then for reports to gates; a job that is not woken checks again by itself."""
     for each in reports:
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                await each.settle()
+                await each.drain()
         await each.close()
 
 
-async def return_loans(keeper: LoanKeeper, deadline: float) -> None:
-    """Give back what was lent; where that fails it is recalled, because the worker is gone."""
+async def write_statistics(writer: StatisticsWriter, deadline: float) -> None:
+    """Write the counts of the last seconds; if that fails they are lost."""
     with suppress(TimeoutError, StoreError):
-        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _MOMENT)):
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _SHORTEST_STEP_SECONDS)):
+            await writer.tick()
+
+
+async def return_loans(keeper: LoanKeeper, deadline: float) -> None:
+    """Return all loans; if that fails they are recalled, because the worker is gone."""
+    with suppress(TimeoutError, StoreError):
+        async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _SHORTEST_STEP_SECONDS)):
             await keeper.give_back_all()
 
 
 async def end_loops(name: str, loops: Loops, emitter: Emitter, deadline: float) -> None:
-    """Give the ticks that are under way until then to end, and say which have not; they have a moment in any case."""
+    """Wait until then for running ticks, and return those that have not ended; they always have a short time."""
     try:
-        await loops.wait_for_completion(max(deadline - asyncio.get_running_loop().time(), _MOMENT))
+        await loops.wait_for_completion(max(deadline - asyncio.get_running_loop().time(), _SHORTEST_STEP_SECONDS))
     except StillRunning as error:
         emitter.emit(TicksLeft(name, error.names))
 

@@ -1,7 +1,7 @@
 """Waits until nothing of a worker runs any more (A18): its attempts, the ticks of its loops, and what it records.
 
-An embedding program calls this before it closes HTTP and the database. An attempt that was given up and a tick that was
-left behind count for as long as they run: a handler that ignores its cancellation may still use what is about to close.
+An embedding program calls this before it closes HTTP and the database. An abandoned attempt or tick counts as long as
+it runs: a handler that ignores its cancellation may still use resources that are about to close.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perdure.worker.execution.executor import Executor
 from perdure.worker.recording.acknowledger import Acknowledger
 
 COMPLETION_TIMEOUT: Final = timedelta(seconds=30)
-_LOOK_EVERY: Final = 0.01
+_POLL_INTERVAL_SECONDS: Final = 0.01
 
 
 class Completion:
@@ -56,7 +56,7 @@ class Completion:
             remaining = deadline - self.timer.monotonic()
             if remaining <= 0:
                 raise self._still_running(within)
-            await pause(self.timer, asyncio.Event(), min(remaining, _LOOK_EVERY))
+            await pause(self.timer, asyncio.Event(), min(remaining, _POLL_INTERVAL_SECONDS))
 
     def _is_over(self) -> bool:
         return self._is_closed() and not self._executor.running and not self._loops.under_way()

@@ -1,11 +1,11 @@
-"""How the interpreter is set up in a process that does nothing but work; in anybody else's it is left as it is.
+"""Interpreter settings for a process that only runs a worker; other processes keep theirs.
 
-A worker makes and drops a thousand small objects in a few milliseconds, and hardly ever a circle of them. Python's
-search for circles is therefore made rarer, and what was loaded before the work begins is taken out of it.
+A worker makes and drops a thousand small objects in a few milliseconds, and hardly ever a reference cycle. Python's
+garbage collection is therefore made less frequent, and objects loaded before the work begins are excluded from it.
 
-With SQLite, a thread writes while the event loop runs jobs. After each statement it must win the interpreter's lock
-back, for which Python lets it wait 5 ms, as long as a whole batch takes. Where handlers run in threads of their own a
-shorter wait costs more than it brings: then all of them ask for the lock.
+With SQLite, a thread writes while the event loop runs jobs. After each statement it must reacquire the GIL, for which
+Python lets it wait 5 ms, as long as a whole batch takes. If handlers run in threads, a shorter interval costs more than
+it gains, because all threads then compete for the GIL.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Final
 
 from perdure.kinds.kind import Mode, Registry
 
-_NEW_OBJECTS: Final = 20_000  # between two searches for circles
-_GENERATIONS: Final = 20
-_LONGEST_WAIT: Final = 0.0005
+_OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000  # between two searches for circles
+_COLLECTIONS_BEFORE_OLDER: Final = 20
+_SWITCH_INTERVAL_SECONDS: Final = 0.0005
 
 
 def set_up_for_work(kinds: Registry) -> None:
     """Prepare this process for these kinds of jobs, once all is loaded."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, _GENERATIONS, _GENERATIONS)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, _COLLECTIONS_BEFORE_OLDER, _COLLECTIONS_BEFORE_OLDER)
     if all(kind.mode is not Mode.THREAD for kind in kinds.values()):
-        sys.setswitchinterval(min(sys.getswitchinterval(), _LONGEST_WAIT))
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL_SECONDS))

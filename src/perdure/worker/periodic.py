@@ -30,7 +30,7 @@ from perdure.policy.outage_backoff import OutageLimits
 from perdure.policy.retries.jitter import Jitter
 from perdure.storage.fleet.leaders import LeaderStore
 
-_LONGEST_NAME: Final = 100
+_NAME_LIMIT_CHARACTERS: Final = 100
 _TAKES: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -86,7 +86,7 @@ def periodic(
 
 
 class PeriodicLoop(Loop[None]):
-    """Calls a periodic function: an async one as a task, any other in a thread of its own.
+    """Calls a periodic function: an async one as a task, a plain one in its own thread.
 
     With a `leadership` it calls only while leading, is a candidate for as long as it runs, and with `at_start` begins
     at once when it takes the lead. It steps down when its last call is over.
@@ -121,7 +121,7 @@ class PeriodicLoop(Loop[None]):
             await result
 
     def use_outage(self, limits: OutageLimits) -> None:
-        """Apply these limits to the leadership; database trouble of the function is an error of its own."""
+        """Apply these limits to the leadership; database errors inside the function are errors of the function."""
         super().use_outage(limits)
         if self.leadership is not None:
             self.leadership.use_outage(limits)
@@ -155,9 +155,9 @@ async def _in_thread(function: Callable[[], Any], name: str) -> Any:
     def call() -> None:
         try:
             outcome.append((context.run(function), None))
-        except BaseException as error:  # noqa: BLE001 - it is raised to whoever waits
+        except BaseException as error:  # noqa: BLE001 - it is raised to the caller that waits
             outcome.append((None, error))
-        with suppress(RuntimeError):  # the event loop is closed, and nobody waits
+        with suppress(RuntimeError):  # the event loop is closed, and no caller waits
             loop.call_soon_threadsafe(over.set)
 
     threading.Thread(target=call, name=f"perdure-{name}", daemon=True).start()
@@ -179,9 +179,9 @@ def _name(function: object, name: str | None) -> str:
     given = getattr(function, "__name__", type(function).__name__) if name is None else name
     if not isinstance(given, str) or not given.strip() or not given.isprintable():
         raise SettingsError("name", f"of a periodic function must be printable text, got {given!r}")
-    if len(given) > _LONGEST_NAME:  # of a fleet it is a key in the database
+    if len(given) > _NAME_LIMIT_CHARACTERS:  # of a fleet it is a key in the database
         raise SettingsError(
-            "name", f"of a periodic function must have at most {_LONGEST_NAME} characters, got {len(given)}"
+            "name", f"of a periodic function must have at most {_NAME_LIMIT_CHARACTERS} characters, got {len(given)}"
         )
     return given
 
@@ -190,7 +190,7 @@ def _check_function(function: object, name: str) -> None:
     if not callable(function):
         raise SettingsError(f"function of {name}", f"must be a function, got {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise SettingsError(f"function of {name}", "must not yield: it is called, and nobody takes what it yields")
+        raise SettingsError(f"function of {name}", "must not yield: a periodic function returns nothing")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # a built-in one that does not tell

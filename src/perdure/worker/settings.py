@@ -1,4 +1,4 @@
-"""How a worker works; every number is checked before it starts."""
+"""The settings of a worker; every value is checked before it starts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,22 @@ from perdure.storage.records import Keep
 Word = TypeVar("Word", bound=StrEnum)
 
 _NUMBERS: Final = ("concurrency", "threads", "isolated", "claim_batch", "ack_batch", "unacknowledged", "outage_errors")
-_LONGEST_NAME: Final = 100
+_NAME_LIMIT_CHARACTERS: Final = 100
 _OPTIONAL_NUMBERS: Final = ("recycle_after_jobs", "recycle_above_mb")
 _SPANS: Final = (
-    *("heartbeat", "lease", "sweep", "poll", "grace", "stop_timeout", "unknown_kind_for"),
-    *("slow_start", "ageing", "blocked_after", "slow_store_after", "outage_backoff"),
+    "heartbeat",
+    "lease",
+    "sweep",
+    "poll",
+    "grace",
+    "stop_timeout",
+    "unknown_kind_for",
+    "slow_start",
+    "ageing",
+    "blocked_after",
+    "slow_store_after",
+    "outage_backoff",
+    "statistics",
 )
 _NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll", "blocked_after", "slow_store_after", "outage_backoff")
 
@@ -37,8 +48,9 @@ _NEVER_ZERO: Final = ("heartbeat", "lease", "sweep", "poll", "blocked_after", "s
 class Queue(Struct, frozen=True):
     """How a worker serves one queue: its share of free capacity, and how many of its jobs may run here at once.
 
-    `slow_start` lets its jobs at once grow from 1 over that time after the worker has opened; `opening` says how the
-    jobs of dead workers come back to it. None: as the worker's settings say.
+    `slow_start`: its running jobs ramp up from 1 over this time after the worker opens. `opening` says how jobs of dead
+    workers come back to it. None: use the worker's settings. `reserved`: its `concurrency` slots are its own, beside
+    those of the worker, so that its jobs start even while all other slots are taken.
     """
 
     name: str
@@ -46,8 +58,9 @@ class Queue(Struct, frozen=True):
     concurrency: int | None = None
     slow_start: timedelta | None = None
     opening: Opening | None = None
+    reserved: bool = False
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(
             self,
@@ -56,6 +69,7 @@ class Queue(Struct, frozen=True):
             concurrency: int | None = ...,
             slow_start: Duration | None = ...,
             opening: Opening | None = ...,
+            reserved: bool = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -64,43 +78,44 @@ class Queue(Struct, frozen=True):
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """A worker's settings, with the defaults that suit most.
+    """A worker's settings; the defaults suit most.
 
-    Spans may be given as any duration ("30s"), and queues by name, with weight and limit as in `mail:3` or `reports@2`.
+    Times accept any duration ("30s"); queues are given by name, with weight and limit as in `mail:3` or `reports@2`.
     """
 
     queues: tuple[Queue, ...] = ()  # (): every queue that the app's kinds use
     name: str | None = None
     concurrency: int = 100
     threads: int = 16
-    isolated: int = 16  # attempts in processes of their own at once
+    isolated: int = 16  # isolated attempts at once
     claim_batch: int = 500
     ack_batch: int = 1_000
-    unacknowledged: int = 10_000  # finished but not yet recorded jobs, beyond which no new ones are taken
+    unacknowledged: int = 10_000  # above this many finished but unrecorded jobs, claiming stops
     heartbeat: timedelta = timedelta(seconds=10)
     lease: timedelta = timedelta(seconds=30)
     sweep: timedelta = timedelta(seconds=5)
     poll: timedelta = timedelta(seconds=1)
     polling: Polling = Polling.FIXED
-    ageing: timedelta = timedelta(minutes=10)  # a job that waits gains a level of priority for each; 0: never
-    slow_start: timedelta = timedelta(0)  # jobs at once grow from 1 to `concurrency` over so much time
-    opening: Opening | None = None  # how the jobs of dead workers come back; None: at once
-    grace: timedelta = timedelta(seconds=5)  # between asking a handler to stop and giving its attempt up
+    ageing: timedelta = timedelta(minutes=10)  # a waiting job gains a priority level per interval; 0: never
+    slow_start: timedelta = timedelta(0)  # running jobs ramp up from 1 to `concurrency` over this time
+    opening: Opening | None = None  # how jobs of dead workers come back; None: at once
+    grace: timedelta = timedelta(seconds=5)  # between telling a handler to stop and abandoning its attempt
     stop_timeout: timedelta = timedelta(seconds=20)
     missing_handler: MissingHandler = MissingHandler.DEFER
     unknown_kind_for: timedelta = timedelta(days=1)
     keep: Keep = Keep()
     keep_lines: int = LINES_KEPT  # log lines kept with each job, the newest; 0: none
-    backup: BackupPlan | None = None  # copies of an SQLite database; None: none are made
+    backup: BackupPlan | None = None  # copies of an SQLite database; None: no copies
     recycle_after_jobs: int | None = None
     recycle_above_mb: int | None = None
     blocked_after: timedelta = timedelta(seconds=2)  # a blocked event loop is reported
-    slow_store_after: timedelta = timedelta(seconds=10)  # a call to the database that takes so long is reported
+    slow_store_after: timedelta = timedelta(seconds=10)  # a slower database call is reported
+    statistics: timedelta = timedelta(seconds=5)  # how often counts of attempts are written; 0: nothing is counted
     audit: frozenset[Audited] = frozenset()  # what the engine itself writes to the audit trail: retry, rescue, …
-    outage_errors: int = DEFAULT_OUTAGE.errors  # database errors in a row after which a background task backs off
-    outage_backoff: timedelta = DEFAULT_OUTAGE.backoff  # its longest wait; it begins with 1 s and doubles
+    outage_errors: int = DEFAULT_OUTAGE.errors  # consecutive database errors before a background task backs off
+    outage_backoff: timedelta = DEFAULT_OUTAGE.backoff  # its longest wait; it starts at 1 s and doubles
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(
             self,
@@ -132,6 +147,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
             recycle_above_mb: int | None = ...,
             blocked_after: Duration = ...,
             slow_store_after: Duration = ...,
+            statistics: Duration = ...,
             audit: str | Iterable[str] = ...,
             outage_errors: int = ...,
             outage_backoff: Duration = ...,
@@ -139,12 +155,12 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def recycles(self) -> bool:
-        """Whether the process is to be replaced by a fresh one from time to time, which takes a supervisor."""
+        """Whether the process is replaced by a new one from time to time, which needs a supervisor."""
         return self.recycle_after_jobs is not None or self.recycle_above_mb is not None
 
     @property
     def outage(self) -> OutageLimits:
-        """How background tasks behave while the database fails."""
+        """How background tasks retry while the database fails."""
         return OutageLimits(self.outage_errors, self.outage_backoff)
 
     def __post_init__(self) -> None:
@@ -182,8 +198,15 @@ def serving(settings: WorkerSettings, kinds: Registry, declared: Iterable[str] |
     return replace(settings, queues=tuple(Queue(name) for name in sorted(names)))
 
 
+def beside(settings: WorkerSettings, queues: Iterable[Queue]) -> WorkerSettings:
+    """These settings with more queues to serve, but for those that they name already."""
+    named = {queue.name for queue in settings.queues}
+    more = tuple(queue for queue in queues if queue.name not in named)
+    return replace(settings, queues=(*settings.queues, *more)) if more else settings
+
+
 def parse_queues(text: str) -> tuple[Queue, ...]:
-    """Read `mail:3,reports@2` as queues: weight after a colon, concurrency after an at sign."""
+    """Parse `mail:3,reports@2` as queues: weight after a colon, concurrency after an at sign."""
     queues = []
     for piece in (part.strip() for part in text.split(",")):
         head, _, concurrency = piece.partition("@")
@@ -193,7 +216,7 @@ def parse_queues(text: str) -> tuple[Queue, ...]:
         try:
             queue = Queue(name, int(weight or 1), int(concurrency) if concurrency else None)
         except ValueError:
-            raise SettingsError("queues", f"has no number where one belongs in {piece!r}") from None
+            raise SettingsError("queues", f"has an invalid number in {piece!r}") from None
         if queue.weight < 1 or (queue.concurrency is not None and queue.concurrency < 1):
             raise SettingsError("queues", f"has a number below 1 in {piece!r}; write for example mail:3,reports@2")
         queues.append(queue)
@@ -220,6 +243,9 @@ def _read_queues(given: object) -> tuple[Queue, ...]:
         _check_type(f"opening of queue {queue.name}", queue.opening, (Opening, type(None)), "an Opening")
         if queue.concurrency is not None:
             _check_number(f"concurrency of queue {queue.name}", queue.concurrency)
+        _check_type(f"reserved of queue {queue.name}", queue.reserved, bool, "True or False")
+        if queue.reserved and queue.concurrency is None:
+            raise SettingsError(f"reserved of queue {queue.name}", "needs its concurrency: how many slots are its own")
     return tuple(queues)
 
 
@@ -248,8 +274,9 @@ def _check_number(field: str, number: object) -> None:
 
 
 def _check_name(field: str, name: str) -> None:
-    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        problem = f"must be 1 to {_LONGEST_NAME} printable characters, got {len(name)}: {name[:_LONGEST_NAME]!r}"
+    if not name.strip() or len(name) > _NAME_LIMIT_CHARACTERS or not name.isprintable():
+        shown = name[:_NAME_LIMIT_CHARACTERS]
+        problem = f"must be 1 to {_NAME_LIMIT_CHARACTERS} printable characters, got {len(name)}: {shown!r}"
         raise SettingsError(field, problem)
 
 

@@ -2,9 +2,9 @@
 
     closing? → quarantine → pauses → gates → run
 
-A stage lets claims through to the next one, at once or later, or sends them back at no cost. The same question stands
-before each of them: does the worker close? Then it starts nothing more, and gives back what reaches the stage.
-`wiring` has the list.
+A stage lets claims through to the next one, at once or later, or gives them back without using an attempt. Before each
+stage comes the same check: if the worker is closing, it starts nothing more, and gives back the claims that reach the
+stage. `wiring` has the list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Final
 from msgspec import Struct
 
 from perdure.domain.jobs.job import Claim
-from perdure.domain.jobs.transition import Transition, released
+from perdure.domain.jobs.transition import Transition
+from perdure.policy.decide import give_back
 
 QUARANTINE: Final = "quarantine"
 PAUSES: Final = "pauses"
@@ -31,7 +32,7 @@ class Stage(Struct, frozen=True, eq=False):
 
     name: str
     start: Start
-    give_back: Callable[[Claim], Transition] = released
+    give_back: Callable[[Claim], Transition] = give_back
 
 
 class ClaimStages:
@@ -63,7 +64,7 @@ class ClaimStages:
     def give_back(self, claims: Sequence[Claim]) -> None:
         """Give claims back that have reached no stage."""
         for claim in claims:
-            self._acknowledge(released(claim))
+            self._acknowledge(give_back(claim))
 
     def _go_on(self, name: str, claims: Sequence[Claim]) -> None:
         self._enter(self._stages[self._places[name] + 1], claims)

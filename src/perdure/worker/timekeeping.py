@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from perdure.clock import Clock
 from perdure.domain.schedule import Schedule
-from perdure.events import Emitter
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.schedules.backup_plan import BackupPlan
 from perdure.policy.schedules.timetable import timetable
-from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
 from perdure.upkeep.backups import Backups
 from perdure.upkeep.scheduler import Scheduler
 from perdure.worker.periodic import Periodic, PeriodicLoop
+from perdure.worker.surroundings import Surroundings
 
 
 class Timekeeping:
@@ -25,18 +22,18 @@ class Timekeeping:
     def __init__(
         self,
         worker: str,
+        around: Surroundings,
+        *,
         schedules: Sequence[Schedule],
         periodic: Sequence[Periodic],
-        store: Store,
-        emitter: Emitter,
-        clock: Clock,
         on_ready: Callable[[], None],
-        backup: BackupPlan | None = None,
     ) -> None:
+        store, emitter, clock, backup = around.store, around.emitter, around.clock, around.settings.backup
         self._schedules = schedules
         self._store = store
         holder = f"{worker} {uuid4().hex[:8]}"  # names alone are not unique, and a process may have two workers
-        scheduler = Scheduler(store, emitter, clock, frozenset(schedule.name for schedule in schedules), on_ready)
+        declared = frozenset(schedule.name for schedule in schedules)
+        scheduler = Scheduler(store, emitter, clock, declared, on_ready, hooks=around.hooks)
         periodical = [PeriodicLoop.of(one, emitter, store, holder, clock) for one in periodic]
         self.loops: list[Loop[Any]] = [scheduler, *periodical]
         if backup is not None:
@@ -51,6 +48,6 @@ class Timekeeping:
             )
 
     def stop(self) -> None:
-        """Begin nothing more; what is under way may go on."""
+        """Start nothing more; running ticks may finish."""
         for loop in self.loops:
             loop.stop()

@@ -1,7 +1,7 @@
 """A bad line between a client and a PostgreSQL server: any request can be lost, or its answer.
 
 What matters is the moment. Lost *before* it was passed on, a request never happened; lost *after*, it was carried out
-and nobody was told: a commit in doubt.
+and no caller was told: a commit in doubt.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A pure function: it is given all evidence and finds every breach of these promises.
 
 * G1, G2: a job whose enqueue returned stands in exactly one place, a final one: done, or dead because processes died
-  under it as often as it allows. A job that was only wanted is there at most once. Nobody else's job is there.
+  under it as often as it allows. A job that was only wanted is there at most once. No other job is there.
 * G3: a claim (job and token) is started once. Of all tokens that a job ever had, the result in the store carries the
   highest; a lower one is a stale write that was accepted. No picture of the leases shows two for one job.
 * F2: every crash that is counted has its record, and every start is either the one that was accepted or has a record.

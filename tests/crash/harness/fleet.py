@@ -138,7 +138,7 @@ class Fleet:
             (self.folder / f"release-{name}").touch()
 
     def wait(self, condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
-        """Wait for something, as long as nobody ends who was not killed, and somebody does something."""
+        """Wait for something, as long as only killed processes end and at least one makes progress."""
 
         def look() -> Found | None:
             ended = [member.name for member in self.members if not (member.runs or member.is_expected_to_end)]
@@ -194,7 +194,7 @@ def stop_between_writes(member: Member, url: str) -> None:
 
 
 def is_writable(url: str) -> bool:
-    """Whether nobody sits on the write lock of an SQLite file; a PostgreSQL database has none."""
+    """Whether no process holds the write lock of an SQLite file; a PostgreSQL database has none."""
     if not url.startswith("sqlite"):
         return True
     link = apsw.Connection(urlsplit(url).path[1:])

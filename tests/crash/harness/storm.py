@@ -60,7 +60,7 @@ class Storm:
             self._replace_the_dead()
 
     def calm(self) -> None:
-        """Wake everybody, let producers finish, and wait until no job is left."""
+        """Wake all processes, let producers finish, and wait until no job is left."""
         self._replace_the_dead()
         self._fleet.wait(self._wake_sleepers)
         self._fleet.opened(*(member for member, _ in self._crew))
@@ -131,7 +131,7 @@ class Storm:
         return [member for member in fit if member.pid in opened] or fit or awake
 
     def _wake_sleepers(self) -> bool:
-        """Wake those whose lease was taken from them; whether nobody sleeps any more."""
+        """Wake the processes that lost their lease; whether no process sleeps any more."""
         now = time.monotonic()
         for since, member in self._asleep:
             if self._is_buried(member) or now - since > _LONGEST_SLEEP:
@@ -144,7 +144,7 @@ class Storm:
         return not query(self._house.url, f"SELECT id FROM {{worker}} WHERE pid = {member.pid} AND dead_at IS NULL")
 
     def _replace_the_dead(self) -> None:
-        """Start again who was killed; nobody else may have ended."""
+        """Start killed processes again; no other process may have ended."""
         for place, (member, start) in enumerate(self._crew):
             if not member.runs:
                 assert member.killed_at, f"{member.name} ended by itself: {member.last_words()}"

@@ -70,7 +70,7 @@ class Handlers:
         return self._note("end", ctx)
 
     async def hold(self, ctx: Context, folder: str) -> Proof:
-        """Run until somebody opens the gate of this process, whatever else it is told."""
+        """Run until the test opens the gate of this process, whatever else it is told."""
         self._note("start", ctx)
         await _deaf_until((Path(folder) / f"release-{self._me}").exists)
         return self._note("end", ctx)

@@ -16,12 +16,12 @@ from perdure.engines.sqlite.database.database import Database
 Fences = Mapping[str, Mapping[str, str]]
 
 # What is taken out, and what is put in its place.
-SQLITE_FENCES: Final[Fences] = {"acknowledgements.sql": {" AND lease.token = row.value ->> 1": ""}}
-POSTGRES_FENCES: Final[Fences] = {"acknowledgements.sql": {" AND l.token = i.token": ""}}
+SQLITE_FENCES: Final[Fences] = {"claims/acknowledgements.sql": {" AND lease.token = row.value ->> 1": ""}}
+POSTGRES_FENCES: Final[Fences] = {"claims/acknowledgements.sql": {" AND l.token = i.token": ""}}
 
 
 _CHANCE: Final[Fences] = {
-    "claims.sql": {
+    "claims/claims.sql": {
         " + floor(random() * 1048576)::bigint": "",
         "WHERE s.last_value < t.floor": "WHERE false AND s.last_value < t.floor",
     },

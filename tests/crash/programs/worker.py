@@ -56,7 +56,7 @@ class Scribe:
         told = 0
         while True:
             await asyncio.sleep(0.02)
-            if (count := worker._acknowledger.unsure) > told:
+            if (count := worker._parts.attempts.acknowledger.unsure) > told:
                 self._ledger.note("unsure", count - told)
                 told = count
 

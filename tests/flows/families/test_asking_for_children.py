@@ -33,7 +33,7 @@ def app() -> App:
         (lambda ctx, child: ctx.gather([child.call(1)], failures="ignore"), "failures must be 'raise' or 'collect'"),
         (lambda ctx, child: ctx.spawn([child.call(1)], on_end="stop"), "on_end must be 'cancel' or 'keep'"),
         (lambda ctx, child: ctx.gather([child.call(1)], within="soon"), "within"),
-        (lambda ctx, child: ctx.gather([child.using(id=new_job_id()).call(1)]), "id of child cannot be chosen"),
+        (lambda ctx, child: ctx.gather([child.using(id=new_job_id()).call(1)]), "id of child cannot be set"),
         (lambda ctx, _: ctx.gather([foreign().call()]), "calls hold stranger, which another app"),
         (lambda ctx, child: ctx.gather([child.call(1)] * 100_001), "calls are 100,001, 100,000 are allowed"),
     ],

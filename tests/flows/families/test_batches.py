@@ -28,6 +28,7 @@ from perdure import (
 from perdure.clock import ManualClock
 from perdure.domain.flows.flow import OnEnd
 from perdure.domain.jobs.ids import new_job_id
+from perdure.domain.operate.audit import By
 from perdure.testing import Sandbox
 
 ONCE = Retry(attempts=1)
@@ -168,9 +169,9 @@ async def test_a_dead_chain_goes_on_once_its_dead_job_and_then_itself_are_requeu
         await ended(app, handle)
         jobs.broken.clear()
         [dead] = await store.children(handle.id, "stage#2")
-        await store.requeue(only(dead.job_id), "test", 1)
+        await store.requeue(only(dead.job_id), By("test"), 1)
         assert (await seen(store, dead.job_id)).state is JobState.SUCCEEDED
-        await store.requeue(only(handle.id), "test", 1)
+        await store.requeue(only(handle.id), By("test"), 1)
         assert await handle.result("30s") == 7
     assert jobs.calls == ["four", "broken", "broken", (6, 1)]
 
@@ -201,7 +202,7 @@ async def test_batches_and_chains_run_in_a_sandbox() -> None:
 
 async def test_what_cannot_be_meant_is_refused_by_name(app: App, jobs: Jobs) -> None:
     other = Jobs(App("sqlite:///never-opened.db"))
-    with pytest.raises(ArgumentError, match="calls of a batch are none"):
+    with pytest.raises(ArgumentError, match="calls of a batch are empty"):
         await app.batch([])
     with pytest.raises(ArgumentError, match="argument result of add is missing"):
         await app.batch([jobs.add.after(1)])
@@ -217,18 +218,18 @@ async def test_what_cannot_be_meant_is_refused_by_name(app: App, jobs: Jobs) -> 
         jobs.add.after("much")  # type: ignore[arg-type] # that is the point
     with pytest.raises(PayloadError, match=r"argument more of .*add is missing"):
         jobs.add.after()  # type: ignore[call-arg] # that is the point
-    with pytest.raises(ArgumentError, match="id of measure cannot be chosen"):
+    with pytest.raises(ArgumentError, match="id of measure cannot be set"):
         await app.batch([jobs.measure.using(id=new_job_id()).call("one")])
     stranger = App("sqlite:///never-opened.db")
-    with pytest.raises(ArgumentError, match="calls must not hold measure, which another app"):
+    with pytest.raises(ArgumentError, match="calls must not contain measure, which another app"):
         await stranger.batch([other.measure.call("one")])
 
     @stranger.job
     async def strange() -> None: ...
 
-    with pytest.raises(ArgumentError, match="then must not hold strange, which another app"):
+    with pytest.raises(ArgumentError, match="then must not contain strange, which another app"):
         await app.batch([jobs.measure.call("one")], then=strange.call())
-    with pytest.raises(ArgumentError, match="chain must not hold strange, which another app"):
+    with pytest.raises(ArgumentError, match="chain must not contain strange, which another app"):
         await (jobs.measure.call("one") | strange.call()).enqueue()
     nonsense: Any
     for nonsense in (jobs.measure.call("one"), 5, None):
@@ -239,7 +240,7 @@ async def test_what_cannot_be_meant_is_refused_by_name(app: App, jobs: Jobs) -> 
         await app.batch([jobs.measure.call("one")], then=nonsense)
     with pytest.raises(ArgumentError, match="queue must be 1 to"):
         await app.batch([jobs.measure.call("one")], queue="")
-    with pytest.raises(ArgumentError, match="chain goes on with a call"):
+    with pytest.raises(ArgumentError, match="chain must continue with a call"):
         jobs.measure.call("one") | "two"  # type: ignore[operator] # that is the point
 
 
@@ -267,7 +268,7 @@ def test_our_own_kinds_are_not_among_those_of_the_user() -> None:
 
     async def mine() -> None: ...
 
-    with pytest.raises(SettingsError, match=r"name of job perdure.mine begins with 'perdure.', which is ours"):
+    with pytest.raises(SettingsError, match=r"name of job perdure.mine begins with 'perdure.', which perdure reserves"):
         app.job(name="perdure.mine")(mine)
 
 

@@ -11,6 +11,7 @@ from tests.support.working import at_work, found, seen
 
 from perdure import App, Chain, Handle, JobState, Permanent, Retry
 from perdure.clock import ManualClock
+from perdure.domain.operate.audit import By
 from perdure.events import FamilySpawned
 from perdure.storage.port import Store
 
@@ -86,9 +87,9 @@ async def test_a_link_that_died_is_requeued_in_the_middle_of_a_long_chain(app: A
         assert (await handle.view()).cursor == "150"
         broken.clear()
         [dead] = await store.children(handle.id, "stage#151")
-        await store.requeue(only(dead.job_id), "test", 1)
+        await store.requeue(only(dead.job_id), By("test"), 1)
         await seen(store, dead.job_id)
-        await store.requeue(only(handle.id), "test", 1)
+        await store.requeue(only(handle.id), By("test"), 1)
         assert await handle.result("30s") == LINKS
 
 
@@ -106,7 +107,7 @@ async def test_an_impatient_operator_does_not_make_a_link_twice(app: App) -> Non
     store = await app.store()
     async with at_work(store, app, queues=("default",)):
         await seen(store, handle.id, JobState.WAITING)
-        assert await store.run_now(only(handle.id), "test", 1) == [handle.id]
+        assert await store.run_now(only(handle.id), By("test"), 1) == [handle.id]
         await seen(store, handle.id, JobState.WAITING)
     async with at_work(store, app, queues=("default", "later")):
         assert await handle.result("30s") == 3

@@ -29,6 +29,7 @@ from perdure import (
 from perdure.clock import ManualClock
 from perdure.domain.flows.flow import NewFamily
 from perdure.domain.jobs.job import Claim
+from perdure.domain.operate.audit import By
 from perdure.events import FamilySettled, FamilySpawned, StoreTrouble
 from perdure.flows.families.family import ChildResult
 from perdure.storage.port import Store
@@ -147,8 +148,8 @@ async def test_once_dead_children_are_requeued_the_requeued_parent_goes_on(store
         assert (await seen(store, job_id)).state is JobState.DEAD
         dead = await child_of(store, job_id, 1)
         del gate.orders[2]
-        await store.requeue(only(dead.id), "test", 1)
-        await store.requeue(only(job_id), "test", 1)
+        await store.requeue(only(dead.id), By("test"), 1)
+        await store.requeue(only(job_id), By("test"), 1)
         view = await seen(store, job_id, JobState.WAITING, JobState.DEAD)
         assert (view.state, view.reason) == (JobState.WAITING, "waiting for children")
         gate.tell(2)
@@ -174,7 +175,7 @@ async def test_collect_sees_successes_and_failures(store: Store, app: App, gate:
     async with at_work(store, app):
         await seen(store, job_id, JobState.WAITING)
         third = await child_of(store, job_id, 2)
-        await store.cancel(only(third.id), "test", "too old", 1)
+        await store.cancel(only(third.id), By("test", "too old"), 1)
         view = await seen(store, job_id)
 
     assert view.result == "1"
@@ -323,7 +324,7 @@ async def test_spawned_children_are_made_once_and_can_be_gathered_later(store: S
 
 
 class Doubtful:
-    """A store whose first spawn is committed, and nobody is told."""
+    """A store that commits the first spawn and then loses the answer."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -465,7 +466,7 @@ async def test_other_kinds_than_before_are_refused_while_the_children_still_run(
     async with at_work(store, app):
         await seen(store, job_id, JobState.WAITING)
         is_changed.append(True)
-        await store.run_now(only(job_id), "test", 1)
+        await store.run_now(only(job_id), By("test"), 1)
         view = await seen(store, job_id)
     assert view.state is JobState.DEAD
     assert "spawned child as number 1 and is now asked for other" in (view.last_error or "")

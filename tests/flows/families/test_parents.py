@@ -19,6 +19,7 @@ from perdure import (
 )
 from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.jobs.transition import released
+from perdure.domain.operate.audit import By
 from perdure.events import FamilyRecovered, FamilyRefused, FamilySettled
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
@@ -89,7 +90,7 @@ async def test_c5_a_parent_that_comes_back_while_its_children_run_stays_in_aggre
     job_id = await put(store, parent.call())
     async with at_work(store, app) as shift:
         await seen(store, job_id, JobState.WAITING)
-        await store.run_now(only(job_id), "test", 1)
+        await store.run_now(only(job_id), By("test"), 1)
         recovered = await until(lambda: shift.told(FamilyRecovered))
         assert [(event.job_id, event.decision, event.because, event.children) for event in recovered] == [
             (job_id, "stays in aggregate", "its children are there", 1)
@@ -145,7 +146,7 @@ async def test_c5_a_parent_whose_children_cannot_be_read_goes_back_to_ingest(
         await until(lambda: len(gate.runs) == 2)
         query(engine_url, "DELETE FROM {child}")
         query(engine_url, "UPDATE {family} SET succeeded = 2")
-        await store.run_now(only(job_id), "test", 1)
+        await store.run_now(only(job_id), By("test"), 1)
         [told] = await until(lambda: shift.told(FamilyRecovered))
         assert (told.decision, told.because) == ("back to ingest", "its children cannot be read")
         gate.tell(1, 2)
@@ -191,7 +192,7 @@ async def test_c7_a_parent_deleted_while_it_runs_cannot_spawn(store: Store, app:
 
     @app.job
     async def parent(ctx: Context) -> list[int]:
-        await store.delete(only(ctx.job_id), "ops", 1)
+        await store.delete(only(ctx.job_id), By("ops"), 1)
         try:
             return await ctx.gather([child.call(1)])
         except ConflictError as error:

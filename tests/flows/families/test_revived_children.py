@@ -13,6 +13,7 @@ from tests.support.working import at_work, seen
 from perdure import App, Backoff, ChildResult, Context, Jitter, JobState, Retry
 from perdure.clock import ManualClock
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.operate.audit import By
 from perdure.events import FamilySettled
 from perdure.storage.port import Store
 
@@ -35,7 +36,7 @@ async def requeued(store: Store, gate: Gate, parent: JobId, number: int) -> JobI
     child = await child_of(store, parent, number)
     assert (await seen(store, child.id)).state is JobState.DEAD
     del gate.orders[number]
-    assert await store.requeue(only(child.id), "test", 1) == [child.id]
+    assert await store.requeue(only(child.id), By("test"), 1) == [child.id]
     await until(lambda: gate.runs.count(number) == 2)
     return child.id
 
@@ -157,12 +158,12 @@ async def test_a_parent_whose_time_was_up_is_mended_by_a_new_life_of_its_late_ch
         assert "perdure.ChildrenTimeout: 1 of 2 children of gather" in (view.last_error or "")
         late = await child_of(store, job_id, 1)
         assert (late.state, late.reason) == (JobState.CANCELLED, "cancelled: parent job died")
-        assert await store.requeue(only(job_id), "test", 1) == [job_id]
+        assert await store.requeue(only(job_id), By("test"), 1) == [job_id]
         view = await seen(store, job_id)
         assert f"job {late.id} is cancelled: parent job died" in (view.last_error or "")
 
-        assert await store.requeue(only(late.id), "test", 1) == [late.id]
-        assert await store.requeue(only(job_id), "test", 1) == [job_id]
+        assert await store.requeue(only(late.id), By("test"), 1) == [late.id]
+        assert await store.requeue(only(job_id), By("test"), 1) == [job_id]
         view = await seen(store, job_id, JobState.WAITING)
         assert view.due_at is not None
         assert HOUR - MINUTE < view.due_at - clock.now() < HOUR + MINUTE
@@ -187,7 +188,7 @@ async def test_a_parent_with_a_new_life_of_its_own_has_its_time_anew(
         assert (await seen(store, job_id)).state is JobState.DEAD
         clock.move(2 * HOUR)
         await requeued(store, gate, job_id, 0)
-        await store.requeue(only(job_id), "test", 1)
+        await store.requeue(only(job_id), By("test"), 1)
         view = await seen(store, job_id, JobState.WAITING, JobState.DEAD)
         assert (view.state, view.awaits) == (JobState.WAITING, "family:gather")
         assert view.due_at is not None

@@ -280,7 +280,7 @@ async def test_a_lead_that_was_lost_and_won_again_between_two_looks_is_told(
     assert anna.is_leading
     assert anna.term == 3
     assert told.events[-2:] == [
-        LeadLost("loop:sweep", "anna", 1, "somebody else has led in between"),
+        LeadLost("loop:sweep", "anna", 1, "another process has led in between"),
         LeadTaken("loop:sweep", "anna", 3),
     ]
 
@@ -334,7 +334,7 @@ async def test_the_loop_meets_database_trouble_with_patience(store: Store, clock
     assert isinstance(told.events[-1], LeadLost)
 
 
-async def test_whoever_waits_for_the_lead_is_told(candidate: Callable[..., Leadership], clock: ManualClock) -> None:
+async def test_a_new_leader_runs_its_callback(candidate: Callable[..., Leadership], clock: ManualClock) -> None:
     calls: list[int] = []
     anna = candidate("anna")
     anna.on_taken = lambda: calls.append(anna.term)

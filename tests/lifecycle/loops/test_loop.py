@@ -355,7 +355,7 @@ def test_a15_an_environment_variable_is_read_when_asked(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("value", "problem"), [("900ms", "must be at least 1s, got 900ms"), ("soon", "is no duration: 'soon'")]
+    ("value", "problem"), [("900ms", "must be at least 1s, got 900ms"), ("soon", "is not a duration: 'soon'")]
 )
 def test_a15_a_bad_environment_variable_is_named(value: str, problem: str) -> None:
     variable = "CERTCTL_SCHEDULER_RETRY_INTERVAL"

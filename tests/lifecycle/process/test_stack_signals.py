@@ -1,7 +1,4 @@
-"""Signals that ask a process where it is.
-
-What real workers answer is tested in tests/surfaces/cli/workers/test_signals.py.
-"""
+"""Signals that ask a process where it is; tests/surfaces/cli/workers/test_signals.py tests what real workers answer."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ async def test_c13_jobs_are_told_with_the_task_or_thread_that_runs_them() -> Non
     await task
 
 
-def test_c13_attempts_that_nobody_runs_yet_are_told_too() -> None:
+def test_c13_attempts_that_have_not_started_are_listed_too() -> None:
     told = text(describe(occupied=[Occupied(an_attempt(mode="thread"))]))
     assert "waits to begin: job 0190" in told
 

@@ -185,7 +185,7 @@ async def test_none_outlives_a_parent_that_is_killed(parent: list[Process], tmp_
         assert noted(tmp_path, "SIGTERM") == pids, "each was asked before it was killed"
 
 
-def test_a_process_that_nobody_supervises_knows_it(tmp_path: Path) -> None:
+def test_a_process_without_a_supervisor_knows_it(tmp_path: Path) -> None:
     assert not is_supervised()
     inherited = os.environ | {"PERDURE_SUPERVISOR": "1:30"}
     script = "from perdure.lifecycle.process.supervisor import is_supervised; print(is_supervised())"

@@ -15,7 +15,7 @@ from tests.support.waiting import until
 from perdure.clock import Clock, ManualClock, SystemClock
 from perdure.events import Emitter, Event, EventLoopBlocked, HeartbeatStuck, LoopFailed, StoreSlow
 from perdure.lifecycle.process.stacks import Attempt, Occupied
-from perdure.lifecycle.process.watchdog import StoreCall, Watchdog
+from perdure.lifecycle.process.watchdog import StoreCall, Watchdog, WatchdogLimits
 
 LONG_ENOUGH = 30.0
 
@@ -35,9 +35,11 @@ class Kennel:
             asyncio.get_running_loop(),
             emitter,
             clock,
-            blocked_after=timedelta(seconds=blocked_after),
-            slow_store_after=timedelta(seconds=10),
-            beat_within=timedelta(seconds=20),
+            limits=WatchdogLimits(
+                blocked_after=timedelta(seconds=blocked_after),
+                slow_store_after=timedelta(seconds=10),
+                beat_within=timedelta(seconds=20),
+            ),
             calls=[self.call],
             occupied=lambda: self.occupied,
         )

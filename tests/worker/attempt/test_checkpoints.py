@@ -70,7 +70,7 @@ async def test_g3_an_attempt_that_has_lost_its_claim_learns_it_and_writes_nothin
     async with at_work(real_time_store, app, grace="5s") as shift:
         job_id = await enqueue(real_time_store, kind=mode, args=arguments(tmp_path, "be robbed"))
         await until(lambda: "waiting" in notes(tmp_path))
-        [running] = shift.worker._executor.running
+        [running] = shift.worker._parts.attempts.executor.running
         await take_away(real_time_store, running.claim)
         (tmp_path / "robbed").touch()
         await until(lambda: not shift.worker.running)
@@ -126,7 +126,7 @@ async def test_a_cursor_is_read_back_as_plain_data_or_as_its_type(real_time_stor
         found.extend((ctx.cursor, ctx.read_cursor(Place)))
         await ctx.checkpoint(Place(3, [name]))
         found.extend((ctx.cursor, ctx.read_cursor(Place)))
-        with pytest.raises(PayloadError, match="cursor is no int"):
+        with pytest.raises(PayloadError, match="cursor is not of type int"):
             ctx.read_cursor(int)
         await ctx.checkpoint(None)
         found.append(ctx.cursor)
@@ -208,7 +208,7 @@ async def checkpointing(store: Store, moody: Moody, **settings: Any) -> JobId:
             await found(lambda: kept(store, job_id))
         else:
             shift.worker.stop()
-            await until(lambda: next(iter(shift.worker._executor.running)).stop)
+            await until(lambda: next(iter(shift.worker._parts.attempts.executor.running)).stop)
             moody.go_on.set()
     return job_id
 

@@ -16,7 +16,7 @@ from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import Front, Wanted
 from perdure.worker.claiming.ageing import Ageing, aged
-from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.fetcher import Fetcher, FetchOwner
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue, WorkerSettings
 
@@ -47,8 +47,15 @@ class Stream:
         self._store, self._clock, self._hands = store, clock, Hands()
         self._room = 0
         self._fetcher = Fetcher(
-            *(store, Slots((Queue("default"),), 10, 10), Emitter(), 1.0, self.started.extend, self.started.extend),
-            has_room=lambda: len(self.started) < self._room,
+            store,
+            Slots((Queue("default"),), 10, 10),
+            Emitter(),
+            FetchOwner(
+                start=self.started.extend,
+                give_back=self.started.extend,
+                has_room=lambda: len(self.started) < self._room,
+                poll=lambda: 1.0,
+            ),
             ageing=Ageing(store, ageing, self._hands) if ageing else None,
         )
         self._fetcher.worker_id = worker_id

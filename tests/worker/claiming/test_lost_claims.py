@@ -18,6 +18,7 @@ from tests.support.waiting import until
 from tests.support.working import Shift, at_work, seen
 
 from perdure import App, Concurrency, Context, JobState
+from perdure.clock import SystemClock
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import Reason
@@ -28,13 +29,15 @@ from perdure.events import Emitter, Event, LeasesReturned
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
 from perdure.worker.claiming.fetcher import Fetcher
-from perdure.worker.claiming.lost_claims import Lease, Strays
+from perdure.worker.claiming.lost_claims import Lease, LostClaims
+from perdure.worker.settings import WorkerSettings
+from perdure.worker.surroundings import Surroundings
 
 UNUSED = "sqlite:///unused.db"
 
 
 async def test_g2_jobs_whose_ends_the_database_has_forgotten_run_again(real_time_store: Store, engine_url: str) -> None:
-    """Twenty have ended and stand as running once more, in all the slots of their gate; nobody restarts the worker."""
+    """Twenty have ended and stand as running once more, in all the slots of their gate; the worker is not restarted."""
     app, go, ran = App(UNUSED), asyncio.Event(), Counter[str]()
 
     @app.job(gates=[Concurrency(20)])
@@ -59,7 +62,7 @@ async def test_g2_jobs_whose_ends_the_database_has_forgotten_run_again(real_time
     assert query(engine_url, "SELECT count(*) FROM {lease}") == [(0,)]
 
 
-async def test_a_stray_that_somebody_wants_called_off_is_cancelled(real_time_store: Store, engine_url: str) -> None:
+async def test_a_stray_lease_with_a_cancel_request_is_cancelled(real_time_store: Store, engine_url: str) -> None:
     app, go = App(UNUSED), asyncio.Event()
 
     @app.job
@@ -80,21 +83,21 @@ async def test_a_stray_that_somebody_wants_called_off_is_cancelled(real_time_sto
 
 
 class Looks:
-    """A worker whose strays are looked for when the test says so."""
+    """A worker whose lost claims are looked for when the test says so."""
 
     def __init__(self, shift: Shift, store: Store) -> None:
-        self._strays = shift.worker._strays
+        self._lost_claims = shift.worker._parts.lost_claims
         self._shift = shift
         self._store = store
 
     async def find_none(self, holding: int) -> None:
         """Look three times while the worker holds so many jobs; all of them are its own."""
-        worker_id = self._strays.worker_id
+        worker_id = self._lost_claims.worker_id
         assert worker_id is not None
         for _ in range(3):
             assert len(await self._store.leases(worker_id)) == holding
-            assert await self._strays.tick() == 0
-            assert self._strays._suspects == frozenset()
+            assert await self._lost_claims.tick() == 0
+            assert self._lost_claims._suspects == frozenset()
         assert self._shift.told(LeasesReturned) == []
 
 
@@ -132,7 +135,7 @@ async def test_what_cannot_be_recorded_yet_is_no_stray(real_time_store: Store, m
     monkeypatch.setattr(real_time_store, "acknowledge", away)
     jobs = await some(real_time_store, 3)
     async with at_work(real_time_store, app, heartbeat="1m", lease="5m") as shift:
-        await until(lambda: shift.worker._acknowledger.backlog == 3)
+        await until(lambda: shift.worker._parts.attempts.acknowledger.backlog == 3)
         await tried.wait()
         await Looks(shift, real_time_store).find_none(3)
         back.set()
@@ -156,7 +159,7 @@ async def test_what_stands_before_a_gate_is_no_stray(real_time_store: Store, mon
     monkeypatch.setattr(real_time_store, "pass_gates", slow)
     jobs = await some(real_time_store, 3)
     async with at_work(real_time_store, app, heartbeat="1m", lease="5m") as shift:
-        await until(lambda: shift.worker._gatekeeper.waiting == 3)
+        await until(lambda: shift.worker._parts.attempts.gatekeeper.waiting == 3)
         await Looks(shift, real_time_store).find_none(3)
         opened.set()
         for job_id in jobs:
@@ -183,13 +186,13 @@ async def test_what_is_in_quarantine_is_no_stray(
     jobs = await some(real_time_store, 2)
     query(engine_url, "UPDATE {ready} SET crashes = 2")
     async with at_work(real_time_store, app, heartbeat="1m", lease="5m") as shift:
-        await until(lambda: shift.worker._quarantine.claims)
+        await until(lambda: shift.worker._parts.attempts.quarantine.claims)
         await Looks(shift, real_time_store).find_none(2)
         back.set()
         go.set()
         for job_id in jobs:
             await seen(real_time_store, job_id, JobState.SUCCEEDED)
-        assert not shift.worker._quarantine.claims
+        assert not shift.worker._parts.attempts.quarantine.claims
 
 
 class Shelf:
@@ -231,52 +234,59 @@ class Room:
         self.events: list[Event] = []
         emitter = Emitter()
         emitter.subscribe(self.events.append)
-        store, fetcher = cast("Store", self.shelf), cast("Fetcher", self.claims)
-        self.strays = Strays("w", store, emitter, fetcher, HOUR, lambda: self.known, lambda: None)
-        self.strays.worker_id = WorkerId(1)
+        around = Surroundings(
+            store=cast("Store", self.shelf),
+            kinds={},
+            settings=WorkerSettings(heartbeat=HOUR, lease=2 * HOUR),
+            emitter=emitter,
+            clock=SystemClock(),
+        )
+        fetcher = cast("Fetcher", self.claims)
+        self.lost_claims = LostClaims("w", around, fetcher, known=lambda: self.known, on_back=lambda: None)
+        self.lost_claims.worker_id = WorkerId(1)
 
 
 async def test_a_stray_goes_back_at_the_second_look_at_no_cost() -> None:
     claim = a_claim("greet")
     room = Room(claim)
-    assert [await room.strays.tick(), room.shelf.back] == [0, []]
-    assert await room.strays.tick() == 1
+    assert [await room.lost_claims.tick(), room.shelf.back] == [0, []]
+    assert await room.lost_claims.tick() == 1
     [move] = room.shelf.back
     assert (move.to, move.reason, move.failures, move.crashes) == (JobState.READY, Reason.RELEASED, 0, 0)
     assert room.events == [LeasesReturned("w", (claim.job_id,))]
-    assert await room.strays.tick() == 0
+    assert await room.lost_claims.tick() == 0
 
 
 async def test_one_that_the_worker_has_heard_of_meanwhile_stays() -> None:
     claim = a_claim("greet")
     room = Room(claim)
-    await room.strays.tick()
+    await room.lost_claims.tick()
     room.known.add((claim.job_id, claim.token))
-    assert [await room.strays.tick() for _ in range(3)] == [0, 0, 0]
+    assert [await room.lost_claims.tick() for _ in range(3)] == [0, 0, 0]
 
 
 async def test_one_that_may_be_on_its_way_is_waited_for() -> None:
     """A claim was under way at the first look; as long as it is not answered, nothing is known of what it took."""
     room = Room(a_claim("greet"))
     room.claims.is_in_doubt = True
-    assert [await room.strays.tick() for _ in range(5)] == [0, 0, 0, 0, 0]
+    assert [await room.lost_claims.tick() for _ in range(5)] == [0, 0, 0, 0, 0]
     room.claims.answered += 1
-    assert await room.strays.tick() == 1
+    assert await room.lost_claims.tick() == 1
 
 
 async def test_one_that_was_only_seen_while_the_worker_had_another_id_is_seen_anew() -> None:
     room = Room(a_claim("greet"))
-    await room.strays.tick()
-    room.strays.worker_id = None
-    assert await room.strays.tick() == 0
-    room.strays.worker_id = WorkerId(2)
-    assert [await room.strays.tick(), await room.strays.tick()] == [0, 1]
+    await room.lost_claims.tick()
+    room.lost_claims.worker_id = None
+    assert await room.lost_claims.tick() == 0
+    room.lost_claims.worker_id = WorkerId(2)
+    assert [await room.lost_claims.tick(), await room.lost_claims.tick()] == [0, 1]
 
 
-async def test_one_that_ends_in_the_moment_of_the_look_is_nobodys_news(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_ends_during_the_check_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = a_claim("greet")
     room = Room(claim)
-    await room.strays.tick()
+    await room.lost_claims.tick()
     genuine = room.shelf.claims_held
 
     async def ended(worker_id: WorkerId, job_ids: Sequence[JobId]) -> list[Claim]:
@@ -285,4 +295,4 @@ async def test_one_that_ends_in_the_moment_of_the_look_is_nobodys_news(monkeypat
         return claims
 
     monkeypatch.setattr(room.shelf, "claims_held", ended)
-    assert [await room.strays.tick(), room.events] == [0, []]
+    assert [await room.lost_claims.tick(), room.events] == [0, []]

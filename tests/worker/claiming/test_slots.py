@@ -51,6 +51,16 @@ def test_no_capacity_asks_for_nothing() -> None:
     assert slots.wanted() == []
 
 
+def test_a_reserved_queue_has_slots_beside_those_of_the_worker() -> None:
+    slots = Slots([Queue("a"), Queue("urgent", concurrency=2, reserved=True)], concurrency=3, batch=500)
+    slots.take("a", 3)
+    assert as_dict(slots.wanted()) == {"urgent": 2}, "all others are taken"
+    slots.take("urgent", 2)
+    assert slots.wanted() == []
+    slots.release("a")
+    assert as_dict(slots.wanted()) == {"a": 1}, "what runs there takes none of the worker's own slots"
+
+
 @given(
     weights=st.lists(st.integers(1, 9), min_size=1, max_size=6),
     concurrency=st.integers(1, 300),

@@ -23,9 +23,10 @@ from perdure.events import Emitter, Event, StoreRecovered, StoreTrouble, WorkerO
 from perdure.lifecycle.outage import Outage
 from perdure.storage.port import Store
 from perdure.storage.records import Wanted
-from perdure.worker.claiming.fetcher import Fetcher
+from perdure.worker.claiming.fetcher import Fetcher, FetchOwner
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.claiming.slow_start import Opener, Pace, SlowStart
+from perdure.worker.wiring.worker import build_worker
 from perdure.worker.worker import Worker
 
 
@@ -106,7 +107,7 @@ async def test_the_ramp_is_told_whenever_it_has_doubled_and_when_it_is_full(cloc
     assert calls == ["grown"] * 101 + ["full"]
 
 
-async def test_a_look_that_finds_no_growth_wakes_nobody(clock: ManualClock) -> None:
+async def test_a_check_that_finds_no_growth_wakes_no_fetcher(clock: ManualClock) -> None:
     opener, slow_start, events, calls = opener_of(clock, concurrency=3, slow_start="10s")
     slow_start.begin()
     for _ in range(5):
@@ -176,7 +177,8 @@ async def fetching(store: Trickle, poll: float | None) -> AsyncIterator[tuple[Fe
     emitter = Emitter()
     emitter.subscribe(events.append)
     slots = Slots((Queue("default"),), 10, 10)
-    fetcher = Fetcher(cast("Store", store), slots, emitter, lambda: poll, lambda _: None, lambda _: None, lambda: True)
+    owner = FetchOwner(start=lambda _: None, give_back=lambda _: None, poll=lambda: poll)
+    fetcher = Fetcher(cast("Store", store), slots, emitter, owner)
     fetcher.worker_id = WorkerId(1)
     task = asyncio.create_task(fetcher.run())
     try:
@@ -238,7 +240,7 @@ class Crowd:
 
 @asynccontextmanager
 async def at_work(app: App, settings: WorkerSettings, clock: ManualClock) -> AsyncIterator[Worker]:
-    worker = Worker(await app.store(), app.kinds, settings, app.events, clock)
+    worker = build_worker(store=await app.store(), kinds=app.kinds, settings=settings, emitter=app.events, clock=clock)
     running = asyncio.create_task(worker.run())
     try:
         await asyncio.wait_for(worker.opened.wait(), 30)
@@ -291,7 +293,7 @@ async def test_a_worker_that_lost_its_lease_does_not_start_slowly_again(engine_u
             clock.move(8 * SECOND)
             [before] = await store.workers()
             await store.retire(before.id)
-            await until(lambda: worker._worker_id not in {before.id, None})
+            await until(lambda: worker._parts.membership.worker_id not in {before.id, None})
             await app.enqueue_many(stay.call() for _ in range(6))
             await until(lambda: crowd.here == 4)
             assert worker.running == 4

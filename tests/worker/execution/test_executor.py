@@ -14,14 +14,16 @@ from perdure import App, JobState, WorkerSettings
 from perdure.clock import SystemClock
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.job import Claim
+from perdure.domain.operate.audit import By
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Wanted
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue
-from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
-from perdure.worker.worker import Worker
+from perdure.worker.surroundings import Surroundings
+from perdure.worker.wiring.attempts import Owner, wire_attempts
+from perdure.worker.wiring.worker import build_worker
 
 QUICK = WorkerSettings(grace="200ms", poll="50ms", stop_timeout=0)
 
@@ -55,7 +57,7 @@ class Bench:
 async def test_an_attempt_stopped_before_its_first_step_is_recorded_at_once(
     store: Store, stop: Stop, state: JobState, reason: str, isolate: bool
 ) -> None:
-    """Its task never runs, so nobody else would say what became of it before the grace is over."""
+    """Its task never runs, so no other code would report its end before the grace is over."""
     app = App("sqlite:///unused.db")
     ran: list[str] = []
 
@@ -85,12 +87,12 @@ async def test_a_running_job_keeps_the_reason_for_which_it_was_called_off(store:
         begun.set()
         await asyncio.sleep(60)
 
-    worker = Worker(store, app.kinds, QUICK, Emitter(), SystemClock())
+    worker = build_worker(store=store, kinds=app.kinds, settings=QUICK, emitter=Emitter(), clock=SystemClock())
     running = asyncio.create_task(worker.run())
     try:
         job_id = await enqueue(store)
         await asyncio.wait_for(begun.wait(), 30)
-        await store.cancel(JobFilter(ids=(job_id,)), "ops", "wrong customer", 1)
+        await store.cancel(JobFilter(ids=(job_id,)), By("ops", "wrong customer"), 1)
         await until(lambda: worker.acknowledged)
     finally:
         worker.stop()
@@ -128,11 +130,13 @@ async def test_g9_what_a_claim_brings_to_a_closing_worker_goes_back_at_no_cost(s
 
     job_id = await enqueue(store)
     slow = SlowAnswers(store)
-    worker = Worker(cast("Store", slow), app.kinds, QUICK, Emitter(), SystemClock())
+    worker = build_worker(
+        store=cast("Store", slow), kinds=app.kinds, settings=QUICK, emitter=Emitter(), clock=SystemClock()
+    )
     running = asyncio.create_task(worker.run())
     await asyncio.wait_for(slow.claimed.wait(), 30)
     worker.stop()
-    await until(lambda: worker._stages.is_closing)
+    await until(lambda: worker._parts.attempts.stages.is_closing)
     slow.answer.set()
     await asyncio.wait_for(running, 30)
     view = await show(store, job_id)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
 
 import pytest
 from tests.support.bench import Bench, Ledger, a_claim
 from tests.support.waiting import until
 
 from perdure import App, Context, JobState
-from perdure.domain.jobs.outcome import Done, Outcome
 from perdure.domain.jobs.states import Reason
 from perdure.domain.jobs.transition import Transition
 from perdure.events import LoopFailed
 from perdure.kinds.kind import Kind
 from perdure.worker.attempt.context.stop_flag import StopFlag
-from perdure.worker.attempt.outcomes import AttemptInterrupted
-from perdure.worker.attempt.running import Running, Stop
-from perdure.worker.execution.threads import ThreadCrew
+from perdure.worker.attempt.running import Running
 
 
 class Foreign(BaseException):
@@ -80,7 +75,7 @@ async def test_what_is_no_exception_fails_a_sync_attempt_and_its_thread_lives_on
 
 @pytest.mark.parametrize("error", [Foreign, GeneratorExit, SystemExit, KeyboardInterrupt])
 async def test_what_is_no_exception_fails_an_async_attempt_and_no_other(app: App, error: type[BaseException]) -> None:
-    """Ctrl-C is heeded by whoever runs the loop: a KeyboardInterrupt is then the handler's own."""
+    """The owner of the loop handles Ctrl-C: a KeyboardInterrupt then comes from the handler itself."""
 
     @app.job
     async def escapes() -> None:
@@ -96,7 +91,7 @@ async def test_what_is_no_exception_fails_an_async_attempt_and_no_other(app: App
 async def test_an_interrupt_from_the_keyboard_is_raised_again_after_the_attempt_has_ended(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)  # nobody else listens to it
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)  # no other code listens to it
 
     @app.job
     async def escapes() -> None:
@@ -108,7 +103,7 @@ async def test_an_interrupt_from_the_keyboard_is_raised_again_after_the_attempt_
     bench.executor.running.add(running)
     bench.slots.take("default")
     with pytest.raises(KeyboardInterrupt):
-        await bench.executor._run_task(running)
+        await bench.executor._runs.in_task(running, bench.executor._ended)
     [move] = await recorded(bench, ledger)
     assert move.to is JobState.RETRYING
 
@@ -170,46 +165,6 @@ async def test_one_that_cannot_be_started_goes_back_at_no_cost_and_the_others_ru
     assert back.wait is not None
     assert done.to is JobState.SUCCEEDED
     assert [event for event in bench.events if isinstance(event, LoopFailed)]
-
-
-async def test_an_interrupt_that_comes_after_the_end_changes_neither_this_attempt_nor_the_next(app: App) -> None:
-    @app.job
-    def plain() -> None:
-        return None
-
-    ended: list[tuple[Running, Outcome | None]] = []
-    late = LateInterrupt()
-    crew = ThreadCrew(1, late.execute, lambda *what: ended.append(what), asyncio.get_running_loop())
-    crew._lock = cast("threading.Lock", late)
-    attempts = [Running(a_claim("plain"), the_kind(app, "plain"), StopFlag(), 0.0) for _ in range(3)]
-    for running in attempts:
-        running.stop = Stop.CANCELLED
-        crew.submit(running)
-    await until(lambda: len(ended) == 3)
-    crew.close()
-    assert ended == [(running, Done("42")) for running in attempts]
-
-
-class LateInterrupt:
-    """Executes attempts, and interrupts each when it has ended but its thread has not yet let go of it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ended: int | None = None  # the thread
-
-    def execute(self, _: Running) -> Outcome:
-        self._ended = threading.get_ident()
-        return Done("42")
-
-    def __enter__(self) -> None:
-        if self._ended == threading.get_ident():
-            self._ended = None
-            error = ctypes.py_object(AttemptInterrupted)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threading.get_ident()), error)
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 def the_kind(app: App, name: str) -> Kind:

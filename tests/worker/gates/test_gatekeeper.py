@@ -176,7 +176,7 @@ async def test_a_job_that_must_wait_for_one_gate_takes_nothing_of_the_others(sto
     await some(store, 3)
     async with at_work(store, app, **PATIENT):
         await standing(store, succeeded=1, paused=2)
-        assert await store.spent("api", clock.now() - DAY) == 0  # nobody runs, and nobody has said what it spent
+        assert await store.spent("api", clock.now() - DAY) == 0  # no job runs, and no job has recorded spending
         clock.move(MINUTE)
         await standing(store, succeeded=2, paused=1)
     assert len(ran) == 2
@@ -293,7 +293,7 @@ async def test_c4_claims_are_kept_while_the_store_is_away_and_run_when_it_is_bac
     assert costs(done) == {(0, 0)}
 
 
-async def test_a_request_that_cannot_be_asked_holds_up_nobody(store: Store) -> None:
+async def test_a_request_that_cannot_be_asked_delays_no_other_job(store: Store) -> None:
     app, ran = gated()
     gates = Gates(store)
     jobs = await some(store, 4)
@@ -308,7 +308,7 @@ async def test_a_request_that_cannot_be_asked_holds_up_nobody(store: Store) -> N
 
 
 async def test_a_slot_is_passed_on_however_its_attempt_ends(store: Store) -> None:
-    """A failure frees it as a success does, and nobody waits for a timer: the clock stands still."""
+    """A failure frees it as a success does, and no job waits for a timer: the clock stands still."""
     app, ran = App(UNUSED), list[str]()
 
     @app.job(gates=[Concurrency(1)], retry=Retry(attempts=1))

@@ -15,7 +15,7 @@ from perdure.clock import ManualClock
 from perdure.domain.gate import Loan
 from perdure.domain.jobs.ids import WorkerId
 from perdure.events import Emitter
-from perdure.policy.lending import SLOTS
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.port import Store
 from perdure.worker.gates.loan_audit import LoanAudit
 from perdure.worker.gates.loans import Difference, Loans
@@ -27,8 +27,8 @@ GATED = (Concurrency(20, name="room"),)
 
 def audit_of(shift: Shift, store: Store) -> LoanAudit:
     """One that looks when the test says so."""
-    assert any(isinstance(loop, LoanAudit) for loop in shift.worker._snapshots._loops)
-    return LoanAudit(store, Emitter(), shift.worker._loans, HOUR, lambda: True)
+    assert any(isinstance(loop, LoanAudit) for loop in shift.worker._parts.snapshots._loops)
+    return LoanAudit(store, Emitter(), shift.worker._parts.attempts.loans, HOUR, lambda: True)
 
 
 async def test_g8_what_was_given_back_and_stands_there_again_goes_back_again(
@@ -41,7 +41,7 @@ async def test_g8_what_was_given_back_and_stands_there_again_goes_back_again(
         before = await asyncio.to_thread(Snapshot, engine_url)
         for _ in range(2):
             await keeper_of(shift).tick()
-        assert (lent(engine_url), shift.worker._loans.names) == ({}, [])
+        assert (lent(engine_url), shift.worker._parts.attempts.loans.names) == ({}, [])
         await asyncio.to_thread(before.put_back)
         assert [await audit.tick(), await audit.tick()] == [0, 1]
         clock.move(timedelta(seconds=61))
@@ -94,5 +94,5 @@ async def test_a_worker_without_gates_does_not_ask(store: Store) -> None:
         pass
 
     async with at_work(store, app) as shift:
-        [audit] = [loop for loop in shift.worker._snapshots._loops if isinstance(loop, LoanAudit)]
+        [audit] = [loop for loop in shift.worker._parts.snapshots._loops if isinstance(loop, LoanAudit)]
         assert not audit.is_wanted()

@@ -35,8 +35,8 @@ from perdure.domain.gate import GateChanges, GateRequest, GateState, Held, Loan,
 from perdure.domain.jobs.ids import WorkerId
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter, StoreTrouble
-from perdure.policy.lending import SLOTS
 from perdure.policy.limits.gatekeeping import gatekeeper
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.port import Store
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.loans import Loans, Spare
@@ -64,24 +64,26 @@ async def test_g8_a_worker_that_lost_its_id_borrows_anew(store: Store, by_hand: 
         worker, old = shift.worker, id_of(shift)
         first = await enqueue(store)
         await until(lambda: len(inside) == 1)
-        assert worker._heartbeat is not None
-        await worker._heartbeat.stop()
-        worker._lost()
-        assert not worker._loans.are_any
-        new = await until(lambda: worker._worker_id)
+        assert worker._parts.membership.heartbeat is not None
+        await worker._parts.membership.heartbeat.stop()
+        worker._parts.membership.lost()
+        assert not worker._parts.attempts.loans.are_any
+        new = await until(lambda: worker._parts.membership.worker_id)
         assert new != old
         await enqueue(store)
         await until(lambda: len(inside) == 2)
         assert lent(engine_url) == {("room", old): 1, ("room", new): 1}
-        [books] = worker._loans._accounts.values()
+        [books] = worker._parts.attempts.loans._accounts.values()
         assert (books.number, books.used) == (1, 1)
-        [stale] = [running.claim for running in worker._executor.running if running.claim.job_id == first]
-        worker._reports.ended(stale, None)
+        [stale] = [
+            running.claim for running in worker._parts.attempts.executor.running if running.claim.job_id == first
+        ]
+        worker._parts.attempts.reports.ended(stale, None)
         assert (books.number, books.used) == (1, 1)
         await keeper_of(shift).tick()
         assert lent(engine_url) == {("room", old): 1, ("room", new): 1}
         may_end.set()
-        await until(lambda: not worker._loans.are_used)
+        await until(lambda: not worker._parts.attempts.loans.are_used)
         assert (books.number, books.used) == (1, 0)
 
 
@@ -152,7 +154,7 @@ async def loans_for(store: Store, borrower: WorkerId, requests: Sequence[GateReq
 async def test_g8_while_the_worker_was_not_heard_for_long_every_job_asks(
     store: Store, clock: ManualClock, by_hand: None, on_clock: None
 ) -> None:
-    """It may have been declared dead, and what it was lent may count for nobody any more."""
+    """It may have been declared dead, and its loans may no longer count."""
     desk = Desk(store)
     async with at_work(desk.store, quick_app(Concurrency(20)), heartbeat="1m", lease="5m") as shift:
         for _ in range(2):
@@ -165,7 +167,7 @@ async def test_g8_while_the_worker_was_not_heard_for_long_every_job_asks(
         for number in (2, 3):
             await run_one(store, shift)
             assert desk.asked == [1] * number
-        heartbeat = shift.worker._heartbeat
+        heartbeat = shift.worker._parts.membership.heartbeat
         assert heartbeat is not None
         assert await store.beat(id_of(shift))
         heartbeat.heard_at = clock.monotonic()
@@ -205,7 +207,7 @@ async def test_what_is_lent_by_an_answer_that_is_under_way_does_not_go_back(
         await enter(store, "a", 1)
         await until(lambda: lent(engine_url) == {name: 3})
         room.let_out("a", 2)
-        await until(lambda: not shift.worker._loans.are_used)
+        await until(lambda: not shift.worker._parts.attempts.loans.are_used)
         for _ in range(3):
             await keeper_of(shift).tick()
         assert lent(engine_url) == {name: 1}
@@ -218,7 +220,7 @@ async def test_what_is_lent_by_an_answer_that_is_under_way_does_not_go_back(
         room.let_out("a")
 
 
-async def test_g8_an_answer_that_was_lost_leaves_nothing_lent_that_nobody_knows_of(
+async def test_g8_a_lost_answer_leaves_no_loan_that_the_worker_does_not_know(
     store: Store, clock: ManualClock, by_hand: None, on_clock: None, engine_url: str
 ) -> None:
     """It may be written late: for a minute nothing is added, then the worker says how much it has."""
@@ -230,7 +232,7 @@ async def test_g8_an_answer_that_was_lost_leaves_nothing_lent_that_nobody_knows_
         assert len(shift.told(StoreTrouble)) == 2
         name = "room", id_of(shift)
         assert lent(engine_url) == {name: 1}
-        assert not shift.worker._loans.are_any
+        assert not shift.worker._parts.attempts.loans.are_any
         await enter(store, "a", 1)
         await until(lambda: room.inside["a"] == 2)
         clock.move(MINUTE - SECOND)
@@ -339,7 +341,7 @@ async def test_g8_what_is_said_long_after_its_answer_was_lost_takes_nothing_that
             await keeper_of(shift).tick()
         await enter(store, "a", 4)
         await until(lambda: room.inside["a"] == 5)
-        assert not shift.worker._loans.are_any
+        assert not shift.worker._parts.attempts.loans.are_any
         await desk.write_late()
         assert lent(engine_url) == {}
         room.let_out("a", 5)
@@ -373,7 +375,7 @@ async def test_g8_what_goes_back_goes_one_after_the_other(
 
 
 async def test_many_loans_go_back_a_part_at_a_time() -> None:
-    """So that nobody has to wait for all of them."""
+    """So that no job has to wait for all of them."""
     returned = list[int]()
 
     class Counted:

@@ -31,7 +31,7 @@ from perdure import App, Concurrency, JobState, Rate
 from perdure.clock import ManualClock
 from perdure.domain.gate import Loan
 from perdure.domain.jobs.ids import WorkerId
-from perdure.policy.lending import SLOTS
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.port import Store
 from perdure.worker.gates.loans import Loans, Spare
 
@@ -39,7 +39,7 @@ SLOT = ("tenant:1", SLOTS)
 NOTHING = Spare([], [])
 
 
-# Nobody asks for what was lent
+# No other worker asks for what was lent
 
 
 async def test_g8_the_next_job_of_a_key_does_not_ask(store: Store, by_hand: None) -> None:
@@ -59,7 +59,7 @@ async def test_g8_a_job_that_finds_all_lent_slots_taken_asks(store: Store, by_ha
             await until(lambda number=number: room.inside["a"] == number)  # type: ignore[misc]
         assert desk.asked == [1, 1]
         room.let_out("a", 2)
-        await until(lambda: not shift.worker._loans.are_used)
+        await until(lambda: not shift.worker._parts.attempts.loans.are_used)
         await enter(store, "a", 2)
         await until(lambda: room.inside["a"] == 2)
         assert desk.asked == [1, 1]
@@ -111,7 +111,7 @@ async def test_g8_starts_are_lent_ahead_as_many_as_were_used_lately(
 async def test_g8_never_more_than_n_start_in_any_stretch_over_two_workers_that_borrow(
     store: Store, other_store: OpenStore, clock: ManualClock, by_hand: None, on_clock: None
 ) -> None:
-    """Time moves only while nobody starts, so that the instant of each start is known."""
+    """Time moves only while no job starts, so that the instant of each start is known."""
     app, starts = App(UNUSED), list[datetime]()
 
     @app.job(gates=[Rate(20, "1s", name="api")])
@@ -184,7 +184,7 @@ async def test_g8_two_workers_that_borrow_never_run_more_than_n_at_once_and_all_
     assert most == 20
 
 
-async def test_g8_a_loan_lets_nobody_pass_where_another_kind_has_filled_the_gate_beyond_his_limit(
+async def test_g8_a_loan_admits_no_job_if_another_kind_has_filled_the_gate_beyond_its_limit(
     store: Store, other_desk: Desk, by_hand: None, engine_url: str
 ) -> None:
     """Kinds that share a gate and differ about its limit have to ask each time."""
@@ -243,7 +243,7 @@ async def test_what_was_not_used_since_the_last_look_goes_back(store: Store, by_
         assert left == [4, 1, 1]
         assert keeper_of(shift).is_wanted()
         room.let_out("a")
-        await until(lambda: not shift.worker._loans.are_used)
+        await until(lambda: not shift.worker._parts.attempts.loans.are_used)
         for _ in range(2):
             await keeper_of(shift).tick()
         assert lent(engine_url) == {}
@@ -267,13 +267,13 @@ async def test_starts_go_back_when_their_time_is_over(
 async def test_g8_a_job_that_waits_runs_when_an_idle_worker_looks_after_its_loans(
     store: Store, other_desk: Desk, by_hand: None, engine_url: str
 ) -> None:
-    """The clock stands still: nobody looks again by itself."""
+    """The clock stands still: no job looks again by itself."""
     room = Room(Concurrency(10, name="room"))
     async with at_work(store, room.app, queues="a") as idle, at_work(other_desk.store, room.app, queues="b"):
         await enter(store, "a", 5)
         await until(lambda: room.inside["a"] == 5)
         room.let_out("a", 5)
-        await until(lambda: not idle.worker._loans.are_used)
+        await until(lambda: not idle.worker._parts.attempts.loans.are_used)
         assert lent(engine_url) == {("room", id_of(idle)): 5}
         await enter(store, "b", 7)
         assert len(paused(await standing(store, succeeded=5, running=5, paused=2))) == 2
@@ -303,7 +303,7 @@ async def test_g8_where_a_job_waits_a_slot_comes_back_as_soon_as_its_job_has_end
         room.let_out("b", 7)
 
 
-def test_g8_where_a_job_waits_nobody_passes_it_by_with_a_lent_slot() -> None:
+def test_g8_no_job_overtakes_a_waiting_one_with_a_lent_slot() -> None:
     """Not even while a slot is free that is about to go back."""
     loans = Loans(ManualClock(), lambda: True)
     first, second, third = (fresh(**slots(20)) for _ in range(3))
@@ -317,7 +317,7 @@ def test_g8_where_a_job_waits_nobody_passes_it_by_with_a_lent_slot() -> None:
     assert loans.spare([SLOT]) == ([Loan(*SLOT, 2)], [])
 
 
-async def test_g8_where_nobody_waits_any_more_a_lent_slot_is_used_again(
+async def test_g8_when_no_job_waits_any_more_a_lent_slot_is_used_again(
     store: Store, other_desk: Desk, by_hand: None, engine_url: str
 ) -> None:
     """It was kept all the time, by jobs that ran in it."""
@@ -332,7 +332,7 @@ async def test_g8_where_nobody_waits_any_more_a_lent_slot_is_used_again(
         await until(lambda: room.ran["b"] == 7)
         assert query(engine_url, "SELECT key FROM {gate_wait}") == []
         assert await keeper_of(lender).tick() == 0
-        [books] = lender.worker._loans._accounts.values()
+        [books] = lender.worker._parts.attempts.loans._accounts.values()
         room.let_out("a")
         await until(lambda: books.used == 4)
         asked = len(desk.asked)
@@ -357,7 +357,7 @@ async def test_g8_what_others_wait_for_goes_back_while_the_worker_asks_for_the_s
         await enter(store, "a", 1)
         await until(lambda: len(desk.asked) > asked)
         room.let_out("a", 5)
-        await until(lambda: not asks.worker._loans.are_used)
+        await until(lambda: not asks.worker._parts.attempts.loans.are_used)
         await enter(store, "b", 7)
         await until(lambda: room.inside["b"] == 5)
         await standing(store, succeeded=5, running=6, paused=2)
@@ -384,7 +384,7 @@ async def test_g8_a_job_that_waited_for_a_slot_leaves_the_line_when_it_runs(
         await enter(store, "a", 7)
         await standing(store, running=10, paused=2)
         room.let_out("a", 5)
-        await until(lambda: not shift.worker._loans.are_used)
+        await until(lambda: not shift.worker._parts.attempts.loans.are_used)
         await standing(store, succeeded=5, running=5, paused=2)
         assert lent(engine_url) == {("room", id_of(shift)): 5}
         room.let_out("a", 2)
@@ -431,7 +431,7 @@ async def test_g8_a_closing_worker_leaves_no_slots_behind_and_wakes_who_waits(
         assert ("room", gone) not in lent(engine_url)
         await until(lambda: room.inside["b"] == 6)
         room.let_out("b", 6)
-        await until(lambda: not stays.worker._loans.are_used)
+        await until(lambda: not stays.worker._parts.attempts.loans.are_used)
 
 
 async def test_starts_that_a_closing_worker_has_used_count_until_their_time_is_over(

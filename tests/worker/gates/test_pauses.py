@@ -13,6 +13,7 @@ from tests.support.working import Shift, at_work, seen
 from perdure import App, JobState
 from perdure.clock import ManualClock
 from perdure.domain.gate import Pause
+from perdure.domain.operate.audit import By
 from perdure.errors import StoreUnavailable
 from perdure.events import JobsPaused, JobsResumed
 from perdure.operate.commands.holds import Holds
@@ -43,7 +44,7 @@ def holds(store: Store) -> Holds:
 
 async def heard(shift: Shift, number: int = 1) -> None:
     """Wait until the worker knows of so many pauses."""
-    known = shift.worker._pauses
+    known = shift.worker._parts.attempts.pauses
     await until(lambda: len(known.rules) + len(known.queues) == number)
 
 
@@ -57,7 +58,7 @@ async def test_a_paused_queue_is_not_claimed_from_and_others_get_its_share(store
         for job_id in others:
             await seen(store, job_id, JobState.SUCCEEDED)
         assert (await show(store, held)).state is JobState.READY
-        await store.resume([pause.id], "ops")
+        await store.resume([pause.id], By("ops"))
         await seen(store, held, JobState.SUCCEEDED)
     assert ran == ["Eve"] * 5 + ["Ada"]
 
@@ -73,7 +74,7 @@ async def test_jobs_of_a_paused_kind_are_on_hold_until_it_is_resumed(store: Stor
         assert held.due_at is None
         assert costs([held]) == {(0, 0)}
         assert shift.worker.held == {"on hold": 1}
-        assert await store.resume([pause.id], "ops") == 1
+        assert await store.resume([pause.id], By("ops")) == 1
         await heard(shift, 0)
         await seen(store, held.id, JobState.SUCCEEDED)
     assert len(ran) == 2
@@ -134,8 +135,8 @@ async def test_a_job_that_was_put_on_hold_too_late_is_set_free(store: Store) -> 
     async with at_work(store, app) as shift:
         pause = await holds(store).pause(kind="greet")
         await heard(shift)
-        await store.resume([pause.id], "ops")
-        shift.worker._pauses.learn([pause])
+        await store.resume([pause.id], By("ops"))
+        shift.worker._parts.attempts.pauses.learn([pause])
         await enqueue(store)
         await until(lambda: ran)
     await standing(store, succeeded=1)
@@ -174,7 +175,7 @@ async def test_a_worker_tells_of_pauses_and_of_their_end(store: Store, clock: Ma
     async with at_work(store, app) as shift:
         pause = await holds(store).pause(kind="greet", args={"name": "Ada"}, why="wrong names")
         await heard(shift, 2)
-        await store.resume([pause.id], "ops")
+        await store.resume([pause.id], By("ops"))
         await heard(shift, 1)
     assert [event for event in shift.events if isinstance(event, JobsPaused | JobsResumed)] == [
         JobsPaused(before.id, "mail", None, None, None, "ops", ""),

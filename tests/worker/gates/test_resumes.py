@@ -28,6 +28,7 @@ from perdure import (
     Snooze,
 )
 from perdure.clock import ManualClock
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -236,7 +237,7 @@ async def test_a_new_life_is_a_new_start(store: Store, clock: ManualClock) -> No
     async with at_work(store, app, **PATIENT):
         await seen(store, job, JobState.DEAD)
         clock.move(MINUTE)
-        assert await store.requeue(JobFilter(ids=(job,)), "ann", 1)
+        assert await store.requeue(JobFilter(ids=(job,)), By("ann"), 1)
         await seen(store, job, JobState.PAUSED)
     assert runs == [1, 1]
 
@@ -253,7 +254,7 @@ async def test_the_release_before_knows_nothing_of_it(store: Store, engine_url: 
     async with at_work(store, app, **PATIENT):
         await seen(store, job, JobState.WAITING)
     query(engine_url, "UPDATE {job} SET gates_passed = NULL")
-    assert await store.run_now(JobFilter(ids=(job,)), "ann", 1)
+    assert await store.run_now(JobFilter(ids=(job,)), By("ann"), 1)
     async with at_work(store, app, **PATIENT):
         held = await seen(store, job, JobState.PAUSED)
     assert held.reason.startswith("rate limited")

@@ -9,6 +9,7 @@ from tests.support.working import at_work, seen
 
 from perdure import App, Budget, BudgetExceeded, Context, JobState, Rate, Retry, SettingsError
 from perdure.clock import ManualClock
+from perdure.domain.operate.audit import By
 from perdure.events import JobDied
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
@@ -39,7 +40,7 @@ async def test_c10_a_job_fails_instead_of_waiting_and_names_the_budget(store: St
         assert [event.job_id for event in shift.told(JobDied)] == [dead.id]
         assert shift.worker.held == {}
         clock.move(DAY)
-        assert await store.requeue(JobFilter(ids=(dead.id,)), "ann", 1)
+        assert await store.requeue(JobFilter(ids=(dead.id,)), By("ann"), 1)
         await seen(store, dead.id, JobState.SUCCEEDED)
     assert len(ran) == 2
 

@@ -56,7 +56,7 @@ class Site:
 async def test_e8_over_the_quota_the_job_waits_at_no_cost_and_comes_back_by_itself(
     store: Store, clock: ManualClock, other_store: OpenStore
 ) -> None:
-    """Six a minute over two workers; what was done before is not done again, and a step that is done asks nobody."""
+    """Six a minute over two workers; what was done before is not done again, and a finished step asks no gate."""
     app, site, before, after = App(UNUSED), Site(), Counter[str](), Counter[str]()
 
     @app.job
@@ -191,7 +191,7 @@ async def test_a_budget_before_a_step_holds_and_is_spent_from(store: Store, cloc
         await seen(store, held.id, JobState.SUCCEEDED)
 
 
-async def test_c10_a_budget_that_lets_nobody_wait_raises_in_the_handler(store: Store) -> None:
+async def test_c10_a_budget_that_fails_when_spent_raises_in_the_handler(store: Store) -> None:
     app, site = App(UNUSED), Site()
     money = Budget("ai", daily=10, estimate=20 / 2, when_spent="fail")
 

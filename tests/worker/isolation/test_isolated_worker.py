@@ -19,9 +19,11 @@ from perdure.app.connect import store_for
 from perdure.clock import SystemClock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import FINAL, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 from perdure.worker.settings import WorkerSettings
+from perdure.worker.wiring.worker import build_worker
 from perdure.worker.worker import Worker
 
 SETTINGS = WorkerSettings(
@@ -44,7 +46,9 @@ async def work(store: Store) -> AsyncIterator[Callable[[], Awaitable[Worker]]]:
     async with AsyncExitStack() as stack:
 
         async def opened() -> Worker:
-            worker = Worker(store, app.kinds, SETTINGS, app.events, SystemClock())
+            worker = build_worker(
+                store=store, kinds=app.kinds, settings=SETTINGS, emitter=app.events, clock=SystemClock()
+            )
             task = asyncio.create_task(worker.run())
 
             async def stop() -> None:
@@ -98,7 +102,7 @@ async def test_cancelling_a_handler_that_does_not_listen_kills_it(
     job_id = await put(store, "ignore_everything", note=str(note))
     await work()
     pids = [int(pid) for pid in (await until(lambda: text_of(note))).split()]
-    await store.cancel(JobFilter(ids=(job_id,)), "test", "not wanted any more", 1)
+    await store.cancel(JobFilter(ids=(job_id,)), By("test", "not wanted any more"), 1)
     await reached(store, job_id, frozenset({JobState.CANCELLED}))
     await until(lambda: all(is_gone(pid) for pid in pids))
 

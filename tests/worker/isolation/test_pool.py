@@ -26,7 +26,6 @@ from perdure.policy.failures import type_name
 from perdure.worker.attempt.context.stop_flag import StopFlag
 from perdure.worker.attempt.running import Running, Stop
 from perdure.worker.isolation.pool import ProcessCrew
-from perdure.worker.isolation.wire import Report, from_line, report_of, to_line
 
 GRACE = 5.0
 
@@ -268,22 +267,3 @@ async def test_an_isolated_process_dies_with_its_worker(tmp_path: Path) -> None:
     worker.kill()
     await worker.wait()
     await until(lambda: is_gone(pid))
-
-
-FAILURE = outcomes.Failure("ValueError", "no", None)
-
-
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        Done("42", ("late",)),
-        Failed(FAILURE, None, timed_out=True, kinds=("ValueError",)),
-        outcomes.Permanent(FAILURE),
-        BadArguments(FAILURE),
-        outcomes.Paused("why"),
-        Released(),
-        Cancelled("no more"),
-    ],
-)
-def test_every_outcome_survives_the_way_home(outcome: Outcome) -> None:
-    assert from_line(to_line(report_of(outcome)), Report).outcome() == outcome

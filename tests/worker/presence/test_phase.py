@@ -18,6 +18,7 @@ from tests.support.working import Shift, at_work, found, seen
 
 from perdure import App, JobState
 from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.operate.audit import By
 from perdure.domain.worker import Phase, WorkerView
 from perdure.events import StoreTrouble, WorkerLost, WorkerLoud, WorkerQuiet
 from perdure.lifecycle.process import supervisor
@@ -71,7 +72,7 @@ async def test_c1_a_quiet_worker_claims_nothing_and_lets_the_rest_run(real_time_
         first = await enqueue(real_time_store)
         await seen(real_time_store, first, JobState.RUNNING)
         shift.worker.quiet(BY_SIGNAL)
-        await shift.worker._fetcher.settle()  # a claim may have been under way
+        await shift.worker._parts.fetcher.drain()  # a claim may have been under way
         second = await enqueue(real_time_store)
         await a_look(shift)
         free.set()
@@ -89,14 +90,14 @@ async def test_c1_an_operator_makes_a_worker_quiet_and_a_signal_does_not_lift_th
     async with at_work(real_time_store, app) as shift:
         [worker] = await living(real_time_store, Phase.OPEN)
         shift.worker.quiet(BY_SIGNAL)
-        await real_time_store.quiet([worker.id], "ops", quiet=True)
-        await until(lambda: shift.worker._phase.is_quiet(BY_OPERATOR))
+        await real_time_store.quiet([worker.id], By("ops"), quiet=True)
+        await until(lambda: shift.worker._parts.phase.is_quiet(BY_OPERATOR))
         shift.worker.loud(BY_SIGNAL)
         job_id = await enqueue(real_time_store)
         await a_look(shift)
         assert (await show(real_time_store, job_id)).state is JobState.READY
         assert shift.told(WorkerLoud) == []
-        await real_time_store.quiet([worker.id], "ops", quiet=False)
+        await real_time_store.quiet([worker.id], By("ops"), quiet=False)
         await seen(real_time_store, job_id, JobState.SUCCEEDED)
         assert [event.because for event in shift.told(WorkerLoud)] == [BY_OPERATOR]
 
@@ -106,7 +107,7 @@ async def test_a_worker_that_must_begin_again_stays_as_quiet_as_it_was_asked_to_
     free.set()
     async with at_work(real_time_store, app, heartbeat="50ms", lease="1s") as shift:
         [worker] = await living(real_time_store, Phase.OPEN)
-        await real_time_store.quiet([worker.id], "ops", quiet=True)
+        await real_time_store.quiet([worker.id], By("ops"), quiet=True)
         await living(real_time_store, Phase.QUIET)
         await real_time_store.retire(worker.id)
         [again] = await living(real_time_store, Phase.QUIET)
@@ -139,7 +140,7 @@ async def test_c2_a_worker_that_takes_up_work_step_by_step_says_so(real_time_sto
 
 
 class Mute:
-    """A store to which nobody can say what a worker is about, as long as the test wants it so."""
+    """A store that refuses to record the phase of a worker, as long as the test wants it so."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -43,7 +43,7 @@ async def test_a_record_is_tried_again_for_as_long_as_the_database_fails() -> No
         assert [move.to for move in ledger.written.values()] == [JobState.SUCCEEDED]
 
 
-async def test_a_record_that_fails_again_and_again_holds_up_nobody() -> None:
+async def test_a_record_that_fails_again_and_again_delays_no_other_record() -> None:
     bench, ledger = bench_with(Moods(StoreError("odd"), 10_000_000, "bad"))
     claims = [a_claim("plain") for _ in range(5)]
     for number, claim in enumerate(claims):

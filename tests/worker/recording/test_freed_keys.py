@@ -1,4 +1,4 @@
-"""A unique key that is let go: whoever waits for it need not wait for its next look."""
+"""A unique key that is released: jobs waiting for it get it at once."""
 
 from __future__ import annotations
 

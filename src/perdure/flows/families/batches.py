@@ -1,7 +1,7 @@
-"""Batches: what our own handler does for calls that were made outside any handler.
+"""Batches: the built-in handler that runs calls made outside any handler.
 
-A batch is a parent like any other. Nothing is known here of the kinds of its children: their results are handed on as
-the JSON that they are, and are read by the handler that gets them.
+A batch is a parent like any other. It does not know the kinds of its children: it passes their results on as JSON, and
+the handler that receives them decodes them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from perdure.flows.families.family import ChildResult, Failures, Family
 from perdure.flows.journal import Journal
 from perdure.kinds.encoding import encode
 
-_NOBODY: Final = JobId("")  # the parent gives its children their ids
+_NOBODY: Final = JobId("")  # the parent assigns its children's ids
 
 
 class BatchOutcome(Struct, frozen=True, kw_only=True):
-    """What became of a batch; `then` is the job that came after it.
+    """The outcome of a batch; `then` is the job that follows it.
 
-    Those that succeeded with warnings are counted in `succeeded` and again in `with_warnings`.
+    Jobs that succeeded with warnings count in `succeeded` and again in `with_warnings`.
     """
 
     total: int
@@ -39,7 +39,7 @@ class BatchOutcome(Struct, frozen=True, kw_only=True):
 
 
 async def run_batch(journal: Journal, calls: Sequence[Planned], then: Planned | None, name: str | None) -> BatchOutcome:
-    """Run all calls at once, and the one that comes after them when they are final, whatever became of them."""
+    """Run all calls in parallel, then run the following call once they are final, whether they succeeded or not."""
     jobs = [call.made(_NOBODY) for call in calls]
     key = journal.key("calls", "batch")
     results: list[ChildResult[Any]] = await gather(journal, key, plain_order(jobs, Failures.COLLECT))

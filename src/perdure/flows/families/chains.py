@@ -1,15 +1,15 @@
-"""Chains: calls that run one after the other, each made when the one before it has succeeded.
+"""Chains: calls that run one after the other, each made when the previous one has succeeded.
 
 A chain is a parent like any other, with a family of one child for each link: `stage`, `stage#2`, and so on. Its handler
-makes the first link and leaves. From then on the engine makes the next link in the transaction that records the success
-of the one before, and the chain sleeps on; it comes back when the last link is done, or one has failed. So each link
-costs the same, however many there are.
+makes the first link and parks. From then on the engine makes the next link in the transaction that records the success
+of the previous one, and the chain stays parked; it resumes when the last link is done, or one has failed. So each link
+costs the same, no matter how many there are.
 
-Where the handler comes back in between (it was requeued, an operator was impatient, or the next link must be made with
-care), it goes on from its cursor, which is stored in the transaction that makes a link. A crash at any point leaves
-either the old cursor and no new link, or both.
+If the handler runs in between (the chain was requeued or run by an operator, or the next link needs checks that the
+engine cannot do), it continues from its cursor, which is stored in the transaction that makes a link. A crash at any
+point leaves either the old cursor and no new link, or both.
 
-Nothing is known here of the kinds of the links: results go from one to the next as the JSON that they are.
+A chain does not know the kinds of its links: results pass from one to the next as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from perdure.flows.journal import Journal
 
 
 async def run_chain(journal: Journal, links: int) -> Raw:
-    """Run so many links one after the other; the result of the last one."""
+    """Run these links one after the other; returns the result of the last one."""
     chain = _Chain(journal, links)
     cursor = journal.claim.cursor
     number = 0 if cursor is None else json.decode(cursor, type=int)
@@ -54,7 +54,7 @@ async def run_chain(journal: Journal, links: int) -> Raw:
 
 
 def ends_chain(error: BaseException) -> Verdict | None:
-    """A chain of which one failed is dead: trying it again would only find the same."""
+    """A chain with a failed link is dead: a retry would find the same failure."""
     return Permanent(str(error)) if isinstance(error, ChildrenFailed) else None
 
 
@@ -67,13 +67,13 @@ class _Chain:
         self._id = journal.claim.job_id
 
     async def child(self, number: int) -> Child | None:
-        """How far a link is; None: it is not made yet."""
+        """The status of a link; None: it is not made yet."""
         key = link_key(number)
         found = await self._journal.ask("read link", lambda store: store.children(self._id, key, 0, 1))
         return found[0] if found else None
 
     async def make(self, number: int, before: str | None) -> None:
-        """Make a link, with what the one before it has returned."""
+        """Make a link, with the result of the previous one."""
         await refuse_too_deep(self._journal, link_key(number))
         document = await self._journal.ask("read plan", lambda store: store.planned(self._id, number))
         if document is None:
@@ -82,16 +82,16 @@ class _Chain:
         await store_family(self._journal, link(self._id, number, plan, before, is_last=is_last))
 
     async def wait(self, number: int) -> NoReturn:
-        """Leave the handler until a link has failed, or the last one is done."""
+        """Park until a link has failed, or the last one is done."""
         await self._journal.park(Parked(Reason.AWAITING_CHILDREN.value, family=link_key(number)))
 
     async def tell_stay(self, number: int) -> None:
-        """Tell that the chain came back before its link was final."""
+        """Report that the chain resumed before its link was final."""
         claim, decision, because = self._journal.claim, "stays in aggregate", "its children are there"
         await self._journal.tell(FamilyRecovered(claim.job_id, claim.kind, link_key(number), decision, because, 1))
 
     async def check(self, number: int, child: Child) -> None:
-        """Tell that a link is final; raises ChildrenFailed if it has not succeeded."""
+        """Report that a link is final; raises ChildrenFailed if it has not succeeded."""
         claim, key, good = self._journal.claim, link_key(number), int(child.fate is JobState.SUCCEEDED)
         await self._journal.tell(FamilySettled(claim.job_id, claim.kind, key, 1, good, 1 - good, "all are final"))
         if not good:

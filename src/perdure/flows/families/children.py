@@ -1,13 +1,13 @@
-"""`ctx.spawn` and `ctx.gather`: jobs that a job makes, and waits for without holding a worker.
+"""`ctx.spawn` and `ctx.gather`: jobs that a job spawns, and waits for without occupying a worker.
 
 A parent that gathers is parked until its children are *settled*: all of them final, or the quorum reached or out of
-reach, or its time up. It is then run again from its beginning; what its steps have done is not done again, and the
-gather gives the results. What was seen then is kept, so that a later attempt sees the same.
+reach, or its time up. Then it runs again from its beginning; completed steps do not run again, and the gather returns
+the results. The seen outcomes are stored, so that a later attempt sees the same ones.
 
-Children that failed make the gather raise ChildrenFailed, which is a failure of the parent like any other. When the
-parent is tried again, finished children are not run again: the gather looks at them as they stand by then. So whoever
-wants another outcome requeues the children that are dead, and then the parent if it is dead, too. A child that failed
-and is given a new life is waited for like any other, and how that life ends counts; a success counts for good.
+Failed children make the gather raise ChildrenFailed, which is a failure of the parent like any other. When the parent
+is retried, finished children do not run again: the gather looks at their current state. To get another outcome, requeue
+the dead children, and then the parent if it is dead too. The parent waits for a requeued child like for any other, and
+the new outcome counts; a success is never revoked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FATES: Final = {letter: fate for fate, letter in _LETTERS.items()}
 
 
 async def spawn(journal: Journal, key: str, calls: Sequence[Call[R]], order: Order) -> Family[R]:
-    """Spawn children once, and do not wait for them."""
+    """Spawn children once, without waiting for them."""
     async with journal.busy():
         step = FamilyStep(journal, key, order)
         if await step.is_empty():
@@ -51,7 +51,7 @@ async def spawn(journal: Journal, key: str, calls: Sequence[Call[R]], order: Ord
 
 
 async def _ids(step: FamilyStep) -> tuple[JobId, ...]:
-    """The jobs that stand for the children; only those with a unique key may be others than were asked for."""
+    """The jobs of the children; only children with a unique key may be jobs that existed before."""
     children = step.order.children
     if any(child.unique is not None for child in children):
         return tuple(child.job_id for child in await step.children(len(children)) or ())
@@ -59,7 +59,7 @@ async def _ids(step: FamilyStep) -> tuple[JobId, ...]:
 
 
 async def gather(journal: Journal, key: str, order: Order, given: str | None = None) -> list[Any]:
-    """Wait for children, which are spawned unless the family is `given`; values, or ChildResults, in their order."""
+    """Wait for children, spawned here unless the family is `given`; values, or ChildResults, in call order."""
     async with journal.busy():
         children = await settled(FamilyStep(journal, key, order, given))
         if order.failures is Failures.COLLECT:
@@ -68,7 +68,7 @@ async def gather(journal: Journal, key: str, order: Order, given: str | None = N
 
 
 async def settled(step: FamilyStep) -> list[Child]:
-    """The children of a family, once there is nothing more to wait for; raises as the order says."""
+    """The children of a family once they are settled; raises as the order says."""
     if await step.is_empty():
         return []
     view = await step.begin()
@@ -87,7 +87,7 @@ async def settled(step: FamilyStep) -> list[Child]:
     if done:
         return _as_kept(step, children)
     view = _counted(view, children)
-    if not (view.is_settled or step.is_late):  # one of them was given a new life just now
+    if not (view.is_settled or step.is_late):  # one of them was requeued just now
         await step.stay(len(children))
     await step.journal.tell(_settlement(step, view, children))
     if _is_short(step.order, children):
@@ -97,14 +97,14 @@ async def settled(step: FamilyStep) -> list[Child]:
 
 
 def _is_short(order: Order, children: list[Child]) -> bool:
-    """Whether fewer children have succeeded than must."""
+    """Whether fewer children have succeeded than required."""
     if order.failures is Failures.COLLECT:
         return False
     return sum(child.fate is JobState.SUCCEEDED for child in children) < (order.quorum or len(children))
 
 
 def _counted(view: FamilyView, children: list[Child]) -> FamilyView:
-    """The family as these children make it."""
+    """The family with these children."""
     fates = [child.fate for child in children]
     succeeded, unfinished = fates.count(JobState.SUCCEEDED), fates.count(None)
     return replace(view, succeeded=succeeded, failed=len(fates) - succeeded - unfinished)
@@ -139,13 +139,13 @@ def _settlement(step: FamilyStep, view: FamilyView, children: list[Child]) -> Fa
 
 
 def _kept(children: list[Child]) -> str | None:
-    """What was seen of the children, a letter for each; None: they have all succeeded."""
+    """The seen outcomes of the children, one letter each; None: all have succeeded."""
     letters = "".join(_LETTERS[child.fate] for child in children)
     return None if letters == "s" * len(children) else encode(letters)
 
 
 def _as_kept(step: FamilyStep, children: list[Child]) -> list[Child]:
-    """The children as they were seen first, whatever has become of them since."""
+    """The children as first seen, regardless of later changes."""
     if step.record.result is None:
         fates: list[JobState | None] = [JobState.SUCCEEDED] * len(children)
     else:
@@ -161,7 +161,7 @@ def _collected(child: Child, order: Order) -> ChildResult[Any]:
 
 
 def checked_calls(parent: str, calls: object) -> tuple[Call[Any], ...]:
-    """The calls that a handler of the kind `parent` asks for; what cannot be its children is refused by name."""
+    """The calls that a handler of the kind `parent` asks for; invalid children are refused by name."""
     if isinstance(calls, Call) or not isinstance(calls, Iterable):
         raise ArgumentError("calls", f"must be a list of calls such as [job.call(1), job.call(2)], got {calls!r}")
     given = tuple(calls)
@@ -175,7 +175,8 @@ def checked_calls(parent: str, calls: object) -> tuple[Call[Any], ...]:
         check_child(call)
         if parent not in call.gateway.kinds:
             raise ArgumentError(
-                "calls", f"hold {call.kind.name}, which another app than that of {parent} declares: nobody would run it"
+                "calls",
+                f"hold {call.kind.name}, which another app than that of {parent} declares: no worker would run it",
             )
     return given
 
@@ -188,7 +189,7 @@ def order_for(
     quorum: int | None = None,
     within: Duration | None = None,
 ) -> Order:
-    """What a handler asks for; what cannot be meant is refused by name."""
+    """The order of a handler; invalid options are refused by name."""
     if quorum is not None and (isinstance(quorum, bool) or not 1 <= quorum <= len(calls)):
         raise ArgumentError("quorum", f"must be from 1 to the number of children ({len(calls)}), got {quorum!r}")
     return Order(
@@ -202,7 +203,7 @@ def order_for(
 
 
 def plain_order(jobs: Sequence[NewJob], failures: Failures, on_end: OnEnd = OnEnd.CANCEL) -> Order:
-    """Children of whom nothing is known but what is stored: their results are JSON as it is."""
+    """Children of unknown kinds: their results stay JSON."""
     return Order(
         children=tuple(jobs),
         read=lambda child: msgspec.Raw((child.result or "null").encode()),

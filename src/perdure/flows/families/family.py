@@ -26,7 +26,7 @@ class Failures(StrEnum):
 
 
 class Family(Struct, Generic[R_co], frozen=True):
-    """Children that were spawned under one key, in the order of their calls."""
+    """Children spawned under one key, in call order."""
 
     key: str
     ids: tuple[JobId, ...]
@@ -34,9 +34,9 @@ class Family(Struct, Generic[R_co], frozen=True):
 
 
 class ChildResult(Struct, Generic[R_co], frozen=True, kw_only=True):
-    """What became of one child. `state` None: it was not final when its parent looked.
+    """The outcome of one child. `state` None: it was not final when its parent looked.
 
-    One that is done with warnings is `ok`, and has them in `warnings`.
+    A child that is done with warnings is `ok`, and has them in `warnings`.
     """
 
     ok: bool
@@ -48,7 +48,7 @@ class ChildResult(Struct, Generic[R_co], frozen=True, kw_only=True):
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """Children that a handler asks for, and what it wants of them. `read` makes a value of a child's result."""
+    """Children that a handler asks for, and its requirements. `read` decodes a child's result."""
 
     children: tuple[NewJob, ...]
     read: Callable[[Child], Any]

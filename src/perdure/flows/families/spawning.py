@@ -1,14 +1,15 @@
-"""The children of one key: found as an earlier attempt has left them, or spawned.
+"""The children of one key: found from an earlier attempt, or spawned.
 
-First the children are stored, all in one transaction, with ids that follow from parent, family and number, so that it
-can be done again without harm; then the step is kept. Whoever comes back finds the step, and with it the children. If
-they are not there, or cannot be read, the handler goes back to where it makes them, and they are spawned anew under the
-next name (`gather#again2`); C5 calls that going back to `ingest`, and staying in `aggregate` if they are there. Each
-such decision is told as an event.
+First the children are stored in one transaction, with ids derived from parent, family and number, so that storing them
+again is harmless; then the step is stored. A later attempt finds the step, and through it the children. If they are
+missing or cannot be read, the handler goes back to the point that makes them, and they are spawned again under the next
+name (`gather#again2`); C5 calls that going back to `ingest`, and staying in `aggregate` if they are there. Each such
+decision emits an event.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Final, NoReturn
 
@@ -26,7 +27,7 @@ from perdure.flows.journal import Journal
 from perdure.storage.port import Store
 
 DEEPEST: Final = 100
-_PAGE: Final = 1_000
+_CHILDREN_PER_CALL: Final = 1_000
 _DELETED: Final = "parent job deleted during execution"
 
 
@@ -34,7 +35,7 @@ class FamilyStep:
     """The step of one family. `given` is the family's own key if another step has spawned it."""
 
     record: StepRecord
-    is_back: bool  # an earlier attempt has begun it
+    is_back: bool  # an earlier attempt has started it
 
     def __init__(self, journal: Journal, key: str, order: Order, given: str | None = None) -> None:
         self.journal = journal
@@ -61,7 +62,7 @@ class FamilyStep:
                 return None
         elif found.state is StepState.BEGUN and found.due_at and found.begun_at < self.journal.claim.since:
             self.record = replace(found, due_at=self._new_record().due_at, begun_at=self.journal.now)
-            await self.journal.save(self.record)  # a new life of the parent has its time anew
+            await self.journal.save(self.record)  # after a requeue the parent's time starts again
         family = self.family
         view = await self.journal.ask("read family", lambda store: store.family(self._parent, family))
         if view is None:
@@ -72,7 +73,7 @@ class FamilyStep:
         return view
 
     async def is_empty(self) -> bool:
-        """Whether nothing is asked for; refused if there were children before."""
+        """Whether no children are asked for; refused if there were children before."""
         if self.order.children:
             return False
         if await self.journal.find(self._key, StepKind.FAMILY) is not None:
@@ -80,7 +81,7 @@ class FamilyStep:
         return True
 
     async def begin_again(self, because: str) -> None:
-        """Spawn the children anew, as nothing can be made of those that an earlier attempt has spawned."""
+        """Spawn the children again, because those of an earlier attempt are unusable."""
         if self._given is not None or self.record.state is not StepState.BEGUN:
             raise StepError(self.family, f"cannot go on: {because}; enqueue the job anew")
         await self.journal.tell(self._decision("back to ingest", because))
@@ -89,13 +90,13 @@ class FamilyStep:
         await self.journal.save(self.record)
 
     async def stay(self, found: int) -> NoReturn:
-        """Wait for so many children that are there; if it was waited for them before, that is a decision."""
+        """Wait for these existing children; if an earlier attempt waited for them too, report the decision."""
         if self.is_back:
             await self.journal.tell(self._decision("stays in aggregate", "its children are there", found))
         await self.wait()
 
     async def wait(self) -> NoReturn:
-        """Leave the handler until the family is settled, or its time is up."""
+        """Park until the family is settled, or its time is up."""
         due_at = self.record.due_at
         after = None if due_at is None else due_at - self.journal.now
         await self.journal.park(Parked(Reason.AWAITING_CHILDREN.value, after, family=self.family))
@@ -106,7 +107,7 @@ class FamilyStep:
         return self.record.due_at is not None and self.journal.now >= self.record.due_at
 
     async def children(self, total: int) -> list[Child] | None:
-        """All children in their order; None: they cannot be read."""
+        """All children in order; None: they cannot be read."""
         found: list[Child] = []
         while len(found) < total:
             page = await self.journal.ask("read children", partial(self._page, len(found)))
@@ -123,12 +124,12 @@ class FamilyStep:
         return found
 
     async def finish(self, result: str | None) -> None:
-        """Keep that this is done."""
+        """Store that this step is done."""
         self.record = replace(self.record, state=StepState.DONE, result=result)
         await self.journal.save(self.record)
 
     async def _page(self, first: int, store: Store) -> list[Child]:
-        return await store.children(self._parent, self.family, first, _PAGE)
+        return await store.children(self._parent, self.family, first, _CHILDREN_PER_CALL)
 
     def _new_record(self) -> StepRecord:
         now, within = self.journal.now, self.order.within
@@ -163,8 +164,14 @@ class FamilyStep:
 
 async def store_family(journal: Journal, family: NewFamily) -> None:
     """Store children, once; an attempt that has lost its claim is stopped."""
-    journal.spawned = True  # before it is known: a commit in doubt may have happened
-    await journal.reach(_stored(journal, family), to_the_end=True)
+    journal.spawned = True  # before the outcome is known: a commit in doubt may have happened
+    tracer = journal.recorder.hooks.tracer
+    if tracer is None:
+        await journal.reach(_stored(journal, family), to_the_end=True)
+        return
+    with tracer.enqueuing() as enqueuing:
+        children = tuple(map(enqueuing.stamp, family.children))
+        await journal.reach(_stored(journal, replace(family, children=children)), to_the_end=True)
 
 
 async def _stored(journal: Journal, family: NewFamily) -> None:
@@ -174,7 +181,9 @@ async def _stored(journal: Journal, family: NewFamily) -> None:
     except DuplicateJobError as duplicate:
         raise _refused_child(family, duplicate) from duplicate
     if is_held:
-        recorder.emitter.emit(FamilySpawned(claim.job_id, claim.kind, family.key, len(family.children)))
+        pairs = Counter((job.queue, job.kind) for job in family.children)
+        stored = tuple((*pair, jobs) for pair, jobs in pairs.items())
+        recorder.emitter.emit(FamilySpawned(claim.job_id, claim.kind, family.key, len(family.children), stored))
         recorder.store.ring({job.queue for job in family.children})
         return
     is_gone = await recorder.ask("look for parent", lambda store: store.job(claim.job_id)) is None
@@ -187,7 +196,7 @@ async def _stored(journal: Journal, family: NewFamily) -> None:
 
 
 def _refused_child(family: NewFamily, duplicate: DuplicateJobError) -> DuplicateChildError:
-    """Which child it was: the first with this key, or the next one if that is what holds it."""
+    """Which child it was: the first with this key, or the next one if the first holds the key."""
     number, child = next(
         (number, child)
         for number, child in enumerate(family.children)
@@ -197,8 +206,8 @@ def _refused_child(family: NewFamily, duplicate: DuplicateJobError) -> Duplicate
 
 
 async def refuse_too_deep(journal: Journal, key: str) -> None:
-    """Refuse children of too late a generation."""
-    ancestor, depth = journal.claim.parent, 2  # of children whose parent has none
+    """Refuse children nested too deep."""
+    ancestor, depth = journal.claim.parent, 2  # of children whose parent has no parent
     while ancestor is not None:
         depth += 1
         if depth > DEEPEST:
@@ -216,5 +225,5 @@ async def _parent_of(job_id: JobId, store: Store) -> JobId | None:
 
 
 def family_key(key: str, generation: int) -> str:
-    """The key of a family, from that of its step and how many times it was spawned."""
-    return key if generation == 1 else f"{key}#again{generation}"  # no name holds a #
+    """The key of a family, from its step's key and how many times it was spawned."""
+    return key if generation == 1 else f"{key}#again{generation}"  # no name contains a #

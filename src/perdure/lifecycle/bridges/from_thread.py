@@ -7,18 +7,18 @@ from typing import Final, TypeVar
 
 Result = TypeVar("Result")
 
-_PIECE: Final = 0.1
+_POLL_INTERVAL_SECONDS: Final = 0.1
 
 
 def result_of(future: Future[Result], *, to_the_end: bool = False) -> Result:
     """Wait in a thread, in small pieces: an interrupt reaches a thread only between two of them.
 
-    One that is interrupted calls off what it waits for; with `to_the_end` that is waited for all the same, and the
-    interrupt is raised afterwards.
+    An interrupted caller cancels what it waits for; with `to_the_end` it waits for the end first, and raises the
+    interrupt afterwards.
     """
     try:
         while not future.done():
-            wait([future], timeout=_PIECE)
+            wait([future], timeout=_POLL_INTERVAL_SECONDS)
         return future.result()
     except BaseException:
         if to_the_end:

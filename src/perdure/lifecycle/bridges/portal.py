@@ -1,7 +1,7 @@
 """Async perdure for sync callers: one background thread with an event loop, shared by the whole process.
 
-Flask, Django and scripts call `enqueue_sync`; the coroutine behind it is the same as for everybody else, so that there
-is no second, blocking way of doing a thing.
+Flask, Django and scripts call `enqueue_sync`; it runs the same coroutine as the async version, so there is no second,
+blocking implementation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Portal:
-    """Runs coroutines on a loop of its own for callers that have none. Starts itself, also again after a fork."""
+    """Runs coroutines on a loop of its own for callers that have none. Starts itself, also after a fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Portal:
         self._pid = 0
 
     def call(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine to its end, and give back what it returns or raises."""
+        """Run a coroutine to its end; returns or raises what it does."""
         loop = self._running_loop()
         if threading.current_thread().name == _NAME:
             coroutine.close()

@@ -1,4 +1,4 @@
-"""Coroutines without an event loop: for those that are known never to wait."""
+"""Coroutines without an event loop: for those that never suspend."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end in this very thread; it must only call what blocks, and await nothing real.
+def run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine to its end in this thread; it may only call blocking functions, and never suspend.
 
-    So one way of doing a thing serves both kinds of callers, and a connection stays in the thread it belongs to.
+    So one implementation serves both kinds of callers, and a connection stays in its thread.
     """
     try:
         coroutine.send(None)

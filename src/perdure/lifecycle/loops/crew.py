@@ -1,7 +1,7 @@
-"""The loops of a process as one crew: started together, stopped together, and waited for together.
+"""The loops of a process as one crew: started, stopped and awaited together.
 
-What must not be cut off before HTTP and database close goes through one door (A18): the loops, their ticks under way,
-and whatever else the caller names.
+Work that must end before HTTP and database close is awaited in one place (A18): the loops, their current ticks, and
+other work that the caller names.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.lifecycle.timer import REAL_TIMER, Timer, pause
 from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 
-_TIMEOUT: Final = timedelta(seconds=30)
-_LOOK_EVERY: Final = 0.01  # only at what cannot tell by itself that it is over
+_COMPLETION_TIMEOUT: Final = timedelta(seconds=30)
+_POLL_INTERVAL_SECONDS: Final = 0.01  # only for work that cannot report its own end
 
 
 class Loops:
@@ -39,7 +39,7 @@ class Loops:
         return iter(self._loops)
 
     def add(self, loop: Loop[Any]) -> None:
-        """Take one more in; it is launched at once if the others are."""
+        """Add a loop; it is launched at once if the others are."""
         self._loops.append(loop)
         if self.started.is_set() and not self._stopping:
             self._launch(loop)
@@ -51,35 +51,37 @@ class Loops:
         self.started.set()
 
     def stop(self) -> None:
-        """Let every loop end after the tick that is under way, if any."""
+        """Let every loop end after its current tick, if any."""
         self._stopping = True
         for loop in self._loops:
             loop.stop()
 
     def under_way(self) -> tuple[str, ...]:
-        """The loops with a tick under way, or with one that was left behind and still runs; each with how long."""
+        """The loops with a current or abandoned tick, each with its duration."""
         return tuple(_told(loop, self._timer) for loop in self._loops if loop.running_since is not None)
 
     async def wait_for_completion(
         self,
-        timeout: Duration = _TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout could not say what still runs
+        timeout: Duration = _COMPLETION_TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout could not say what still runs
         also: Callable[[], Iterable[str]] | None = None,
     ) -> None:
-        """Stop, and wait until the loops and their ticks are over, and `also` names nothing more that runs.
+        """Stop, and wait until the loops and their ticks are over, and `also` names no running work.
 
         Past the timeout StillRunning names what is not over. By then the ticks have been told to stop, and those that
-        did not obey are left behind.
+        did not stop are abandoned.
         """
         self.stop()
         within = parse_duration("timeout", timeout).total_seconds()
-        deadline = self._timer.monotonic() + max(within, _LOOK_EVERY)  # a loop that only waits is given its turn to end
+        deadline = self._timer.monotonic() + max(
+            within, _POLL_INTERVAL_SECONDS
+        )  # a loop that only waits gets its turn to end
         while left := [*self._running(), *(also() if also is not None else ())]:
             remaining = deadline - self._timer.monotonic()
             if remaining <= 0:
                 await self._call_off()
                 raise StillRunning(tuple(left), within)
             self._stir.clear()
-            await pause(self._timer, self._stir, remaining if also is None else min(remaining, _LOOK_EVERY))
+            await pause(self._timer, self._stir, remaining if also is None else min(remaining, _POLL_INTERVAL_SECONDS))
 
     async def _call_off(self) -> None:
         left = [task for task in self._tasks.values() if not task.done()]
@@ -88,7 +90,7 @@ class Loops:
         await asyncio.gather(*left, return_exceptions=True)
 
     def _running(self) -> list[str]:
-        """The loops that are not over, each with how long its tick has been under way."""
+        """The loops that are not over, each with the duration of its tick."""
         return [_told(loop, self._timer) for loop, task in self._tasks.items() if not task.done()]
 
     def _launch(self, loop: Loop[Any]) -> None:

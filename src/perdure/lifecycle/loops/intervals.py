@@ -1,4 +1,4 @@
-"""Intervals that users choose: one that is too short is refused by name."""
+"""Intervals set by users: one that is too short is refused by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORTEST_INTERVAL: Final = timedelta(seconds=1)
 
 
 def read_interval(field: str, value: Duration, at_least: timedelta = SHORTEST_INTERVAL) -> timedelta:
-    """How often something comes round; a shorter interval than `at_least` is refused, naming the field."""
+    """An interval; one shorter than `at_least` is refused, naming the field."""
     interval = parse_duration(field, value, error=SettingsError)
     if interval < at_least:
         raise SettingsError(field, f"must be at least {format_duration(at_least)}, got {format_duration(interval)}")
@@ -22,7 +22,7 @@ def read_interval(field: str, value: Duration, at_least: timedelta = SHORTEST_IN
 
 
 def read_limit(field: str, value: Duration) -> timedelta:
-    """How long something may take; no time at all is refused, naming the field."""
+    """A time limit; 0 is refused, naming the field."""
     limit = parse_duration(field, value, error=SettingsError)
     if not limit:
         raise SettingsError(field, f"must be more than 0s, got {format_duration(limit)}")
@@ -38,7 +38,7 @@ def interval_from_env(
 ) -> timedelta:
     """The interval in an environment variable, or `default` if the variable is not set or empty.
 
-    The variable may hold what may be written in code: ``5m``, ``90s``, or a number of seconds. Anything else, and an
+    The variable accepts the same values as code: ``5m``, ``90s``, or a number of seconds. Anything else, and an
     interval below `at_least`, raises SettingsError with the name of the variable and its value.
     """
     shortest = parse_duration("at_least", at_least, error=SettingsError)

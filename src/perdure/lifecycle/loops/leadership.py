@@ -1,18 +1,17 @@
-"""Leadership: a lease with a term, which its holder believes in for less long than everybody else.
+"""Leadership: a lease with a term, which its holder trusts for less time than all others do.
 
-Whoever wants to lead asks the store for the lease, by the database's clock, and asks again at a third of it. From the
-answer on, the others wait until the lease has run out. The leader counts by its own monotonic clock, which nobody puts
-back or forward, and from the moment *before* it asked; and it stops a margin of a fifth early. So a process that was
-paused, or whose answer took long, finds at its next look that it does not lead any more, before anybody else can. While
-the database cannot be reached it keeps trying, and steps down by itself when the margin is reached.
+A candidate asks the store for the lease, by the database's clock, and renews it after a third of its time. The others
+wait until the lease has run out. The leader counts by its own monotonic clock, which cannot be set back or forward,
+from the moment *before* it asked; and it stops a margin of a fifth early. So a process that was paused, or whose answer
+took long, finds at its next check that it no longer leads, before another process can lead. While the database cannot
+be reached it keeps trying, and steps down by itself when the margin is reached.
 
-The term rises whenever the lead changes hands. A leader that closes gives the lease back, and the next one who asks
-has it at once.
+The term rises whenever the leader changes. A leader that closes gives the lease back, and the next candidate gets it at
+once.
 
-Nothing's safety rests on this. Work goes on between one look at `is_leading` and the next; the database's clock may be
-put forward, and two lead until the first has asked again; a machine that sleeps as a whole may not count its sleep. So
-leadership only saves work that need not be done twice. What must not be done twice is guarded by tokens and unique
-keys.
+No safety depends on this. Work continues between one check of `is_leading` and the next; the database's clock may be
+set forward, and two processes lead until the first has asked again; a sleeping machine may not count its sleep. So
+leadership only avoids duplicate work. Tokens and unique keys guard what must not happen twice.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.fleet.leaders import LeaderStore
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
-_RENEWALS: Final = 3  # in one lease
-_MARGIN: Final = 5  # the share of the lease by which a leader stops before it ends: one in so many
-_SOON: Final = timedelta(milliseconds=50)
-_FAREWELL: Final = 2.0  # seconds to give the lead back; after that it runs out by itself
+_RENEWALS_PER_LEASE: Final = 3  # in one lease
+_LEASE_SHARE_UNUSED_IN: Final = 5  # a leader stops before its lease ends by this share: one in so many
+_SHORTEST_WAIT: Final = timedelta(milliseconds=50)
+_STEP_DOWN_TIMEOUT_SECONDS: Final = 2.0  # seconds to give the lead back; after that it runs out by itself
 
 
 class Leadership(Loop[Lead | None]):
     """One candidate for the lead in `subject`: asks, renews, and steps down when it is stopped.
 
-    `holder` names this process, and no other must have its name. `on_taken` is called whenever it begins to lead.
+    `holder` names this process, and must be unique. `on_taken` is called whenever it begins to lead.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Leadership(Loop[Lead | None]):
         self._store = store
         self._clock = clock
         self._lease = read_interval(f"lease of {subject}", lease)
-        self.interval = self.limit = self._lease / _RENEWALS
+        self.interval = self.limit = self._lease / _RENEWALS_PER_LEASE
         self.use_outage(DEFAULT_OUTAGE)
         self._until = 0.0  # on the monotonic clock
         self._leads = False
@@ -73,11 +72,11 @@ class Leadership(Loop[Lead | None]):
 
     @property
     def is_leading(self) -> bool:
-        """Whether this process leads at this moment; False from a margin before its lease runs out."""
+        """Whether this process leads now; False from a margin before its lease runs out."""
         return self._leads and self._clock.monotonic() < self._until
 
     async def tick(self) -> Lead | None:
-        """Ask for the lead, or for more of it; None: it was given up for good."""
+        """Ask for the lead, or renew it; None: it was given up for good."""
         async with self._asking:
             if self._steps_down:
                 return None
@@ -95,21 +94,21 @@ class Leadership(Loop[Lead | None]):
             return lead
 
     def next_wait(self, did: Lead | None) -> timedelta:
-        """At a third of the lease, or as soon as somebody else's runs out."""
+        """After a third of the lease, or as soon as another process's lease runs out."""
         if did is None or did.is_ours:
             return self.interval
-        return min(self.interval, max(did.remaining, _SOON))
+        return min(self.interval, max(did.remaining, _SHORTEST_WAIT))
 
     def use_outage(self, limits: OutageLimits) -> None:
-        """Apply these limits, but never wait longer than until the next renewal would be due."""
+        """Apply these limits, but never wait longer than until the next renewal is due."""
         super().use_outage(OutageLimits(limits.errors, min(limits.backoff, self.interval)))
 
     async def step_down(self) -> None:
-        """Give the lead up for good: believe no more, and let the next one who asks have it at once."""
+        """Give the lead up for good; the next candidate gets it at once."""
         self._steps_down = True
         self._lose("stepped down")
         with suppress(StoreError, TimeoutError):  # it runs out by itself
-            async with asyncio.timeout(_FAREWELL), self._asking:
+            async with asyncio.timeout(_STEP_DOWN_TIMEOUT_SECONDS), self._asking:
                 await self._store.step_down(self.subject, self.holder)
 
     async def run(self) -> None:
@@ -123,9 +122,9 @@ class Leadership(Loop[Lead | None]):
         if self._steps_down:  # while the answer was on its way
             return
         if lead.term != self.term:
-            self._lose("somebody else has led in between")
+            self._lose("another process has led in between")
         self.term = lead.term
-        self._until = asked + (min(lead.remaining, self._lease) - self._lease / _MARGIN).total_seconds()
+        self._until = asked + (min(lead.remaining, self._lease) - self._lease / _LEASE_SHARE_UNUSED_IN).total_seconds()
         if self._clock.monotonic() >= self._until:
             self._lose("the answer took too long")
         elif not self._leads:

@@ -1,13 +1,13 @@
 """The one periodic loop: every background task is a `tick()` that returns what it did.
 
-The loop brings the rest. Ticks come at a fixed rate, and none overlaps another: one that comes due while the last still
-runs is skipped, which is told and counted (A17), and after a long tick the next comes at its regular time, not in a
-burst. Each tick has a limit. Past it the tick is told to stop; one that does not obey, such as a function in a thread,
-is left running, and every further tick is skipped until it has ended at last. An error never ends the loop; database
-trouble is met with patience (C4). A wake-up brings the next tick forward.
+The loop does the rest. Ticks come at a fixed rate, and never overlap: one that comes due while the previous still runs
+is skipped, reported and counted (A17); after a long tick the next comes at its regular time, not in a burst. Each tick
+has a limit. Past it the tick is told to stop; one that does not stop, such as a function in a thread, is abandoned, and
+every further tick is skipped until it has ended. An error never ends the loop; database errors are retried with backoff
+(C4). A wake-up brings the next tick forward.
 
-A loop that is stopped ends after the tick under way. One whose task is cancelled tells the tick to stop, and leaves it
-behind if it does not within a second. Tests call `tick()` and never wait, or replace `timer`.
+A stopped loop ends after its current tick. A cancelled loop tells its tick to stop, and abandons it after a second.
+Tests call `tick()` and never wait, or replace `timer`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger("perdure.loop")
 
 
 class Loop(ABC, Generic[Did]):
-    """A task that comes round: at once, or after the first interval, then every `interval` or sooner when woken."""
+    """A periodic task: at once, or after the first interval, then every `interval`, or sooner when woken."""
 
     name: str
     interval: timedelta
@@ -43,7 +43,7 @@ class Loop(ABC, Generic[Did]):
     at_start: bool = True
     jitter: Jitter = DEFAULT_JITTER
     is_patient: bool = True
-    """Whether database trouble is met with patience; otherwise it is an error like any other."""
+    """Whether database errors are retried with backoff; otherwise they are errors like any other."""
     timer: Timer = REAL_TIMER
 
     def __init__(self, emitter: Emitter) -> None:
@@ -63,17 +63,17 @@ class Loop(ABC, Generic[Did]):
         """Do the work once."""
 
     def next_wait(self, did: Did) -> timedelta:
-        """How long to wait after a tick that did this; the interval unless a loop knows better."""
+        """The wait after a tick that did this; by default the interval."""
         del did
         return self.interval
 
     def is_wanted(self) -> bool:
-        """Whether a tick that is due is to run; one that is not counts for nothing."""
+        """Whether a due tick should run; one that should not is not counted."""
         return True
 
     @property
     def running_since(self) -> float | None:
-        """When the tick under way began, on the monotonic clock; None: none is."""
+        """When the current tick began, on the monotonic clock; None: there is none."""
         return None if self._tick is None or self._tick.ended is not None else self._tick.since
 
     @cached_property
@@ -81,16 +81,16 @@ class Loop(ABC, Generic[Did]):
         return Outage(self.name, self.emitter)  # a loop may set its name after `__init__`
 
     def use_outage(self, limits: OutageLimits) -> None:
-        """Apply these limits to database trouble."""
+        """Apply these limits to database errors."""
         self._outage.use(limits)
 
     def wake(self) -> None:
-        """Bring the next tick forward to now, or to the end of the one under way; trouble is waited out first."""
+        """Bring the next tick forward to now, or to the end of the current one; a backoff is waited out first."""
         self._woken = True
         self._stir.set()
 
     def stop(self) -> None:
-        """End after the tick that is under way, if any."""
+        """End after the current tick, if any."""
         self._stopping = True
         self._stir.set()
 
@@ -106,10 +106,10 @@ class Loop(ABC, Generic[Did]):
                 await pause(self.timer, self._stir, wait)
         finally:
             if self._tick is not None:
-                await self._tick.call_off()  # one that does not obey still counts as running
+                await self._tick.call_off()  # an abandoned one still counts as running
 
     def _look(self) -> float:
-        """Do what is due; how long until something may be due again."""
+        """Run what is due; returns the time until something may be due again."""
         now = self.timer.monotonic()
         if self._tick is not None:
             self._watch(self._tick, now)
@@ -152,7 +152,7 @@ class Loop(ABC, Generic[Did]):
                 tick.stop()
 
     def _conclude(self, tick: Tick, ended: float) -> None:
-        """Tell what became of a tick, and set the time of the next if that is not the regular one."""
+        """Report the outcome of a tick, and set the time of the next if that is not the regular one."""
         if tick.overran:
             self.failed += 1
             if not tick.given_up:
@@ -169,7 +169,7 @@ class Loop(ABC, Generic[Did]):
                 return
             wait = timedelta(seconds=self._outage.failed(error))
             self._due = ended + self._drawn(wait)
-        except BaseException as error:  # noqa: BLE001 - a loop outlives whatever its tick raises
+        except BaseException as error:  # noqa: BLE001 - a loop survives every error of its tick
             self.failed += 1
             self._tell_failed(error)
         else:
@@ -182,7 +182,7 @@ class Loop(ABC, Generic[Did]):
         self.emitter.emit(LoopFailed(self.name, f"{type(error).__name__}: {error}"))
 
     def _pass(self, until: float) -> int:
-        """Let the regular times up to then pass; how many they were."""
+        """Skip the regular times up to then; returns how many there were."""
         step = self.interval.total_seconds()
         passed = max(int((until - self._due) // step), 0)  # many at once after a long standstill
         self._due += passed * step

@@ -1,4 +1,4 @@
-"""One tick under way, which may take too long and may not obey."""
+"""One running tick, which may take too long and may not stop."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final
 from perdure.lifecycle.timer import Timer, pause
 
 GRACE: Final = 1.0
-"""Seconds that a tick is given to obey when it is told to stop."""
+"""Seconds that a tick has to stop when told to."""
 
 _LEFT_BEHIND: Final[set[asyncio.Task[Any]]] = set()  # the event loop keeps no task from being collected
 
 
 class Tick:
-    """A task with a limit: past it the task is told to stop, and a second later it is given up and left running."""
+    """A task with a limit: past it the task is told to stop, and a second later it is abandoned."""
 
     def __init__(
         self,
@@ -37,18 +37,18 @@ class Tick:
         self._task.add_done_callback(self._note_end)
 
     def stop(self) -> None:
-        """Tell it to stop, its limit being reached."""
+        """Tell it to stop, because its limit is reached."""
         self.overran = True
         self.deadline = self._timer.monotonic() + GRACE
         self._task.cancel()
 
     def give_up(self) -> None:
-        """Let it run: it does not obey."""
+        """Abandon it: it does not stop."""
         self.given_up = True
         self.deadline = float("inf")
 
     def result(self) -> timedelta:
-        """What the tick says about the next wait; raises what it raised."""
+        """What the tick returns about the next wait; raises what it raised."""
         return self._task.result()
 
     def error(self) -> BaseException | None:
@@ -56,7 +56,7 @@ class Tick:
         return None if self._task.cancelled() else self._task.exception()
 
     async def call_off(self) -> None:
-        """Tell it to stop and wait until it has, for the grace at most; then leave it behind."""
+        """Tell it to stop and wait up to the grace; then abandon it."""
         if not self._task.done():
             self._task.cancel()
             over = asyncio.Event()
@@ -70,12 +70,12 @@ class Tick:
     def _note_end(self, task: asyncio.Task[timedelta]) -> None:
         self.ended = self._timer.monotonic()
         if not task.cancelled():
-            task.exception()  # asked for here, it is not reported as forgotten
+            task.exception()  # retrieved here, so that it is not reported as forgotten
         self._on_end()
 
 
 def _leave_behind(task: asyncio.Task[Any]) -> None:
-    """Let go of a task that does not end: nobody waits for it any more, not even the end of the event loop."""
+    """Forget a task that does not end: nothing waits for it any more, not even the end of the event loop."""
     _LEFT_BEHIND.add(task)
     task.add_done_callback(_LEFT_BEHIND.discard)
     asyncio.tasks._unregister_task(task)  # noqa: SLF001 - asyncio.run would wait for it for ever

@@ -1,4 +1,4 @@
-"""Does something that may take long, unless somebody says stop before it is done."""
+"""Runs something that may take long, unless it is stopped before it is done."""
 
 from __future__ import annotations
 

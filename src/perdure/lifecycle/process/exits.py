@@ -7,9 +7,9 @@ from typing import Final
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
-EXIT_USAGE: Final = 2  # wrong arguments or settings: starting again would not help
-EXIT_STACKS: Final = 2  # told its stacks on SIGQUIT, and ended without closing
-EXIT_RECYCLED: Final = 75  # closed in good order to make room for a fresh process: start one at once
+EXIT_USAGE: Final = 2  # wrong arguments or settings: a restart would not help
+EXIT_STACKS: Final = 2  # printed its stacks on SIGQUIT, and ended without closing
+EXIT_RECYCLED: Final = 75  # closed cleanly to be recycled: start a new process at once
 
 _SIGNALS: Final = {
     signal.SIGKILL: "perhaps by the kernel's out-of-memory killer",
@@ -21,7 +21,7 @@ _SIGNALS: Final = {
 
 
 def how_it_ended(code: int) -> str:
-    """What a process's return code says: its exit code, or the name of the signal that killed it if negative."""
+    """What a process's return code means: its exit code, or the signal that killed it if negative."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:

@@ -1,11 +1,11 @@
-"""Ends a process that has nothing left to do, whatever in it does not end.
+"""Ends a process that has nothing left to do, even if something in it does not end.
 
 A task that ignores its cancellation, a blocking call in one of asyncio's threads, or a library's own thread would keep
 the process of a closed worker for ever: `asyncio.run` and the interpreter wait for them. None of them holds a job any
 more, so after a moment the process ends without them.
 
-A handler that blocks the event loop keeps the worker from even hearing that it is to stop. There is nobody left to
-close it, and after the stop timeout its process ends as if it had been killed: the jobs come back by rescue.
+A handler that blocks the event loop keeps the worker from seeing the stop signal. Then nothing can close the worker,
+and after the stop timeout its process ends as if killed: its jobs are rescued.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Why = type[ProcessLingered | StopUnheard]
 
 
 def end_within(limit: timedelta, code: int, emitter: Emitter, why: _Why = ProcessLingered) -> None:
-    """From now on the process has so long to end; then it is ended with this code, and tells who had kept it."""
+    """From now on the process has this long to end; then it is ended with this code, and logs what kept it."""
     known = limit, code, emitter, why, asyncio.get_running_loop()
     threading.Thread(target=_end, args=known, name="perdure-last-moments", daemon=True).start()
 
@@ -41,6 +41,6 @@ def _end(limit: timedelta, code: int, emitter: Emitter, why: _Why, loop: asyncio
 
 def _who_lingers(loop: asyncio.AbstractEventLoop) -> tuple[str, ...]:
     names = [thread.name for thread in threading.enumerate() if not thread.daemon and thread.name != "MainThread"]
-    with suppress(RuntimeError):  # they come and go while we look
+    with suppress(RuntimeError):  # they come and go while this looks
         names += [str(getattr(task.get_coro(), "__qualname__", task)) for task in asyncio.all_tasks(loop)]
     return tuple(sorted(names))

@@ -1,9 +1,9 @@
-"""Which process this is, and whether another one still lives.
+"""The identity of this process, and whether another one still runs.
 
-A pid alone proves nothing: it is used again, after a reboot from 1 on, and each container counts its own. So a process
-is named by host, boot and pid namespace together, its pid, and its start time. Where the system does not tell
-(anything but Linux), the host is unique to the process, nobody ever claims to know that it is gone, and its death is
-noticed by its lease alone.
+A pid alone proves nothing: it is reused, after a reboot from 1 on, and each container counts its own. So a process is
+named by host, boot and pid namespace together, its pid, and its start time. Where the system does not provide these
+(anything but Linux), the host is unique to the process, no process claims to know that it is gone, and its death is
+noticed only by its lease.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def this_process() -> ProcessIdentity:
 
 
 def is_alive(process: ProcessIdentity) -> bool:
-    """Whether this very process still exists; asked only of processes of this host. When in doubt, it does."""
+    """Whether this exact process still exists; only for processes of this host. When in doubt, it does."""
     if process.host != this_host() or not Path("/proc/self/stat").exists():
         return True
     try:
@@ -51,20 +51,20 @@ def is_alive(process: ProcessIdentity) -> bool:
 
 
 def _exists(pid: int) -> bool:
-    """Whether there is such a process at all, even one that /proc hides from us (`hidepid`)."""
+    """Whether such a process exists at all, even one that /proc hides (`hidepid`)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is there, and belongs to somebody else
+        pass  # it exists, and belongs to another user
     return True
 
 
 def _start_time(pid: int) -> int | None:
-    """The start time of a process in kernel ticks since boot; None if only its remains are left.
+    """The start time of a process in kernel ticks since boot; None if it is a zombie.
 
-    Raises OSError if there is nothing to read: no such process, or one that is hidden.
+    Raises OSError if there is nothing to read: no such process, or a hidden one.
     """
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     fields = stat.rpartition(")")[2].split()

@@ -1,7 +1,7 @@
-"""For development: one worker process that is started anew whenever a Python file changes.
+"""For development: one worker process that restarts whenever a Python file changes.
 
-The parent imports nothing of the app, so that each process sees the files as they are. A worker is stopped as by
-SIGTERM: what runs may finish. One that ends by itself, as on a syntax error, is started again after the next change.
+The parent imports nothing of the app, so that each process sees the current files. A worker is stopped as by SIGTERM:
+its running jobs may finish. One that ends by itself, as on a syntax error, restarts after the next change.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from perdure.lifecycle.process.exits import EXIT_FAILED, EXIT_OK, how_it_ended
 from perdure.lifecycle.process.parent_death import die_with_parent
 
 _VARIABLE: Final = "PERDURE_RELOADER"  # pid of the parent
-_EVERY: Final = 0.5
-_STOP_WITHIN: Final = 45.0
+_POLL_INTERVAL_SECONDS: Final = 0.5
+_STOP_TIMEOUT_SECONDS: Final = 45.0
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 _THIS_PROGRAM: Final = (sys.executable, "-m", "perdure")
 
@@ -29,7 +29,7 @@ Snapshot = dict[str, tuple[int, int]]
 
 
 def run_reloading(arguments: Sequence[str], folder: Path, *, command: Sequence[str] = _THIS_PROGRAM) -> int:
-    """Run `command` with these arguments until told to stop, anew after each change below `folder`; the exit code."""
+    """Run `command` with these arguments until told to stop; restart it after each change below `folder`."""
     return asyncio.run(_Reloader([*command, *arguments], folder).run())
 
 
@@ -93,7 +93,7 @@ class _Reloader:
         return code if code > 0 else EXIT_OK if code in {EXIT_OK, -signal.SIGTERM} else EXIT_FAILED
 
     def _stop(self) -> None:
-        """The worker hears each signal: the second one hurries."""
+        """Pass each signal to the worker: the second one hurries."""
         self._stopping.set()
         if self._process is not None:
             _send(self._process, signal.SIGTERM)
@@ -108,10 +108,10 @@ class _Reloader:
         return process
 
     async def _until_changed(self, before: Snapshot, ended: asyncio.Task[int] | None) -> str | None:
-        """The file that has changed; None: the worker has ended, or all is to stop."""
+        """The file that has changed; None: the worker has ended, or everything stops."""
         while not self._stopping.is_set() and not (ended is not None and ended.done()):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _EVERY)
+                await asyncio.wait_for(self._stopping.wait(), _POLL_INTERVAL_SECONDS)
             now = await asyncio.to_thread(snapshot, self._folder)
             if now != before:
                 return self._changed(before, now)
@@ -123,7 +123,7 @@ class _Reloader:
 
 
 async def _end_of(process: Process, ended: asyncio.Task[int]) -> int:
-    await asyncio.wait({ended}, timeout=_STOP_WITHIN)
+    await asyncio.wait({ended}, timeout=_STOP_TIMEOUT_SECONDS)
     if not ended.done():
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,19 +1,18 @@
-"""SIGQUIT and SIGUSR1: a process tells where it is, whatever it is stuck in.
+"""SIGQUIT and SIGUSR1: a process reports its stacks, even if it is stuck.
 
-The first thing that happens is not Python: faulthandler's handler, in C, writes the interrupted stack to a pipe. Then
-whoever can run first makes the report:
+First, before any Python runs, faulthandler's handler, in C, writes the interrupted stack to a pipe. Then the first of
+these that can run makes the report:
 
 - the main thread, in an ordinary signal handler. It runs between two bytecodes, so a handler that loops in Python, or
-  sleeps, does not keep it; nor does C code that looks for signals, as a regular expression does;
-- a thread that waits at the other end of the pipe. It runs while the main thread is in C code that has let go of the
+  sleeps, does not block it; nor does C code that checks for signals, as a regular expression does;
+- a thread that waits at the other end of the pipe. It runs while the main thread is in C code that has released the
   interpreter: a query, a name lookup, a lock.
 
-The pipe may stay empty: a signal that meets a thread which is just ending finds no stack. The main thread hears of it
-all the same.
+The pipe may stay empty: a signal that reaches an ending thread finds no stack. The main thread still gets it.
 
-C code that keeps the interpreter keeps both of them. The report then comes when it lets go, and shows the stack of the
-moment at which the signal came. For code that never lets go there is SIGABRT, which faulthandler answers at once: it
-prints the bare stacks of all threads and ends the process.
+C code that keeps the interpreter blocks both of them. The report then comes when it releases the interpreter, and shows
+the stack at the time of the signal. For code that never releases it there is SIGABRT, which faulthandler handles at
+once: it prints the bare stacks of all threads and ends the process.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from perdure.clock import Clock, SystemClock
 from perdure.lifecycle.process.exits import EXIT_STACKS
 
 _SIGNALS: Final = (signal.SIGUSR1, signal.SIGQUIT)
-_MAIN_FIRST: Final = 0.05  # the main thread knows more, and the pipe is filled in pieces
-_LOOK_EVERY: Final = 1
-_LONG: Final = 0.5
-_FLUSH_WITHIN: Final = 1.0
-_AT_ONCE: Final = 65_536
+_MAIN_THREAD_FIRST_SECONDS: Final = 0.05  # the main thread knows more, and the pipe is filled in pieces
+_POLL_INTERVAL_SECONDS: Final = 1
+_LATE_AFTER_SECONDS: Final = 0.5
+_FLUSH_TIMEOUT_SECONDS: Final = 1.0
+_READ_BYTES: Final = 65_536
 _STDERR: Final = 2
 
 Report = Callable[[FrameType | None], str]
@@ -47,8 +46,7 @@ Report = Callable[[FrameType | None], str]
 class StackSignals:
     """While entered, SIGUSR1 prints the report, and SIGQUIT prints it and ends the process with 2 without closing.
 
-    `report` gets the frame that was interrupted, if it is called in the interrupted thread. Only the main thread may
-    enter.
+    `report` gets the interrupted frame, if it is called in the interrupted thread. Only the main thread may enter.
     """
 
     def __init__(self, report: Report, clock: Clock | None = None) -> None:
@@ -66,7 +64,7 @@ class StackSignals:
         self._end, self._ended = os.pipe()
         for number, pipe in self._pipes.items():
             self._before[number] = signal.signal(number, self._interrupted)
-            # Other threads are read without their leave: a risk that only a process that ends anyhow may take.
+            # Other threads are read without synchronization: a risk that only an ending process may take.
             faulthandler.register(number, pipe.writer, all_threads=number is signal.SIGQUIT, chain=True)
         self._thread = threading.Thread(target=self._listen, name="perdure-stacks", daemon=True)
         self._thread.start()
@@ -93,10 +91,10 @@ class StackSignals:
             poll.register(reader, select.POLLIN)
         while True:
             self._ran_at = self._clock.monotonic()
-            ready = [descriptor for descriptor, _ in poll.poll(_LOOK_EVERY * 1000)]
+            ready = [descriptor for descriptor, _ in poll.poll(_POLL_INTERVAL_SECONDS * 1000)]
             if self._end in ready:
                 return
-            time.sleep(_MAIN_FIRST)
+            time.sleep(_MAIN_THREAD_FIRST_SECONDS)
             for reader in ready:
                 self._answer(by_reader[reader], None)
 
@@ -105,12 +103,12 @@ class StackSignals:
             return
         try:
             pipe = self._pipes[number]
-            held = self._clock.monotonic() - self._ran_at - _LOOK_EVERY
+            held = self._clock.monotonic() - self._ran_at - _POLL_INTERVAL_SECONDS
             bare = pipe.drain()
             if self._is_answered(number, bare, frame):
                 return
             _print(self._told(frame))
-            if held > _LONG:
+            if held > _LATE_AFTER_SECONDS:
                 _print(f"C code has kept the interpreter for {held:.1f} s or more; when the signal came:\n{bare}")
             if number is signal.SIGQUIT:
                 _flush()
@@ -141,13 +139,13 @@ class _Pipe:
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
-        os.set_blocking(self.writer, False)  # what does not fit is lost; a signal handler must never wait
+        os.set_blocking(self.writer, False)  # excess is lost; a signal handler must never wait
 
     def drain(self) -> str:
-        """Take all that there is."""
+        """Read everything in the pipe."""
         pieces = []
         with suppress(BlockingIOError):
-            while piece := os.read(self.reader, _AT_ONCE):
+            while piece := os.read(self.reader, _READ_BYTES):
                 pieces.append(piece)
         return b"".join(pieces).decode(errors="replace")
 
@@ -157,7 +155,7 @@ class _Pipe:
 
 
 def _print(told: str) -> None:
-    """Write to standard error, past Python's own buffer: whoever was interrupted may hold it."""
+    """Write to standard error, bypassing Python's buffer: the interrupted code may hold its lock."""
     rest = told.encode(errors="replace")
     with suppress(OSError):
         while rest:
@@ -165,7 +163,7 @@ def _print(told: str) -> None:
 
 
 def _flush() -> None:
-    """Let go of what the process has printed; what cannot be written soon is lost."""
+    """Flush what the process has printed; what cannot be written soon is lost."""
 
     def flush() -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -174,4 +172,4 @@ def _flush() -> None:
 
     flushing = threading.Thread(target=flush, daemon=True)
     flushing.start()
-    flushing.join(_FLUSH_WITHIN)
+    flushing.join(_FLUSH_TIMEOUT_SECONDS)

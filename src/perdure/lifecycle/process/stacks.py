@@ -1,8 +1,8 @@
-"""What a process is doing: every thread and every task with its stack, and the job that each of them runs.
+"""What a process is doing: every thread and task with its stack, and the job that each runs.
 
-A snapshot is made by looking only: it takes no lock, asks nothing of the event loop, and can be made from any thread
-while the loop is blocked. What it shows of threads that go on running is therefore true for an instant only. It is
-plain data: `text` words it for people, and `msgspec.to_builtins` makes JSON of it.
+A snapshot only reads: it takes no lock, needs no event loop, and can be made from any thread while the loop is blocked.
+So for running threads it is true for an instant only. It is plain data: `text` words it for people, and
+`msgspec.to_builtins` makes JSON of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-_DEEPEST: Final = 200
+_FRAMES_SHOWN: Final = 200
 _OPAQUE: Final = ("async_generator_asend", "async_generator_athrow", "coroutine_wrapper", "FutureIter")
 
 
@@ -35,7 +35,7 @@ class Frame(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """An attempt under way. `mode` is where it runs: task, thread or process; `pid` is that of its own process."""
+    """A running attempt. `mode` is where it runs: task, thread or process; `pid` is that of its own process."""
 
     job_id: str
     kind: str
@@ -50,7 +50,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 class Occupied(NamedTuple):
-    """An attempt together with who runs it: a thread by its ident, or a task."""
+    """An attempt and its runner: a thread by its ident, or a task."""
 
     attempt: Attempt
     thread: int | None = None
@@ -68,7 +68,7 @@ class ThreadStack(Struct, frozen=True, kw_only=True):
 
 
 class TaskStack(Struct, frozen=True, kw_only=True):
-    """A task down to the point at which it waits, what it waits for there, and the attempt that it runs."""
+    """A task down to the point where it waits, what it waits for, and the attempt that it runs."""
 
     name: str
     coroutine: str
@@ -78,7 +78,7 @@ class TaskStack(Struct, frozen=True, kw_only=True):
 
 
 class LoopState(Struct, frozen=True, kw_only=True):
-    """A periodic loop: how often it has ticked and had to skip, and for how long its tick runs; None: it rests."""
+    """A periodic loop: how often it has ticked and skipped, and how long its tick runs; None: it rests."""
 
     name: str
     ticks: int
@@ -87,7 +87,7 @@ class LoopState(Struct, frozen=True, kw_only=True):
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself."""
+    """A worker's own state."""
 
     worker: str
     version: str
@@ -100,7 +100,7 @@ class Head(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """All of a process at one instant; `head` is None while no worker is open."""
+    """A whole process at one instant; `head` is None while no worker is open."""
 
     pid: int
     python: str
@@ -152,7 +152,7 @@ def task_frames(task: asyncio.Task[Any]) -> tuple[tuple[Frame, ...], str]:
     """The stack of a task down to the point at which it waits, and what it waits for there."""
     frames: list[Frame] = []
     waits: Any = task.get_coro()
-    for _ in range(_DEEPEST):
+    for _ in range(_FRAMES_SHOWN):
         frame, inner = _step(waits)
         if frame is not None:
             frames += _line_of(frame)
@@ -278,5 +278,5 @@ def _stack(frames: Iterable[Frame]) -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    """Names that jobs bring along cannot write to the terminal."""
+    """Names from jobs must not write escapes to the terminal."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)

@@ -1,15 +1,15 @@
-"""Tells when the event loop is blocked, a call to the store takes too long, or the heartbeat is stuck, and by whom.
+"""Reports a blocked event loop, a slow call to the store and a stuck heartbeat, with the stack.
 
-The watchdog is a thread that looks a few times a second. Whoever is watched does nothing for it but count: a call to
-the store counts itself in and out, a heartbeat counts its beats, the event loop answers a ping. How long something
-has lasted is measured here, so that the working paths ask no clock.
+The watchdog is a thread that looks a few times a second. The watched parts only count: a call to the store counts
+itself in and out, a heartbeat counts its beats, the event loop answers a ping. The watchdog measures durations, so that
+the working paths read no clock.
 
-An incident is told when it has lasted too long, again whenever it has doubled, and, if it concerns the event loop, once
-more when it is over. While the loop answers, events come on the loop as all others do. An event that tells of a blocked
-loop comes from the watchdog's thread: nobody else could bring it.
+An incident is reported when it has lasted too long, again whenever it has doubled, and, if it concerns the event loop,
+once more when it is over. While the loop answers, events come on the loop as all others do. The event of a blocked loop
+comes from the watchdog's thread, because the loop cannot emit it.
 
-C code may keep the whole interpreter, and the watchdog with it. The watchdog then finds that it has overslept; it runs
-at the very moment at which the interpreter is let go, and the guilty frame still stands there.
+C code may keep the whole interpreter, and block the watchdog too. The watchdog then finds that it has overslept; it
+runs as soon as the interpreter is released, when the guilty frame is still on the stack.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
+from msgspec import Struct
+
 from perdure.clock import Clock
 from perdure.events import Emitter, Event, EventLoopBlocked, HeartbeatStuck, LoopFailed, StoreSlow
 from perdure.lifecycle.process.stacks import Occupied, callback_frames, stack_text, task_frames, thread_frames
 
-_LOOKS: Final = 4  # per shortest time that is reported
-_LONGEST_REST: Final = 0.5
-_SHORTEST_REST: Final = 0.05
-_CALM: Final = 10.0  # seconds after a report in which only something longer is told
+_LOOKS_PER_LIMIT: Final = 4  # per shortest time that is reported
+_LONGEST_REST_SECONDS: Final = 0.5
+_SHORTEST_REST_SECONDS: Final = 0.05
+_REPEAT_AFTER_SECONDS: Final = 10.0  # seconds after a report in which only something longer is told
 _OVER: Final = "it is over: the event loop runs again"
-_LANES: Final = "perdure-sqlite"
+_ENGINE_THREAD_PREFIX: Final = "perdure-sqlite"
 
 
 class StoreCall:
-    """A place that calls the store, one call at a time: `with call:` around the call is all that it costs."""
+    """A place that calls the store, one call at a time: `with call:` around the call is its only cost."""
 
     __slots__ = ("serial", "task", "what")
 
@@ -61,8 +63,16 @@ class Beating(Protocol):
         """Its thread."""
 
 
+class WatchdogLimits(Struct, frozen=True, kw_only=True):
+    """How long the event loop may be blocked, a call to the store may take, and a heartbeat may be absent."""
+
+    blocked_after: timedelta
+    slow_store_after: timedelta
+    beat_within: timedelta
+
+
 class Watchdog:
-    """Watches one event loop, and the calls and the heartbeat that it was shown. `look` is one look."""
+    """Watches one event loop, and the calls and the heartbeat given to it. `look` is one look."""
 
     def __init__(
         self,
@@ -70,18 +80,16 @@ class Watchdog:
         emitter: Emitter,
         clock: Clock,
         *,
-        blocked_after: timedelta,
-        slow_store_after: timedelta,
-        beat_within: timedelta,
+        limits: WatchdogLimits,
         calls: Iterable[StoreCall],
         occupied: Callable[[], Iterable[Occupied]],
     ) -> None:
         self._loop = loop
         self._emitter = emitter
         self._clock = clock
-        self._blocked_after = blocked_after.total_seconds()
+        self._blocked_after = limits.blocked_after.total_seconds()
         self._occupied = occupied
-        self._rest = min(max(self._blocked_after / _LOOKS, _SHORTEST_REST), _LONGEST_REST)
+        self._rest = min(max(self._blocked_after / _LOOKS_PER_LIMIT, _SHORTEST_REST_SECONDS), _LONGEST_REST_SECONDS)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="perdure-watchdog", daemon=True)
         self._loop_thread: int | None = None
@@ -89,9 +97,9 @@ class Watchdog:
         self._answered = 0
         self._expected: float | None = None
         self._pings = _Age(self._blocked_after)
-        self._calls = [(call, _Age(slow_store_after.total_seconds())) for call in calls]
-        self._beats = _Age(beat_within.total_seconds())
-        self._beat_calls = _Age(slow_store_after.total_seconds())
+        self._calls = [(call, _Age(limits.slow_store_after.total_seconds())) for call in calls]
+        self._beats = _Age(limits.beat_within.total_seconds())
+        self._beat_calls = _Age(limits.slow_store_after.total_seconds())
         self.heartbeat: Beating | None = None
 
     def start(self) -> None:
@@ -100,13 +108,13 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(1.0)
 
     def look(self) -> None:
-        """Look at everything once, and tell what has lasted too long."""
+        """Look at everything once, and report what has lasted too long."""
         now = self._clock.monotonic()
         self._look_at_myself(now)
         self._look_at_loop(now)
@@ -123,7 +131,7 @@ class Watchdog:
                 self._tell(LoopFailed("watchdog", f"{type(error).__name__}: {error}"))
 
     def _look_at_myself(self, now: float) -> None:
-        """Whether this very thread was kept from running."""
+        """Whether this thread itself was blocked."""
         if self._expected is None:
             return
         late = now - self._expected
@@ -198,7 +206,7 @@ class Watchdog:
 
 
 class _Age:
-    """How long one and the same thing has lasted, and whether that is to be told."""
+    """How long the same incident has lasted, and whether to report it."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -208,12 +216,12 @@ class _Age:
         self._last: tuple[float, float] | None = None  # when something was told, and how long it had lasted
 
     def begin(self, what: object, now: float) -> None:
-        """This is under way; nothing happens if it was already."""
+        """The incident is going on; no change if it was already."""
         if what != self._what:
             self._what, self._since, self._told = what, now, 0.0
 
     def too_old(self, now: float) -> float | None:
-        """Its age, if that is to be told now."""
+        """Its age, if it is to be reported now."""
         age = now - self._since
         if age < max(self._limit, 2 * self._told) or not (self._told or self.is_news(age, now)):
             return None
@@ -222,14 +230,14 @@ class _Age:
         return round(age, 3)
 
     def is_news(self, age: float, now: float) -> bool:
-        """Whether something of this age is not much the same as what was told a moment ago; it counts as told."""
-        if self._last is not None and now - self._last[0] < _CALM and age < 2 * self._last[1]:
+        """Whether this age differs enough from the last report; it then counts as reported."""
+        if self._last is not None and now - self._last[0] < _REPEAT_AFTER_SECONDS and age < 2 * self._last[1]:
             return False
         self._last = now, age
         return True
 
     def ended(self, now: float) -> float | None:
-        """It is over; its age, if it had been told of."""
+        """It is over; its age, if it was reported."""
         age = round(now - self._since, 3) if self._told else None
         self._what, self._told = None, 0.0
         return age
@@ -241,5 +249,5 @@ def _waiting(task: asyncio.Task[Any]) -> Iterator[str]:
     yield stack_text(frames)
     yield f"  awaits {awaits}"
     for thread in threading.enumerate():
-        if thread.name.startswith(_LANES):
+        if thread.name.startswith(_ENGINE_THREAD_PREFIX):
             yield from (f"thread {thread.name}", stack_text(thread_frames(thread.ident)))

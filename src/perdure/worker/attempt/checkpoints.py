@@ -1,8 +1,8 @@
 """The way of checkpoints to the store: how far an attempt has come, kept for the next one.
 
-A checkpoint that was begun is written to the end, even if its attempt is told to stop meanwhile: what a handler has
-finished must not be done again for want of a record. While the database is away the handler waits, as nothing is
-gained by doing more that cannot be recorded either. A claim that is lost stops the attempt.
+A checkpoint that was begun is written to the end, even if its attempt is told to stop meanwhile: finished work must not
+be repeated because its record is missing. While the database is unreachable the handler waits, because further work
+could not be recorded either. A lost claim stops the attempt.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class StoredCheckpoints:
         except asyncio.CancelledError:
             await asyncio.wait({writing})
             if not writing.cancelled():
-                writing.exception()  # seen: whoever asked to stop is heard first
+                writing.exception()  # seen: the stop comes first
             raise
 
 
@@ -94,6 +94,6 @@ def cursor_text(cursor: Any) -> str | None:
     if (size := len(text.encode())) > CURSOR_LIMIT:
         raise PayloadError(
             "cursor",
-            f"has {size} bytes as JSON, {CURSOR_LIMIT} are allowed; keep where to go on, and the data elsewhere",
+            f"has {size} bytes as JSON, {CURSOR_LIMIT} are allowed; store the position here, and the data elsewhere",
         )
     return text

@@ -1,9 +1,9 @@
-"""The transaction of one attempt (G5): begun when the handler first asks, ended with the attempt.
+"""The transaction of one attempt (G5): begun at the handler's first `ctx.transaction()`, ended with the attempt.
 
 When the handler is done, its acknowledgement is written in the same transaction, fenced by the token, and both are
 committed. In any other case the transaction is rolled back and the outcome goes the ordinary way. If the connection is
-lost during the commit, nobody knows whether it has happened; the attempt is then acknowledged as failed in the ordinary
-way, and if the commit has happened, that acknowledgement finds no claim and changes nothing.
+lost during the commit, it is unknown whether it has happened; the attempt is then acknowledged as failed in the
+ordinary way, and if the commit has happened, that acknowledgement finds no claim and changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perdure.domain.jobs.outcome import Done, Outcome
 from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import Audited
 from perdure.errors import ConflictError
-from perdure.lifecycle.bridges.without_loop import at_once
+from perdure.lifecycle.bridges.without_loop import run_without_loop
 from perdure.storage.effects import Effects, EffectStore
 from perdure.storage.records import Acknowledged, Alongside
 from perdure.worker.attempt.log_lines import AttemptLines
@@ -56,7 +56,7 @@ class AttemptEffects:
         if self._effects is None:
             if self._beginning:
                 raise ConflictError(
-                    "ctx.transaction() is being begun by another task of this handler: use one at a time"
+                    "ctx.transaction() is being opened by another task of this handler: use one at a time"
                 )
             self._beginning = True
             try:
@@ -69,10 +69,10 @@ class AttemptEffects:
                 await self.undo()
         return self._effects.block()
 
-    async def settle(
+    async def end(
         self, outcome: Outcome | None, decide: Callable[[Outcome], Transition], audit: frozenset[Audited] = frozenset()
     ) -> Outcome | None:
-        """End the transaction as the outcome demands; what comes back is still to be recorded the ordinary way.
+        """End the transaction according to the outcome; returns the outcome that must still be recorded.
 
         If it was committed with its acknowledgement, or the claim turned out to be lost, `answer` says so, and nothing
         is left to be recorded.
@@ -84,7 +84,7 @@ class AttemptEffects:
             return outcome
         try:
             self.answer = await self._effects.commit_with(decide(outcome), self._alongside(audit))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the attempt has not succeeded as far as we know
+        except Exception as error:  # noqa: BLE001 - after any error the attempt is not known to have succeeded
             return broken(error)
         return None
 
@@ -100,10 +100,12 @@ class AttemptEffects:
                 await self._effects.undo(forced=forced)
 
     def abandon(self) -> None:
-        """Roll back although the handler is still at it: it was given up, and must not hold locks any longer."""
+        """Roll back although the handler still runs: it was abandoned, and must not hold locks any longer."""
         self._abandoned = True
         if self.blocking:
-            threading.Thread(target=lambda: at_once(self.undo(forced=True)), name="perdure-undo", daemon=True).start()
+            threading.Thread(
+                target=lambda: run_without_loop(self.undo(forced=True)), name="perdure-undo", daemon=True
+            ).start()
         else:
             task = asyncio.get_running_loop().create_task(self.undo(forced=True))
             _ABANDONING.add(task)
@@ -130,12 +132,12 @@ class EffectBlock:
     def __enter__(self) -> Any:
         if not self._effects.blocking:
             raise ConflictError("ctx.transaction() in an async handler: write `async with`, not `with`")
-        return at_once(self._enter())
+        return run_without_loop(self._enter())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        at_once(self._exit(kind, error, trace))
+        run_without_loop(self._exit(kind, error, trace))
 
     async def _enter(self) -> Any:
         self._block = await self._effects.enter()
@@ -150,7 +152,7 @@ class EffectBlock:
 
 
 async def to_the_end(coroutine: Coroutine[Any, Any, Outcome | None]) -> Outcome | None:
-    """Await a coroutine that must not be left halfway: who asks this task to stop asks too late."""
+    """Await a coroutine that must run to its end, even if this task is cancelled meanwhile."""
     task = asyncio.get_running_loop().create_task(coroutine)
     while not task.done():
         with suppress(asyncio.CancelledError):

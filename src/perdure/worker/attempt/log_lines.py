@@ -1,10 +1,10 @@
-"""What handlers log is kept with their jobs, too: the newest lines, as well as can be done without holding anybody up.
+"""Keeps the newest log lines of handlers with their jobs: best effort, without holding up a handler.
 
-`ctx.log` writes to the log as ever, and hands each line that the log takes to the attempt's own `AttemptLines`, from
-whatever thread. The worker's one `LineKeeper` writes the lines of all attempts together, at most every half second and
-before an attempt ends. A write that fails is told and not tried again: the log has the lines.
+`ctx.log` writes to the log, and passes each line above the log level to the attempt's `AttemptLines`, from any thread.
+The worker's one `LineKeeper` writes the lines of all attempts together, at most every half second and before an attempt
+ends. A failed write is reported and not retried: the log has the lines.
 
-While an attempt has a transaction open (`ctx.transaction()`) its lines are held: on SQLite nobody else can write then.
+While an attempt has a transaction open (`ctx.transaction()`) its lines are held: on SQLite no one else can write then.
 They are committed with the acknowledgement, or written once the transaction was undone.
 """
 
@@ -26,10 +26,11 @@ from perdure.events import Emitter, StoreTrouble
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.storage.flows import FlowStore
 
-LINES_EVERY: Final = 0.5
+LINES_INTERVAL_SECONDS: Final = 0.5
 _LEVELS: Final = {"warn": "warning", "exception": "error", "fatal": "critical", "err": "error"}
 _NOT_SHOWN: Final = frozenset(
-    {"event", "job_id", "kind", "attempt", "positional_args", "exc_info", "stack_info", "stacklevel"}
+    {"event", "job_id", "kind", "attempt", "positional_args", "exc_info", "exception", "stack_info", "stacklevel"}
+    | {"trace_id", "span_id"}  # of the app's tracer: the log has them
 )
 
 
@@ -71,7 +72,7 @@ class LineKeeper:
     async def _write_soon(self) -> None:
         try:
             while self._speakers:
-                await asyncio.sleep(LINES_EVERY)
+                await asyncio.sleep(LINES_INTERVAL_SECONDS)
                 await self.flush()
         finally:
             self._task = None
@@ -81,11 +82,13 @@ class LineKeeper:
             try:
                 await self._store.save_lines(batch, self.keep)
             except Exception as error:  # noqa: BLE001 - the log has them
-                self._emitter.emit(StoreTrouble("log lines", f"{type(error).__name__}: {error}", LINES_EVERY))
+                self._emitter.emit(
+                    StoreTrouble("log lines", f"{type(error).__name__}: {error}", LINES_INTERVAL_SECONDS)
+                )
 
 
 class AttemptLines:
-    """What one attempt has logged and nobody has written yet; may be added to from any thread.
+    """What one attempt has logged and is not written yet; may be added to from any thread.
 
     `now` is the database's clock, as well as it is known. `blocking`: the handler runs in a thread.
     """
@@ -104,7 +107,7 @@ class AttemptLines:
         self._is_used = False
 
     def add(self, level: str, text: str) -> None:
-        """Take charge of a line; beyond what is kept of a job, the oldest go."""
+        """Add a line; beyond the limit for a job, the oldest are dropped."""
         self._is_used = True
         line = NewLine(claim=self._claim, at=self._now(), level=level, text=cut(text))
         with self._lock:
@@ -113,11 +116,11 @@ class AttemptLines:
             if self._is_heard or self.held:
                 return
             self._is_heard = True
-        with suppress(RuntimeError):  # the worker has closed: nobody looks any more
+        with suppress(RuntimeError):  # the worker has closed: no one looks any more
             self._keeper.loop.call_soon_threadsafe(self._keeper.hear, self)
 
     def take(self) -> list[NewLine]:
-        """What is to be written now: nothing while it is held."""
+        """The lines to write now; none while writing is held."""
         return [] if self.held else self.take_all()
 
     def take_all(self) -> list[NewLine]:
@@ -140,7 +143,7 @@ class AttemptLines:
             return
         await self._reach(hold=True)
 
-    async def settle(self) -> None:
+    async def write_rest(self) -> None:
         """Write what there is: the attempt ends."""
         self.held = False
         await self._reach(hold=False)
@@ -165,7 +168,7 @@ class Kept:
         self._lines = lines
 
     def __call__(self, logger: Any, method: str, event: Any) -> Any:
-        """Keep a line and hand it on as it is; whatever is wrong with it is for the log to tell."""
+        """Store a line and pass it on unchanged; the log reports errors in it."""
         level = _LEVELS.get(method, method)
         number = logging.getLevelNamesMapping().get(level.upper(), logging.NOTSET)
         if not isinstance(logger, logging.Logger) or logger.isEnabledFor(number):
@@ -175,13 +178,13 @@ class Kept:
 
 
 def rendered(event: Mapping[str, Any]) -> str:
-    """A line as text: what happened, then `key=value` of what is not known of every line of its job."""
+    """A line as text: what happened, then `key=value` for each field that is not the same on every line of its job."""
     said = str(event.get("event", ""))
     if args := event.get("positional_args"):
         with suppress(TypeError, ValueError):
             said %= args
     pieces = [said, *(f"{key}={_value(value)}" for key, value in event.items() if key not in _NOT_SHOWN)]
-    if (error := _error(event.get("exc_info"))) is not None:
+    if (error := error_of(event.get("exc_info"))) is not None:
         pieces.append(f"({type(error).__name__}: {error})")
     return " ".join(pieces)
 
@@ -191,11 +194,12 @@ def _value(value: object) -> str:
         return value if value and " " not in value else repr(value)
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 - it is somebody else's code
+    except Exception:  # noqa: BLE001 - it is the app's own code
         return f"<{type(value).__name__}>"
 
 
-def _error(exc_info: object) -> BaseException | None:
+def error_of(exc_info: object) -> BaseException | None:
+    """The exception that a line was logged with."""
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]
     if isinstance(exc_info, BaseException):

@@ -1,17 +1,21 @@
-"""What is the same for every attempt, wherever it runs."""
+"""The outcomes of attempts: the same in a task, a thread and a process."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from perdure.domain.jobs.outcome import BadArguments, Done, Failed, Failure, Outcome
+from perdure.domain.jobs.transition import Transition
 from perdure.errors import PayloadError
 from perdure.flows.journal import Journal
 from perdure.kinds.encoding import encode
 from perdure.policy.failures import bad_arguments, failure_of, lineage
+from perdure.policy.secrets.redaction import known_secrets, redact_failure, redact_text
 
 NOTHING: Final = Done()
-_RESULT_LIMIT: Final = 1024 * 1024
+_RESULT_LIMIT_CHARACTERS: Final = 1024 * 1024
 
 
 class AttemptInterrupted(BaseException):
@@ -24,8 +28,10 @@ def done(result: Any) -> Done:
         text = encode(result)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         return Done(warnings=(f"the result was not kept: {error}",))
-    if len(text) > _RESULT_LIMIT:
-        return Done(warnings=(f"the result was not kept: {len(text)} characters, {_RESULT_LIMIT} are allowed",))
+    if len(text) > _RESULT_LIMIT_CHARACTERS:
+        return Done(
+            warnings=(f"the result was not kept: {len(text)} characters, {_RESULT_LIMIT_CHARACTERS} are allowed",)
+        )
     return Done(text)
 
 
@@ -39,8 +45,20 @@ def with_journal(journal: Journal, outcome: Outcome | None) -> Outcome | None:
     return Done(outcome.result, outcome.warnings + warnings) if warnings else outcome
 
 
+def without_secrets(move: Transition, journal: Journal | None) -> Transition:
+    """A transition whose texts do not show what the job carries as a secret; its result is data, and stays."""
+    claim = move.claim
+    known = known_secrets(claim.args, claim.meta) if journal is None else journal.secrets()
+    return replace(
+        move,
+        failure=None if move.failure is None else redact_failure(move.failure, known),
+        note=None if move.note is None else redact_text(move.note, known),
+        warnings=tuple(redact_text(text, known) for text in move.warnings),
+    )
+
+
 def unreadable(error: Exception) -> BadArguments | Failed:
-    """The stored arguments could not be read: they do not fit, or their types, somebody else's code, failed."""
+    """The stored arguments could not be read: they do not fit, or their types, which are the app's code, failed."""
     return bad_arguments(error) if isinstance(error, PayloadError) else broken(error)
 
 

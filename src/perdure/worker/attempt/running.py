@@ -1,4 +1,4 @@
-"""An attempt under way, and how it can be made to stop."""
+"""A running attempt, and how to stop it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Stop(StrEnum):
 
 
 class Running(Struct, eq=False):
-    """One attempt under way. `interrupt` asks its task, thread or process to stop; `force` makes it, where possible."""
+    """One running attempt. `interrupt` asks its task, thread or process to stop; `force` ends it, where possible."""
 
     claim: Claim
     kind: Kind
@@ -41,7 +41,7 @@ class Running(Struct, eq=False):
     force: Callable[[], object] | None = None
     timer: TimerHandle | None = None
     stop: Stop | None = None
-    why: str | None = None  # in the words of whoever wants it called off
+    why: str | None = None  # the operator's reason for a cancellation
     begun: bool = False  # its task has taken its first step, or a thread has taken it
     dying: bool = False  # it was forced, and will be gone in a moment
     given_up: bool = False
@@ -52,6 +52,7 @@ class Running(Struct, eq=False):
     followed: bool = False  # there is a subscriber to the events of every attempt
     exception: BaseException | None = None  # what its handler raised, kept only for those
     spawned: bool = False  # its own process has asked for children
+    mark: Any = None  # of the app's tracer, if it follows this attempt
 
     @property
     def retry(self) -> RetrySource:
@@ -60,7 +61,7 @@ class Running(Struct, eq=False):
 
     @property
     def timeout(self) -> timedelta | None:
-        """How long it may take: as was said of the job, or of its kind."""
+        """Its time limit: the job's own, or that of its kind."""
         if self.claim.settings is None:
             return self.kind.timeout
         return read_settings(self.claim.settings).timeout or self.kind.timeout

@@ -14,6 +14,7 @@ from msgspec import Struct
 from perdure.domain.jobs.job import Claim
 from perdure.flows.journal import Journal
 from perdure.flows.step_gates import StepGate
+from perdure.hooks.hooks import NO_HOOKS, Hooks
 from perdure.policy.limits.gates import Breaker, Gate
 from perdure.policy.retries.triage import Triage
 from perdure.storage.effects import EffectStore
@@ -46,7 +47,7 @@ class OpensGates(Protocol):
         """The gates before the step of this key, of the attempt under this claim; refuses what cannot be meant."""
 
 
-class Provisions(Struct, frozen=True, kw_only=True):
+class Services(Struct, frozen=True, kw_only=True):
     """What attempts can draw on. None: there is no worker, or it is in another process."""
 
     effects: EffectStore | None = None
@@ -55,6 +56,7 @@ class Provisions(Struct, frozen=True, kw_only=True):
     open_journal: OpensJournals | None = None
     open_lines: OpensLines | None = None
     open_gate: OpensGates | None = None
+    hooks: Hooks = NO_HOOKS
 
 
-NO_PROVISIONS = Provisions()
+NO_SERVICES = Services()

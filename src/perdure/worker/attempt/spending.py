@@ -1,8 +1,8 @@
 """The way of what handlers spend to the store (C11, E8).
 
 A spend that was begun is recorded to the end, even if its attempt is told to stop meanwhile: the money is gone either
-way. While the database is away the handler waits. If the connection breaks so that nobody knows whether it was
-recorded, it is recorded again: a budget would rather count too much than too little.
+way. While the database is unreachable the handler waits. If the connection breaks and it is unknown whether the spend
+was recorded, it is recorded again: a budget may count too much, never too little.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from perdure.worker.gates.near_limits import NearLimits
 class Expense(Struct, frozen=True):
     """What a handler has spent from a budget; `budget` None: from the only one that its kind declares.
 
-    `is_first`: this attempt has not spent anything from it before. `of_step`: it stands before a step of the attempt.
+    `is_first`: this attempt has not spent anything from it before. `of_step`: it belongs to a step of the attempt.
     """
 
     amount: float
@@ -80,7 +80,7 @@ class StoredSpending:
         except asyncio.CancelledError:
             await asyncio.wait({recording})
             if not recording.cancelled():
-                recording.exception()  # seen: whoever asked to stop is heard first
+                recording.exception()  # seen: the stop comes first
             raise
 
     def spend_from_thread(self, claim: Claim, expense: Expense) -> bool:
@@ -121,7 +121,7 @@ class StoredSpending:
 
 
 def budget_for(kind: Kind, expense: Expense) -> Budget | BudgetCheck:
-    """What an expense is spent from: what stands before a step if it is named, or the job has no budgets itself."""
+    """The budget that an expense is charged to: that of a step if it is named, or if the job has none itself."""
     if expense.of_step is not None and (expense.budget is not None or not kind.budgets):
         return expense.of_step
     return budget_of(kind, expense.budget)

@@ -1,14 +1,14 @@
 """Priorities that age, so that nothing starves behind a stream of more urgent jobs.
 
-A job that waits gains one level of priority for each `ageing` of its wait. Put the other way round: it goes before a
-more urgent one that became due later than itself by more than `ageing` for each level between them. The store goes on
-handing out jobs by priority; about once a second this one looks at what comes next in each priority, and where one has
-aged past the most urgent, up to a quarter of what is claimed from that queue is taken from there first. In a queue that
-was empty nothing has aged: whatever comes next to a worker at rest is claimed without a look. A queue may also seem
-empty because jobs whose key is held are not handed out: so not all looks in a row are spared.
+A job that waits gains one level of priority for each `ageing` of its wait. In other words: it goes before a more urgent
+job that became due later by more than `ageing` for each level between them. The store still returns jobs by priority;
+about once a second this class reads the next job of each priority, and where one has aged past the most urgent, up to a
+quarter of what is claimed from that queue is taken from there first. In a queue that was empty nothing has aged: the
+next job for an idle worker is claimed without a look. A queue may also seem empty because jobs whose key is held are
+not handed out: so not all looks in a row are spared.
 
-Two workers that look at the same moment may both take what one of them has seen, and so a job that has not quite aged.
-The wait counts from when the job first became due, so its retries do not send it back to the beginning.
+Two workers that check at the same moment may both take the aged job's place, and so one of them a job that has not
+quite aged. The wait counts from when the job first became due, so its retries do not send it back to the beginning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Front, Wanted
 
-LOOK_EVERY: Final = 1.0
+LOOK_INTERVAL_SECONDS: Final = 1.0
 DEPTH: Final = 50  # aged jobs that one look can find in a priority
 SHARE: Final = 0.25
 MOST_SPARED: Final = 10  # looks in a row at one queue
@@ -48,7 +48,7 @@ class Ageing:
 
     async def divide(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """The same number of jobs of each queue, part of them from its aged priority if it has one."""
-        is_due = self._monotonic() - self._last_look >= LOOK_EVERY
+        is_due = self._monotonic() - self._last_look >= LOOK_INTERVAL_SECONDS
         if is_due and (queues := [want.queue for want in wanted if not self._spares(want.queue)]):
             fronts = await self._store.fronts(queues, DEPTH)
             self._last_look = self._monotonic()

@@ -1,7 +1,7 @@
 """Claims jobs whenever there is capacity and work.
 
-Wake-ups make it quick and polling makes it sure: a wake-up only brings the next look forward. How long to wait without
-one is asked before each wait (C3). The loop never ends by itself; database trouble is met with patience (C4).
+Wake-ups make it fast and polling makes it reliable: a wake-up only brings the next poll forward. The poll interval is
+read before each wait (C3). The loop never ends by itself; it retries through database outages (C4).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
+
+from msgspec import Struct
 
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.job import Claim
@@ -24,31 +26,37 @@ from perdure.storage.claims import ClaimStore
 from perdure.worker.claiming.ageing import Ageing
 from perdure.worker.claiming.slots import Slots
 
-_FEW: Final = 10
+_FEW_CLAIMS: Final = 10
+
+
+class FetchOwner(Struct, frozen=True, kw_only=True, eq=False):
+    """The callbacks and questions of a fetcher to its owner."""
+
+    start: Callable[[list[Claim]], None]  # these jobs were claimed
+    give_back: Callable[[list[Claim]], None]  # these too, under a worker id that is lost by now
+    has_room: Callable[[], bool] = lambda: True
+    poll: Callable[[], float | None]  # seconds to wait without a wake-up; None: for ever
 
 
 class Fetcher:
-    """Fills free slots from the store. `poll` is how many seconds to wait without a wake-up; None: for ever."""
+    """Fills free slots from the store."""
 
     def __init__(
         self,
         store: ClaimStore,
         slots: Slots,
         emitter: Emitter,
-        poll: float | Callable[[], float | None],
-        start: Callable[[list[Claim]], None],
-        give_back: Callable[[list[Claim]], None],
-        has_room: Callable[[], bool],
+        owner: FetchOwner,
         *,
         ageing: Ageing | None = None,
         outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
         self._store = store
         self._slots = slots
-        self._poll = poll if callable(poll) else lambda: poll
-        self._start = start
-        self._give_back = give_back
-        self._has_room = has_room
+        self._poll = owner.poll
+        self._start = owner.start
+        self._give_back = owner.give_back
+        self._has_room = owner.has_room
         self._ageing = ageing
         self._outage = Outage("claim", emitter, outage)
         self._look = asyncio.Event()
@@ -75,26 +83,21 @@ class Fetcher:
         self._stopping = True
         self._look.set()
 
-    async def settle(self) -> None:
-        """Wait until a claim that is under way has ended; what it brings is handed on as ever."""
+    async def drain(self) -> None:
+        """Wait until the current claim has ended; its jobs are passed on as usual."""
         await self._no_claim.wait()
 
     async def run(self) -> None:
         """Claim until stopped."""
         while not self._stopping:
-            self._look.clear()
-            try:
-                await self._fill()
-            except StoreError as error:
-                wait = self._outage.failed(error)
-                await self._outage.rest(0 if self._stopping else wait)
-                continue
-            self._outage.succeeded()
+            with suppress(StoreError):  # raised when stopping; the outage has reported it
+                await self._outage.outlast(self._fill, (StoreError,), stop=lambda: self._stopping)
             if not self._stopping:
                 await self._rest()
 
     async def _fill(self) -> None:
         """Claim until there is no room, or the queues that have room are empty."""
+        self._look.clear()
         self._slots.look_again()
         while not self._stopping and (worker_id := self.worker_id) is not None and self._has_room():
             wanted = self._slots.wanted()
@@ -110,12 +113,12 @@ class Fetcher:
                     self.answered += 1
             finally:
                 self._no_claim.set()
-            if worker_id != self.worker_id:  # lost meanwhile: nobody beats for these any more
+            if worker_id != self.worker_id:  # lost meanwhile: no heartbeat covers these any more
                 self._give_back(claims)
                 return
             if claims:
                 self._start(claims)
-            if len(claims) <= _FEW:
+            if len(claims) <= _FEW_CLAIMS:
                 await asyncio.sleep(0)  # there is little to do: let them begin before we go on
             # What others took from an aged priority meanwhile does not mean that the queue is empty.
             divided = {part.queue for part in parts if part.level is not None}
@@ -125,7 +128,7 @@ class Fetcher:
                 self._ageing.note_empty(empty)
 
     async def _rest(self) -> None:
-        """Wait for a wake-up, for room if that is what is missing, or for the next poll if there is to be one."""
+        """Wait for a wake-up, for a free slot if all are taken, or for the next poll if polling is on."""
         self._wants_room = self._slots.is_limited() or not self._has_room()
         poll = self._poll()
         spread = random.uniform(0.8, 1.2)  # noqa: S311 - spreads load, hides nothing

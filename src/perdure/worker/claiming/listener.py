@@ -1,4 +1,4 @@
-"""Hears that there is work: a wake-up is a hint, and without ears a worker is only slow."""
+"""Listens for wake-ups. A wake-up is a hint: without it a worker is only slower."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.storage.fleet.signals import SignalStore
 
 
 class WakeupListener:
-    """Listens for wake-ups until its task is cancelled, whatever goes wrong."""
+    """Listens for wake-ups until its task is cancelled; errors are retried."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class WakeupListener:
 
     async def run(self) -> None:
         """Pass on every wake-up."""
-        await self._outage.outlast(self._listen, ANY_ERROR)  # without ears the worker is slow, and must not stay so
+        await self._outage.outlast(self._listen, ANY_ERROR)  # without wake-ups the worker is slow
 
     async def _listen(self) -> None:
         async with self._store.wakeups() as wakeups:

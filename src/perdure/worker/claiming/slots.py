@@ -1,14 +1,15 @@
 """How much more a worker can take, queue by queue.
 
-Free capacity is shared among the queues by weight. A queue that gave less than its share is taken to be empty for this
+Free capacity is shared among the queues by weight. A queue that returned less than its share counts as empty for this
 round, and its share goes to the others at once, so that weights matter only where there is more work than capacity.
-While a worker starts slowly its capacity is what the ramp allows by now.
+During a slow start the capacity is the current value of the ramp. A reserved queue has its own slots, which are not
+part of that capacity.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perdure.storage.records import Wanted
 from perdure.worker.claiming.slow_start import SlowStart
@@ -16,12 +17,13 @@ from perdure.worker.settings import Queue
 
 
 class Slots:
-    """Counts what runs, and divides what is free."""
+    """Counts running jobs, and divides the free slots among the queues."""
 
     def __init__(
-        self, queues: Iterable[Queue], concurrency: int, batch: int, slow_start: SlowStart | None = None
+        self, queues: Sequence[Queue], concurrency: int, batch: int, slow_start: SlowStart | None = None
     ) -> None:
-        self._queues = tuple(queues)
+        self._queues = tuple(queue for queue in queues if not queue.reserved)
+        self._reserved = {queue.name: queue for queue in queues if queue.reserved}
         self._concurrency = concurrency
         self._batch = batch
         self._slow_start = slow_start
@@ -34,12 +36,12 @@ class Slots:
     def take(self, queue: str, number: int = 1) -> None:
         """So many more jobs of this queue run."""
         self._running[queue] += number
-        self.total += number
+        self.total += 0 if queue in self._reserved else number
 
     def release(self, queue: str, number: int = 1) -> None:
         """So many jobs of this queue have ended."""
         self._running[queue] -= number
-        self.total -= number
+        self.total -= 0 if queue in self._reserved else number
 
     def look_again(self) -> None:
         """Forget which queues were empty."""
@@ -53,16 +55,12 @@ class Slots:
 
     def wanted(self) -> list[Wanted]:
         """What to ask the store for now: empty when there is no capacity, or no queue left to ask."""
+        wanted = [Wanted(queue.name, min(room, self._batch)) for queue, room in self._asked(self._reserved.values())]
         free = min(self._limit() - self.total, self._batch)
-        asked = [
-            (queue, room)
-            for queue in self._queues
-            if queue.name not in self._empty and queue.name not in self.paused and (room := self._room(queue))
-        ]
+        asked = self._asked(self._queues)
         if free <= 0 or not asked:
-            return []
+            return wanted
         weights = sum(queue.weight for queue, _ in asked)
-        wanted = []
         for queue, room in sorted(asked, key=lambda pair: -pair[0].weight):
             share = min(room, -(-free * queue.weight // weights))
             weights -= queue.weight
@@ -72,11 +70,19 @@ class Slots:
         return wanted
 
     def is_limited(self) -> bool:
-        """Whether more would be asked for if something ended, or if a ramp went on."""
+        """Whether more jobs could be claimed if a job ended, or if a ramp grew."""
         return self.total >= self._limit() or any(
             (limit := self._limit_of(queue)) is not None and self._running[queue.name] >= limit
-            for queue in self._queues
+            for queue in (*self._queues, *self._reserved.values())
         )
+
+    def _asked(self, queues: Iterable[Queue]) -> list[tuple[Queue, int]]:
+        """Those of these queues that may have jobs, each with the room that it has for them."""
+        return [
+            (queue, room)
+            for queue in queues
+            if queue.name not in self._empty and queue.name not in self.paused and (room := self._room(queue))
+        ]
 
     def _room(self, queue: Queue) -> int:
         limit = self._limit_of(queue)

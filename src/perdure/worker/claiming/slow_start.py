@@ -1,8 +1,8 @@
-"""How a worker opens ✿: it takes work up step by step, and looks for it more often at first (C2, C3).
+"""How a worker opens ✿: its concurrency grows step by step, and it polls more often at first (C2, C3).
 
-The ramps run once, from the moment the worker has opened. One that loses its lease and enters again does not begin
-anew: its process is warm, outside systems have borne its full load before, and what it held comes back by the ramp of
-its queue. Should it still be opening, it goes on where the clock says.
+The ramps run once, from the moment the worker has opened. A worker that loses its lease and registers again does not
+restart them: its process is warm, outside systems have handled its full load before, and its jobs come back by the ramp
+of their queue. If it is still opening, the ramp continues by the clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perdure.policy.opening import Opening, poll_interval, slow_start_limit
 from perdure.worker.settings import WorkerSettings
 
 _ALL: Final = ""  # the name of all queues together
-_STEP: Final = timedelta(milliseconds=100)
+_GROWTH_INTERVAL: Final = timedelta(milliseconds=100)
 
 
 class Ramp(Struct, frozen=True):
@@ -62,7 +62,7 @@ class SlowStart:
         return all(self.open_for >= ramp.over for ramp in self.ramps)
 
     def holds_back(self, queue: str) -> bool:
-        """Whether this queue has a ramp of its own."""
+        """Whether this queue has its own ramp."""
         return queue in self._spans
 
     def limit(self, full: int, queue: str = _ALL) -> int:
@@ -71,7 +71,7 @@ class SlowStart:
 
 
 class Opener(Loop[bool]):
-    """Walks up the ramps: wakes the fetcher as they grow, and tells of it whenever a limit has doubled."""
+    """Follows the ramps: wakes the fetcher as they grow, and emits an event whenever a limit has doubled."""
 
     name = "opener"
     interval = timedelta(seconds=1)
@@ -108,7 +108,7 @@ class Opener(Loop[bool]):
     def next_wait(self, did: bool) -> timedelta:
         """Soon: steps may be short."""
         del did
-        return _STEP
+        return _GROWTH_INTERVAL
 
     def _tell(self) -> None:
         for ramp, limit in self._limits.items():

@@ -1,1 +1,1 @@
-"""Runs attempts: as tasks, in threads, in processes of their own."""
+"""Runs attempts: as tasks, in threads, in isolated processes."""

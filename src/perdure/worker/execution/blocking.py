@@ -1,4 +1,4 @@
-"""A handler that blocks, called in whatever thread the caller is in."""
+"""Calls a blocking handler in the caller's thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoro
     kind = running.kind
     try:
         args, kwargs = kind.signature.decode(running.claim.args)
-    except Exception as error:  # noqa: BLE001 - the types of a job's arguments are somebody else's code
+    except Exception as error:  # noqa: BLE001 - the types of a job's arguments are the app's own code
         return unreadable(error)
     CURRENT.set(context)
     try:
@@ -28,7 +28,7 @@ def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoro
         return NOTHING if result is None else done(result)
     except (AttemptInterrupted, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+    except BaseException as error:  # noqa: BLE001 - all that a handler raises is its outcome
         if running.followed:
             running.exception = error
         return parked_in(error) or classify(error, kind.triage, now=clock.now())

@@ -1,8 +1,8 @@
-"""Ends the forked child of a handler that comes back into the worker instead of ending by itself.
+"""Ends a handler's forked child that returns into the worker instead of exiting.
 
-A handler may fork, and its child may do what it likes until it ends or runs another program. If it falls through
-instead (an `exec` that fails is enough), it finds itself inside a copy of the worker: with the same claims, the same
-connections and an event loop whose files belong to the parent. Going on from there would run jobs twice.
+A handler may fork, and its child may do what it likes until it ends or runs another program. If it returns instead (a
+failed `exec` is enough), it runs inside a copy of the worker: with the same claims, the same connections and an event
+loop whose files belong to the parent. Continuing there would run jobs twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 from weakref import WeakSet
 
-_EXIT: Final = 70
+_EXIT_CODE: Final = 70
 _STDERR: Final = 2
 _LAST_WORDS: Final = (
     "perdure: a handler forked, and its child came back into the worker: the child ends here. "
@@ -36,7 +36,7 @@ class Forks:
         if self._is_child:
             with suppress(OSError):
                 os.write(_STDERR, _LAST_WORDS.encode())
-            os._exit(_EXIT)
+            os._exit(_EXIT_CODE)
 
     def forked(self) -> None:
         """This process was born a moment ago."""

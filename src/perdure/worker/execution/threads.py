@@ -1,8 +1,8 @@
 """Sync handlers run here: threads that take attempts from one queue and hand outcomes back to the event loop.
 
-Threads are started as they are needed and are daemons: a handler that never ends cannot keep the process alive. One
-that is interrupted gets an exception raised in its thread at its next bytecode; one that still does not end is
-given up, and another thread takes its place.
+Threads are started when needed and are daemons: a handler that never ends cannot keep the process alive. An interrupted
+handler gets an exception in its thread at its next bytecode; if it still does not end, its thread is abandoned and
+replaced.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from perdure.worker.attempt.running import Running
 
 Execute = Callable[[Running], Outcome | None]
 Finish = Callable[[Running, Outcome | None], None]
+MakeThreads = Callable[[int, Execute, Finish, asyncio.AbstractEventLoop], "ThreadCrew"]
 
 
 class ThreadCrew:
@@ -86,14 +87,14 @@ class ThreadCrew:
                 except RuntimeError:
                     if not self._loop.is_closed():
                         raise
-                    return  # the attempt was given up, and its worker is gone: nobody waits for this
+                    return  # the attempt was given up, and its worker is gone: no one waits for this
             if replaced:
                 return
         with self._lock:
             self._threads.pop(ident, None)
 
     def _attempt(self, ident: int, running: Running) -> tuple[Outcome | None, bool]:
-        """Execute an attempt in this thread, whatever its handler raises; its outcome, and whether it was given up.
+        """Execute an attempt in this thread; returns its outcome, and whether it was abandoned.
 
         When it returns, no interrupt is on its way to this thread any more.
         """

@@ -1,1 +1,1 @@
-"""What stands between a claim and its start: pauses, gates, breakers, and what a worker was lent of them."""
+"""The checks between a claim and its start: pauses, gates, breakers, and the worker's loans of gates."""

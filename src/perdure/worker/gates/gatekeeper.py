@@ -5,8 +5,8 @@ store in batches: the first two go out at once, and what comes while they are un
 answered. They hold a slot meanwhile, so that the worker does not claim more than it can run. A closing worker gives
 them back.
 
-While the database is away they are kept and asked for again; if that takes long they are given back, and whoever is
-there first may try. A request that fails for a reason of its own holds up nobody: it is put off, and says why.
+While the database is away they are kept and asked for again; if that takes long they are given back, and the first
+free worker takes them. A request that fails for a reason of its own holds up no other: it is put off, and says why.
 """
 
 from __future__ import annotations
@@ -18,34 +18,44 @@ from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import Any, Final
 
+from msgspec import Struct
+
 from perdure.domain.gate import GateRequest, Held
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.outcome import Gated, Permanent
 from perdure.domain.jobs.states import Reason
-from perdure.domain.jobs.transition import Transition, paused, released
-from perdure.errors import BudgetExceeded, PayloadError, StoreRefused, StoreUnavailable
-from perdure.events import Emitter, LoopFailed
-from perdure.kinds.kind import Registry
-from perdure.lifecycle.outage import Outage
-from perdure.policy.failures import MESSAGE_LIMIT, bad_arguments, failure_of, storable
+from perdure.errors import BudgetExceeded, PayloadError
+from perdure.events import LoopFailed
+from perdure.lifecycle.outage import AWAY, Outage
+from perdure.policy.failures import bad_arguments, failure_of
+from perdure.policy.limits.declared_gates import are_disputed
+from perdure.policy.limits.gate_plan import GatePlan
 from perdure.policy.limits.gatekeeping import CLAIM_LOST
-from perdure.policy.limits.gates import GatePlan, are_disputed
-from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.gates import GateStore
 from perdure.worker.claiming.slots import Slots
-from perdure.worker.gates.loan_keeper import LoanKeeper
+from perdure.worker.gates.loans import Loans
 from perdure.worker.gates.look import GateLook
 from perdure.worker.gates.near_limits import NearLimits
 from perdure.worker.gates.refusals import Refusals
 from perdure.worker.gates.reports import GateReports, Passage
 from perdure.worker.recording.collector import Collector
+from perdure.worker.surroundings import Surroundings
 
-_BATCH: Final = 500
-_LANES: Final = 2  # while one batch is on its way another is decided
-_LONGEST: Final = timedelta(seconds=10)  # that claims are kept while the store gives no answer
-_PUT_OFF: Final = timedelta(seconds=30)
+_REQUESTS_PER_CALL: Final = 500
+_CALLS_AT_ONCE: Final = 2  # while one batch is on its way another is decided
+_KEPT_WITHOUT_ANSWER_SECONDS: Final = 10.0
+_ASK_AGAIN_AFTER: Final = timedelta(seconds=30)
 _WAITS_FOR_SLOT: Final = Reason.CONCURRENCY_REACHED.value
+
+
+class GateBooks(Struct, frozen=True, kw_only=True, eq=False):
+    """Where a gatekeeper notes its answers: refusals, what is owed to gates, warnings near a limit, loans."""
+
+    refusals: Refusals
+    reports: GateReports
+    near: NearLimits
+    loans: Loans
 
 
 class Gatekeeper:
@@ -53,34 +63,26 @@ class Gatekeeper:
 
     def __init__(
         self,
-        store: GateStore,
-        kinds: Registry,
+        around: Surroundings,
         slots: Slots,
-        emitter: Emitter,
-        refusals: Refusals,
-        reports: GateReports,
-        near: NearLimits,
-        keeper: LoanKeeper,
+        books: GateBooks,
         *,
         start: Callable[[Sequence[Claim]], None],
-        acknowledge: Callable[[Transition], None],
         on_free: Callable[[], None],
-        outage: OutageLimits = DEFAULT_OUTAGE,
     ) -> None:
-        self._store = store
-        self._kinds = kinds
+        self._store: GateStore = around.store
+        self._kinds = around.kinds
+        self._emitter = around.emitter
+        self._limits = around.settings.outage
         self._slots = slots
-        self._emitter = emitter
-        self._send_back = refusals.send_back
-        self._reports = reports
-        self._near = near
-        self._loans = keeper.loans
+        self._refusals = books.refusals
+        self._reports = books.reports
+        self._near = books.near
+        self._loans = books.loans
         self._start = start
-        self._acknowledge = acknowledge
         self._on_free = on_free
-        self._limits = outage
-        self._asking: Collector[GateRequest] = Collector(self._ask, _BATCH, _LANES)
-        self._plans: dict[str, GatePlan] = {}
+        self._asking: Collector[GateRequest] = Collector(self._ask, _REQUESTS_PER_CALL, _CALLS_AT_ONCE)
+        self._plans: dict[str, GatePlan | None] = {}
         self._at_gate: set[tuple[JobId, int]] = set()
         self._stopping = False
 
@@ -103,7 +105,8 @@ class Gatekeeper:
         free: list[Claim] = []
         requests: list[GateRequest] = []
         for claim in claims:
-            plan = self._plans.get(claim.kind) or self._plan_for(claim.kind)
+            kind = claim.kind
+            plan = self._plans[kind] if kind in self._plans else self._plan_for(kind)
             if plan is None:
                 free.append(claim)
             elif (request := self._request(plan, claim, free)) is not None:
@@ -122,12 +125,11 @@ class Gatekeeper:
         self._stopping = True
         requests = self._asking.take_back()
         self._leave(requests)
-        for request in requests:
-            self._acknowledge(released(request.claim))
+        self._refusals.give_back(request.claim for request in requests)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Wait until every claim was let through or sent back."""
-        await self._asking.settle()
+        await self._asking.drain()
 
     async def close(self) -> None:
         """Leave what is not settled to those who rescue."""
@@ -136,7 +138,10 @@ class Gatekeeper:
     def _plan_for(self, name: str) -> GatePlan | None:
         """How jobs of this kind ask; None: they need not."""
         kind = self._kinds.get(name)
-        if kind is None or not kind.is_gated:
+        if kind is None:  # it may be declared later
+            return None
+        if not kind.is_gated:
+            self._plans[name] = None
             return None
         others = [(other.name, other.gates) for other in self._kinds.values()]
         borrows = not are_disputed(kind.name, kind.gates, others)
@@ -150,13 +155,13 @@ class Gatekeeper:
         if plan.needs_arguments:
             try:
                 values = self._kinds[claim.kind].signature.values(claim.args)
-            except Exception:  # noqa: BLE001 - whoever runs it meets the same error, and judges it
+            except Exception:  # noqa: BLE001 - the executor meets the same error, and classifies it
                 free.append(claim)
                 return None
         try:
             request = plan.request(claim, values)
         except PayloadError as error:
-            self._send_back(claim, bad_arguments(error))
+            self._refusals.send_back(claim, bad_arguments(error))
             return None
         if claim.has_passed and not request.is_any:
             free.append(claim)
@@ -174,34 +179,35 @@ class Gatekeeper:
         return left
 
     async def _ask(self, batch: list[GateRequest]) -> None:
-        outage, began = Outage("gates", self._emitter, self._limits), asyncio.get_running_loop().time()
-        borrower = self._loans.borrower
-        while True:
+        loop, borrower = asyncio.get_running_loop(), self._loans.borrower
+        began = loop.time()
+
+        async def ask() -> tuple[list[Held | None], GateLook]:
             look = GateLook(batch, borrower, self._loans.used_lately)
-            try:
-                answers = await self._store.pass_gates(batch, look.decide, borrower)
-            except (StoreUnavailable, StoreRefused) as error:
-                self._loans.doubt(batch)
-                wait = outage.failed(error)
-                if self._stopping or asyncio.get_running_loop().time() + wait - began > _LONGEST.total_seconds():
-                    self._give_back(batch)
-                    return
-                await outage.rest(wait)
-                if borrower != self._loans.borrower:  # what was claimed under that id is lost
-                    self._give_back(batch)
-                    return
-            except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
-                self._loans.doubt(batch)
-                if len(batch) == 1:
-                    self._put_off(batch[0], error)
-                    return
-                for one in batch:
-                    await self._ask([one])
+            return await self._store.pass_gates(batch, look.decide, borrower), look
+
+        def missed(error: Exception, wait: float) -> None:
+            self._loans.doubt(batch)
+            if self._stopping or loop.time() + wait - began > _KEPT_WITHOUT_ANSWER_SECONDS:
+                raise error
+
+        def is_lost() -> bool:
+            return borrower != self._loans.borrower  # what was claimed under that id is lost
+
+        try:
+            outage = Outage("gates", self._emitter, self._limits)
+            answers, look = await outage.outlast(ask, on_error=missed, stop=is_lost)
+        except AWAY:
+            self._give_back(batch)
+        except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
+            self._loans.doubt(batch)
+            if len(batch) == 1:
+                self._put_off(batch[0], error)
                 return
-            else:
-                outage.succeeded()
-                self._answer(batch, answers, look)
-                return
+            for one in batch:
+                await self._ask([one])
+        else:
+            self._answer(batch, answers, look)
 
     def _answer(self, batch: list[GateRequest], answers: list[Held | None], look: GateLook) -> None:
         passed: list[Claim] = []
@@ -222,7 +228,7 @@ class Gatekeeper:
                 if held.reason == _WAITS_FOR_SLOT:
                     self._reports.owe_slots(claim, request.concurrency)
                 refused = Permanent(failure_of(BudgetExceeded(held.note)))
-                self._send_back(claim, refused if held.fails else Gated(held.reason, held.note, held.wait))
+                self._refusals.send_back(claim, refused if held.fails else Gated(held.reason, held.note, held.wait))
         self._let_in(passed, len(batch))
         self._near.tell(look.changes.warnings)
         if look.state is not None:
@@ -243,8 +249,7 @@ class Gatekeeper:
 
     def _give_back(self, batch: list[GateRequest]) -> None:
         self._leave(batch)
-        for request in batch:
-            self._acknowledge(released(request.claim))
+        self._refusals.give_back(request.claim for request in batch)
         self._on_free()
 
     def _put_off(self, request: GateRequest, error: Exception) -> None:
@@ -252,7 +257,7 @@ class Gatekeeper:
         why = f"its gates could not be asked: {type(error).__name__}: {error}"
         self._emitter.emit(LoopFailed("gatekeeper", f"job {claim.job_id}: {why}"))
         self._leave([request])
-        self._acknowledge(paused(claim, Reason.RELEASED, _PUT_OFF, storable(why, MESSAGE_LIMIT)))
+        self._refusals.put_off(claim, _ASK_AGAIN_AFTER, why)
         self._on_free()
 
     def _leave(self, requests: Sequence[GateRequest]) -> None:

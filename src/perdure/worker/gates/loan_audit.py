@@ -1,6 +1,6 @@
 """Compares what a worker was lent, as the database has it, with the worker's own books.
 
-They differ for good only if the database went back in time: a standby was promoted that had not heard of what was lent
+They stay different only if the database went back in time: a standby was promoted that lacked the last loans
 or given back last, or a backup was restored. What it has of more keeps others out for as long as the worker lives; what
 it has of less is given to others as well. A difference counts if it is the same at two looks in a row, because what is
 just being lent or given back is in one of the two before the other.

@@ -1,7 +1,7 @@
 """Gives back what was lent to a worker and is not used.
 
 Once a second it looks what was not needed since the last look; where others wait for a gate, all that is free goes back
-at once, and from then on each slot as soon as its job has ended, until nobody waits any more.
+at once, and from then on each slot as soon as its job has ended, until no worker waits any more.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 from perdure.domain.gate import LoanKey
 from perdure.events import Emitter
 from perdure.lifecycle.loops.loop import Loop
-from perdure.policy.lending import SLOTS
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loans import Loans
 
-_BATCH: Final = 2_000  # so that neither the event loop nor the database is busy with it for long
+_LOANS_PER_CALL: Final = 2_000  # so that neither the event loop nor the database is busy with it for long
 
 
 class LoanKeeper(Loop[int]):
@@ -39,7 +39,7 @@ class LoanKeeper(Loop[int]):
         return bool(self.loans.names)
 
     async def tick(self) -> int:
-        """Give back what was not used; how many of the gates somebody else waits for."""
+        """Give back what was not used; returns how many of the gates another worker waits for."""
         return await self._look_after_all(all_free=False)
 
     async def give_back(self, names: Collection[LoanKey]) -> None:
@@ -57,8 +57,8 @@ class LoanKeeper(Loop[int]):
 
     async def _look_after_all(self, *, all_free: bool) -> int:
         names, wanted = self.loans.names, set[LoanKey]()
-        for start in range(0, len(names), _BATCH):
-            wanted |= await self._look_after(names[start : start + _BATCH], all_free=all_free)
+        for start in range(0, len(names), _LOANS_PER_CALL):
+            wanted |= await self._look_after(names[start : start + _LOANS_PER_CALL], all_free=all_free)
         await self.give_back(wanted)
         return len(wanted)
 

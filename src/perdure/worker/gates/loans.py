@@ -3,12 +3,12 @@
 The database knows how much a worker has, the worker alone knows how much of it is in use. The database may know of more
 than the worker, never of less:
 
-- what is lent is added in the transaction that lets jobs pass, and entered here when that is answered;
-- what goes back is taken off here first, then there;
-- where an answer was lost, whatever it was about may still be written late. So the loan is in doubt for a minute: it is
+- a loan is added in the transaction that admits jobs, and entered here when that has committed;
+- returned slots are subtracted here first, then in the database;
+- where an answer was lost, its write may still arrive late. So the loan is in doubt for a minute: it is
   used and given back, but not added to. Then the worker says how much it has.
 
-A loan is good as long as the worker is not declared dead, for then it counts for nobody else. `is_sure` says whether
+A loan is good until the worker is declared dead: no other worker may use it before that. `is_sure` says whether
 that is known: the worker was heard a moment ago. Otherwise every job asks. So do jobs that may stand in a gate's line.
 """
 
@@ -22,11 +22,13 @@ from perdure.clock import Clock
 from perdure.domain.gate import ConcurrencyCheck, GateRequest, Loan, LoanKey, RateCheck
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
-from perdure.policy.lending import SLOTS, may_borrow
+from perdure.policy.limits.lending import SLOTS, may_borrow
 
-_IN_DOUBT: Final = 60.0  # seconds after which nothing whose answer was lost can still be written
+_IN_DOUBT_SECONDS: Final = 60.0  # seconds after which nothing whose answer was lost can still be written
 _MIXED: Final = -1  # no limit that a gate could have
-_SLACK: Final = 1.01  # a start comes back so much later: by a clock that is slower than ours `per` is then over too
+_CLOCK_RATE_SLACK: Final = (
+    1.01  # a start comes back so much later: by a clock that is slower than ours `per` is then over too
+)
 
 
 class Account:
@@ -37,18 +39,18 @@ class Account:
     def __init__(self, name: LoanKey, limit: int) -> None:
         self.name = name
         self.limit = limit  # of the gate, for those who borrowed: with another one a job has to ask
-        self.per = name[1].total_seconds() * _SLACK
+        self.per = name[1].total_seconds() * _CLOCK_RATE_SLACK
         self.number = 0
         self.used = 0
         self.peak = 0  # the most that were used at once since the last look
         self.taken = 0  # how often one was used since the last look
         self.uses: deque[float] = deque()  # of starts: when each of them comes back
-        self.wanted = False  # by somebody who waits: what is free goes back at once
+        self.wanted = False  # another worker waits: what is free goes back at once
 
     def has_room(self, limit: int, now: float) -> bool:
         """Whether one more job of a gate with this limit may use it."""
         if self.uses:
-            self.settle(now)
+            self.forget_old_starts(now)
         return self.used < self.number and self.limit == limit and not self.wanted
 
     def use(self, now: float) -> None:
@@ -59,7 +61,7 @@ class Account:
             self.uses.append(now + self.per)
         self.peak = max(self.peak, used)
 
-    def settle(self, now: float) -> None:
+    def forget_old_starts(self, now: float) -> None:
         """Starts whose time is over may be used again."""
         uses = self.uses
         while uses and uses[0] <= now:
@@ -68,7 +70,7 @@ class Account:
 
     def spare(self, now: float, *, all_free: bool) -> int:
         """How much of it was not used at once since the last look, or is not used now."""
-        self.settle(now)
+        self.forget_old_starts(now)
         keep = self.used if all_free or self.wanted else self.peak
         self.peak, self.taken = self.used, 0
         return max(self.number - keep, 0)
@@ -113,11 +115,11 @@ class Loans:
 
     @property
     def are_used(self) -> bool:
-        """Whether any claim runs in a slot that was lent."""
+        """Whether any claim runs in a lent slot."""
         return bool(self._users)
 
     def belong_to(self, borrower: WorkerId | None) -> None:
-        """Begin again under another id; what was lent to the old one is lost."""
+        """Start again under another id; the loans of the old one are lost."""
         self.borrower = borrower
         self._accounts = {}
         self._doubtful = {}
@@ -130,7 +132,7 @@ class Loans:
         return [request.claim.is_fresh and self._take(request, now) for request in requests]
 
     def used_lately(self, name: LoanKey) -> int | None:
-        """How much of a loan was used since the last look; None: it is in doubt, or nobody may use it."""
+        """How much of a loan was used since the last look; None: it is in doubt, or may not be used."""
         if name in self._doubtful:
             return None
         account = self._accounts.get(name)
@@ -151,7 +153,7 @@ class Loans:
         self._doubt(name for request in requests if may_borrow(request) for name in _limits(request))
 
     def ended(self, claim: tuple[JobId, int]) -> list[str]:
-        """A claim is over: its slots are free for the next; the keys of those that somebody else waits for."""
+        """A claim is over: its slots are free for the next; returns the keys that another worker waits for."""
         accounts = self._users.pop(claim, ())
         for account in accounts:
             account.used -= 1
@@ -216,7 +218,7 @@ class Loans:
         return account
 
     def _doubt(self, names: Iterable[LoanKey]) -> None:
-        until = self._clock.monotonic() + _IN_DOUBT
+        until = self._clock.monotonic() + _IN_DOUBT_SECONDS
         self._doubtful.update((name, until) for name in names)
 
     def _take(self, request: GateRequest, now: float) -> bool:

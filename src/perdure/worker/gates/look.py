@@ -1,4 +1,4 @@
-"""One look at the gates: a decision, and what was seen when it was made."""
+"""One check of the gates: a decision, and the data that it is based on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GateLook:
         self.changes = GateChanges()
 
     def decide(self, state: GateState) -> tuple[list[Held | None], GateChanges]:
-        """Answer each request, and say what is to be written."""
+        """Answer each request, and return the rows to write."""
         answers, self.changes = self._decide(state)
         self.state = state
         return answers, self.changes

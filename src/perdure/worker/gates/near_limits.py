@@ -1,4 +1,4 @@
-"""Tells of gates that come near their limit (E8), not more than once a minute of each and its window."""
+"""Reports gates that are near their limit (E8), at most once a minute for each gate and window."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from perdure.domain.duration import format_duration
 from perdure.domain.gate import NearLimit
 from perdure.events import Emitter, GateNearlyFull
 
-_QUIET_FOR: Final = 60.0
-_DIGITS: Final = 6  # eight times 0.1 is told as 0.8
-_MOST: Final = 10_000  # keys that are remembered: arguments make them, and there may be any number
+_REPEAT_AFTER_SECONDS: Final = 60.0
+_DECIMALS_TOLD: Final = 6  # eight times 0.1 is reported as 0.8
+_GATES_REMEMBERED: Final = 10_000  # keys that are remembered: arguments make them, and there may be any number
 
 
 class NearLimits:
@@ -25,14 +25,14 @@ class NearLimits:
         self._told: dict[tuple[str, timedelta], float] = {}
 
     def tell(self, warnings: Iterable[NearLimit]) -> None:
-        """Pass on what was not said a moment ago."""
+        """Emit the warnings that were not emitted a moment ago."""
         for warning in warnings:
             window = warning.gate, warning.per
             now, last = self._clock.monotonic(), self._told.get(window)
-            if last is not None and now - last < _QUIET_FOR:
+            if last is not None and now - last < _REPEAT_AFTER_SECONDS:
                 continue
-            if len(self._told) >= _MOST:
+            if len(self._told) >= _GATES_REMEMBERED:
                 self._told.clear()
             self._told[window] = now
-            used, per = round(warning.used, _DIGITS), format_duration(warning.per)
+            used, per = round(warning.used, _DECIMALS_TOLD), format_duration(warning.per)
             self._emitter.emit(GateNearlyFull(warning.gate, used, warning.limit, per))

@@ -1,4 +1,4 @@
-"""Tells of what operators do by hand to breakers: each worker tells once it meets one that was opened or closed so."""
+"""Reports breakers that an operator opened or closed: each worker does so when its jobs reach one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from perdure.events import BreakerClosed, BreakerOpened, Emitter
 
 
 class OperatorBreakers:
-    """Remembers when each breaker that was met had last been put into its state by hand."""
+    """Remembers when an operator last changed each breaker that jobs of this worker have reached."""
 
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self._known: dict[str, datetime | None] = {}
 
     def notice(self, views: Iterable[BreakerView]) -> None:
-        """Tell of those that somebody has touched since they were last met; one found closed at first is no news."""
+        """Report the breakers that an operator changed since the last look; one first seen closed is not reported."""
         for view in views:
             touched = view.changed_at if view.by is not None else None
             is_first = view.name not in self._known

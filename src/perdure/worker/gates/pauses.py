@@ -22,7 +22,7 @@ from perdure.worker.gates.refusals import Refusals
 
 
 class Pauses:
-    """The pauses as they were when somebody last looked."""
+    """The pauses as of the last look."""
 
     def __init__(self) -> None:
         self.queues: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class PauseStage:
         self._start = start
 
     def start(self, claims: Sequence[Claim]) -> None:
-        """Look at each claim, if there are pauses that need it."""
+        """Check each claim, if there are pauses that need it."""
         if self._pauses.rules:
             claims = [claim for claim in claims if not self._holds(claim)]
         self._start(claims)
@@ -71,7 +71,7 @@ class PauseStage:
 
 
 class Pauser(Loop[int]):
-    """Looks every second. `on_change`: queues may be claimed from again; `on_end`: jobs on hold may go on."""
+    """Checks every second. `on_change`: queues may be claimed from again; `on_end`: jobs on hold may resume."""
 
     name = "pauser"
     interval = timedelta(seconds=1)

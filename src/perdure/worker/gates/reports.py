@@ -1,10 +1,10 @@
-"""What is owed to gates when an attempt is over: slots for those who wait, and news for breakers.
+"""Reports to gates after an attempt: free slots for waiting jobs, and outcomes for breakers.
 
-A slot is free as soon as the acknowledgement is written, because the lease is gone then; whoever waits for it must be
-woken. That is best effort: one who is not woken looks again by itself. A job that was held for want of a slot is
-treated alike once it is parked, since a slot that became free a moment before has not woken it.
+A slot is free as soon as the acknowledgement is written, because the lease is gone then; jobs that wait for it must be
+woken. This is best effort: a job that is not woken checks again by itself. A job that was held because no slot was free
+is woken in the same way once it is parked, because a slot that became free a moment before has not woken it.
 
-A breaker hears of every failure, and of the success of a trial; any other success is no news to it.
+A breaker gets every failure, and the success of a trial; other successes do not matter to it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from perdure.domain.jobs.outcome import Crashed, Done, Failed, Outcome
 from perdure.domain.jobs.transition import Transition
 from perdure.errors import StoreError
 from perdure.events import BreakerClosed, BreakerHalfOpen, BreakerOpened, Emitter, StoreTrouble
-from perdure.policy.lending import SLOTS
 from perdure.policy.limits.breaker import note_reports
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.operator_breakers import OperatorBreakers
 from perdure.worker.recording.collector import Collector
 
-_BATCH: Final = 1_000
+_REPORTS_PER_CALL: Final = 1_000
 
 
 class Passage(Struct, frozen=True, gc=False):
@@ -50,15 +50,15 @@ class GateReports:
         self._by_hand = OperatorBreakers(emitter)
         self._owed_slots: dict[tuple[JobId, int], tuple[ConcurrencyCheck, ...]] = {}
         self._owed_news: dict[tuple[JobId, int], Passage] = {}
-        self._slots: Collector[str] = Collector(self._release, _BATCH)
-        self._news: Collector[tuple[BreakerCheck, BreakerReport]] = Collector(self._report, _BATCH)
+        self._slots: Collector[str] = Collector(self._release, _REPORTS_PER_CALL)
+        self._news: Collector[tuple[BreakerCheck, BreakerReport]] = Collector(self._report, _REPORTS_PER_CALL)
 
     def owe_slots(self, claim: Claim, slots: tuple[ConcurrencyCheck, ...]) -> None:
         """Remember whose slots are free when this claim is over."""
         self._owed_slots[claim.job_id, claim.token] = slots
 
     def owe_news(self, claim: Claim, passage: Passage) -> None:
-        """Remember whom to tell how this claim has ended."""
+        """Remember the gates and breakers to report the end of this claim to."""
         self._owed_news[claim.job_id, claim.token] = passage
 
     def note(self, breaker: BreakerCheck, report: BreakerReport) -> None:
@@ -87,10 +87,10 @@ class GateReports:
                 wanted += self._loans.ended((move.claim.job_id, move.claim.token))
             self._slots.add(wanted)
 
-    async def settle(self) -> None:
-        """Wait until everything that is owed by now was paid, or was given up."""
-        await self._news.settle()
-        await self._slots.settle()
+    async def drain(self) -> None:
+        """Wait until all reports so far were sent or dropped."""
+        await self._news.drain()
+        await self._slots.drain()
 
     async def close(self) -> None:
         """Pay nothing more."""
@@ -147,7 +147,7 @@ class GateReports:
             changed = await self._store.report_breakers({report.name for _, report in news}, decide)
         except StoreError as error:  # a breaker that misses a failure opens a little later
             self._trouble("report to breakers", error)
-        except Exception as error:  # noqa: BLE001 - one that cannot be told must not keep the others from it
+        except Exception as error:  # noqa: BLE001 - an error for one breaker must not stop the reports to others
             if len(news) == 1:
                 self._trouble("report to breakers", error)
                 return

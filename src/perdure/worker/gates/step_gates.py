@@ -1,7 +1,7 @@
-"""Asks the gates for the steps of one worker's attempts.
+"""Checks the gates for the steps of one worker's attempts.
 
-Steps ask in batches: the first two go out at once, and what comes while they are under way goes out together. While the
-database is away the handler waits.
+Requests of steps are batched: the first two are sent at once, and those that arrive meanwhile are sent together. While
+the database is unreachable the handler waits.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from perdure.worker.gates.near_limits import NearLimits
 from perdure.worker.gates.reports import GateReports
 from perdure.worker.recording.collector import Collector
 
-_BATCH: Final = 500
-_LANES: Final = 2
+_REQUESTS_PER_CALL: Final = 500
+_CALLS_AT_ONCE: Final = 2
 
 _Asked = tuple[GateRequest, asyncio.Future[Passing]]
 
@@ -31,7 +31,7 @@ class StoredStepGates:
         self._recorder = recorder
         self._near = near
         self._reports = reports
-        self._asking: Collector[_Asked] = Collector(self._ask, _BATCH, _LANES)
+        self._asking: Collector[_Asked] = Collector(self._ask, _REQUESTS_PER_CALL, _CALLS_AT_ONCE)
         self._waiting: set[asyncio.Future[Passing]] = set()
 
     async def pass_step(self, request: GateRequest) -> Passing:
@@ -45,12 +45,12 @@ class StoredStepGates:
             self._waiting.discard(answer)
 
     async def note_step(self, request: GateRequest, report: BreakerReport) -> None:
-        """Have the breaker of a request told how a try has ended, soon."""
+        """Report soon to the breaker of a request how a try has ended."""
         if request.breaker is not None and self._reports is not None:
             self._reports.note(request.breaker, report)
 
     async def close(self) -> None:
-        """Let go of what is under way: the attempts that still wait for it were given up."""
+        """Drop open requests: the attempts that wait for them were abandoned."""
         for answer in list(self._waiting):
             answer.cancel()
         await self._asking.close()

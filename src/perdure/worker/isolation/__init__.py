@@ -1,1 +1,1 @@
-"""Attempts in processes of their own: the pool and the parent on one side, the child on the other."""
+"""Attempts in isolated processes: the pool and the parent on one side, the child on the other."""

@@ -1,8 +1,8 @@
 """The inside of an attempt's own process: import, say ready, take one order, run it, report, end.
 
-The process may be started before there is anything to do, and then waits. It obeys its parent alone: news come over the
-socket, and a SIGTERM from anywhere else (service managers send it to every process they know) is ignored, because the
-worker gives its handlers time before it asks them to stop. When the parent is gone, so is the process.
+The process may be started in advance, and then waits. It obeys only its parent: messages come over the socket, and a
+SIGTERM from anywhere else (service managers send it to every process they know) is ignored, because the worker gives
+its handlers time before it asks them to stop. When the parent is gone, so is the process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from perdure.errors import PayloadError, SettingsError
 from perdure.flows.park import Park, parked_in
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
-from perdure.lifecycle.bridges.without_loop import at_once
+from perdure.lifecycle.bridges.without_loop import run_without_loop
 from perdure.lifecycle.process.parent_death import die_with_parent
 from perdure.policy.failures import bad_arguments, failure_of, lineage
 from perdure.policy.retries.triage import classify
@@ -42,7 +42,7 @@ from perdure.worker.attempt.outcomes import (
     done,
     with_journal,
 )
-from perdure.worker.attempt.services import Provisions
+from perdure.worker.attempt.services import Services
 from perdure.worker.isolation.child_services import RelayedCheckpoints, RelayedFlows, RelayedGates, RelayedSpending
 from perdure.worker.isolation.memory import MemoryLimit
 from perdure.worker.isolation.wire import (
@@ -61,16 +61,16 @@ from perdure.worker.isolation.wire import (
 
 
 def main() -> None:
-    """Live the life of one attempt; the place to do it in is the first argument."""
+    """Run one attempt; the first argument says where."""
     place = from_line(sys.argv[1].encode(), Place)
     die_with_parent(place.parent)
     faulthandler.enable()
     faulthandler.register(signal.SIGQUIT, all_threads=True)  # the parent asks for last words before it kills
     signal.signal(signal.SIGTERM, _ignore)
-    line = Line(place.socket)
+    line = ParentSocket(place.socket)
     try:
         _import(place)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, the job's record must tell
+    except BaseException as error:  # noqa: BLE001 - every error belongs in the job's record
         line.send(report_of(_not_imported(place, error)))
         return
     line.send(READY)
@@ -79,7 +79,7 @@ def main() -> None:
         line.send(IsolatedAttempt(order, line).run())
 
 
-class Line:
+class ParentSocket:
     """The child's end of the socket."""
 
     def __init__(self, descriptor: int) -> None:
@@ -90,13 +90,13 @@ class Line:
         self._unanswered: deque[Future[Notice]] = deque()
 
     def send(self, report: Report) -> None:
-        """Tell the parent; nobody is there to be told of a failure."""
+        """Tell the parent; if that fails there is no one left to tell."""
         self._last_word = not report.is_ready
         with suppress(OSError), self._asking:
             self._socket.sendall(to_line(report))
 
     def ask(self, request: Report) -> Future[Notice]:
-        """Ask the parent to keep or to find something; its answer will be told."""
+        """Ask the parent to store or find something; its answer arrives later."""
         answer: Future[Notice] = Future()
         line = to_line(request)
         if len(line) > LONGEST_LINE:
@@ -112,7 +112,7 @@ class Line:
         return from_line(line, Order) if line else None
 
     def listen(self, hear: Callable[[Notice], None]) -> None:
-        """Pass on every notice, from a thread of its own; end with the whole process group if the parent is gone."""
+        """Pass on every message, in a separate thread; end with the whole process group if the parent is gone."""
         threading.Thread(target=self._listen, args=(hear,), name="perdure-notices", daemon=True).start()
 
     def _listen(self, hear: Callable[[Notice], None]) -> None:
@@ -139,7 +139,7 @@ class Line:
 class IsolatedAttempt:
     """The one attempt that runs here."""
 
-    def __init__(self, order: Order, line: Line) -> None:
+    def __init__(self, order: Order, line: ParentSocket) -> None:
         self._order = order
         self._line = line
         self._flag = StopFlag(closing=order.closing)
@@ -147,7 +147,7 @@ class IsolatedAttempt:
         self._in_handler = False
 
     def run(self) -> Report:
-        """Run the handler to its end, whatever that is."""
+        """Run the handler to its end."""
         kind = find_declared(self._order.address)
         if kind is None:
             return report_of(_not_declared(self._order.address))
@@ -158,6 +158,8 @@ class IsolatedAttempt:
         blocking = not is_async(kind.handler)
         context = self._context(kind, blocking=blocking)
         CURRENT.set(context)
+        if kind.hooks.tracer is not None:
+            kind.hooks.tracer.in_process(self._order.trace)
         limit = MemoryLimit(kind.memory)
         self._line.listen(self._hear)
         try:
@@ -174,16 +176,17 @@ class IsolatedAttempt:
             return report_of(parked_in(error) or _judged(error, kind, limit))
 
     def _context(self, kind: Kind, *, blocking: bool) -> Context:
-        order, flows = self._order, RelayedFlows(self._line, self._order.keep_lines)
-        provisions = Provisions(
+        order, flows = self._order, RelayedFlows(self._line, self._order.keep_lines, kind.hooks)
+        services = Services(
             checkpoints=RelayedCheckpoints(self._line),
             spending=RelayedSpending(self._line, kind),
             open_journal=flows.open_journal,
             open_lines=flows.open_lines,
             open_gate=RelayedGates(self._line, kind).open_gate,
+            hooks=kind.hooks,
         )
         started = SystemClock().monotonic() - order.age
-        return Context(*(order.claim, self._flag, provisions), started=started, triage=kind.triage, blocking=blocking)
+        return Context(order.claim, self._flag, services, started=started, triage=kind.triage, blocking=blocking)
 
     def _hear(self, notice: Notice) -> None:
         if notice.closing:
@@ -221,7 +224,7 @@ class IsolatedAttempt:
         finally:
             self._in_handler = False
             self._interrupt = None
-            at_once(_settled(context))
+            run_without_loop(_settled(context))
 
     def _raise_if_told(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
         """Runs in the handler's own thread and wakes it from a blocking call; raises once."""
@@ -231,12 +234,12 @@ class IsolatedAttempt:
 
 
 async def _settled(context: Context) -> None:
-    """Write what the handler has said and nobody has written yet."""
+    """Write what the handler logged and is not written yet."""
     journal = context.opened
     if journal is not None and journal.is_heard:
         await journal.reach(journal.recorder.show_now())
     if context.lines is not None:
-        await context.lines.settle()
+        await context.lines.write_rest()
 
 
 def _not_closed(lifespan: str, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""What a handler in a process of its own can draw on: everything is kept by way of the parent, which has the store."""
+"""The services of a handler in an isolated process: the parent, which has the store, executes every call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 from concurrent.futures import Future
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -19,14 +18,16 @@ from perdure.events import Emitter, Event
 from perdure.flows.journal import Journal
 from perdure.flows.recorder import Recorder
 from perdure.flows.step_gates import Passing, StepGate, gate_before
+from perdure.hooks.hooks import Hooks
 from perdure.kinds.kind import Kind
 from perdure.lifecycle.bridges.from_thread import result_of
 from perdure.lifecycle.bridges.portal import Portal
-from perdure.lifecycle.bridges.without_loop import at_once
+from perdure.lifecycle.bridges.without_loop import run_without_loop
 from perdure.policy.limits.gates import Breaker, Gate
 from perdure.policy.retries.triage import Triage
 from perdure.storage.port import Store
 from perdure.worker.attempt.context.stop_flag import StopFlag
+from perdure.worker.attempt.database_time import database_time
 from perdure.worker.attempt.log_lines import AttemptLines, LineKeeper
 from perdure.worker.attempt.spending import Expense, budget_for
 from perdure.worker.isolation.store_calls import RELAYED, answer_of, call_of
@@ -46,7 +47,7 @@ class Asks(Protocol):
     """The way to the parent."""
 
     def ask(self, request: Report) -> Future[Notice]:
-        """Ask the parent to keep or to find something; its answer will be told."""
+        """Ask the parent to store or find something; its answer arrives later."""
 
 
 class RelayedCheckpoints:
@@ -67,7 +68,7 @@ class RelayedCheckpoints:
 
 
 class RelayedSpending:
-    """What is spent, by way of the parent."""
+    """Spending, through the parent."""
 
     def __init__(self, line: Asks, kind: Kind) -> None:
         self._line = line
@@ -105,7 +106,7 @@ class RelayedGates:
         return msgspec.json.decode(notice.answer, type=Passing)
 
     async def note_step(self, request: GateRequest, report: BreakerReport) -> None:
-        """Have the breaker of a request told how a try has ended."""
+        """Report to the breaker of a request how a try has ended."""
         await asyncio.wrap_future(self._line.ask(gate_news_of(request, report)))
 
 
@@ -131,11 +132,12 @@ class RelayedStore:
 class RelayedFlows:
     """Opens the journal and the lines of the one attempt of this process.
 
-    What a sync handler needs an event loop for runs on one in a thread of its own.
+    Async calls of a sync handler run on an event loop in a separate thread.
     """
 
-    def __init__(self, line: Asks, keep_lines: int) -> None:
+    def __init__(self, line: Asks, keep_lines: int, hooks: Hooks) -> None:
         self._line = line
+        self._hooks = hooks
         self._store = cast("Store", RelayedStore(line))
         self._keep_lines = keep_lines
         self._clock = SystemClock()
@@ -149,11 +151,11 @@ class RelayedFlows:
         """The journal of this attempt."""
 
         async def make() -> Recorder:
-            return Recorder(self._store, self._emitter, self._clock, _nobody_else_to_stop)
+            return Recorder(self._store, self._emitter, self._clock, _nobody_else_to_stop, hooks=self._hooks)
 
-        recorder = self._portal.call(make()) if blocking else at_once(make())
+        recorder = self._portal.call(make()) if blocking else run_without_loop(make())
         chance = random.Random()  # noqa: S311 - jitter hides nothing
-        return Journal(*(claim, recorder, flag), started=started, blocking=blocking, triage=triage, random=chance)
+        return Journal(claim, recorder, flag, started=started, blocking=blocking, triage=triage, random=chance)
 
     def _tell(self, event: Event) -> None:
         self._line.ask(event_of(event))
@@ -166,12 +168,9 @@ class RelayedFlows:
         async def make() -> LineKeeper:
             return LineKeeper(self._store, self._emitter, self._keep_lines)
 
-        def now() -> datetime:
-            return claim.claimed_at + timedelta(seconds=self._clock.monotonic() - started)
-
-        keeper = self._portal.call(make()) if blocking else at_once(make())
-        return AttemptLines(claim, keeper, now, blocking=blocking)
+        keeper = self._portal.call(make()) if blocking else run_without_loop(make())
+        return AttemptLines(claim, keeper, partial(database_time, self._clock, claim, started), blocking=blocking)
 
 
 def _nobody_else_to_stop(claim: Claim) -> None:
-    """The handler is told by an error, and the parent finds out by itself."""
+    """The handler gets an error, and the parent notices the loss itself."""

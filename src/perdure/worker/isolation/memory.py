@@ -23,8 +23,8 @@ def resident_bytes() -> int:
 class MemoryLimit:
     """Inside this context the process may take so many bytes beyond what it has mapped already; None: no limit.
 
-    An allocation beyond it fails with MemoryError. Should the whole machine run out of memory all the same, this
-    process is a better victim than the worker, and the kernel is told so.
+    An allocation beyond it fails with MemoryError. If the whole machine still runs out of memory, the kernel is told to
+    kill this process before the worker.
     """
 
     def __init__(self, allowed: int | None) -> None:
@@ -44,7 +44,7 @@ class MemoryLimit:
             resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *bounds]), hard))
 
     def __exit__(self, *_: object) -> None:
-        """Lift the limit, so that what happened can be told."""
+        """Lift the limit, so that the process can report what happened."""
         if self._allowed is not None:
             resource.setrlimit(resource.RLIMIT_AS, self._before)
 

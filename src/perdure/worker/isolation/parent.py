@@ -22,11 +22,11 @@ _BOOT: Final = (
     "from perdure.worker.isolation.child import main; main()"
 )
 _HOW_TO_IMPORT_MAIN: Final = ("sys_argv", "orig_dir", "dir", "init_main_from_name", "init_main_from_path")
-_TIME_FOR_LAST_WORDS: Final = 0.1
+_LAST_OUTPUT_SECONDS: Final = 0.1
 
 
 class IsolatedProcess:
-    """A process in a session of its own that imports one module, waits for one order, and reports once."""
+    """A process in its own session that imports one module, waits for one order, and reports once."""
 
     def __init__(
         self, process: Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stderr: StderrTail
@@ -106,7 +106,7 @@ class IsolatedProcess:
         """End it after it has written where each of its threads is."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGQUIT)
-        await asyncio.wait({self._exit}, timeout=_TIME_FOR_LAST_WORDS)
+        await asyncio.wait({self._exit}, timeout=_LAST_OUTPUT_SECONDS)
         self.kill()
         await self.ended()
 

@@ -1,10 +1,10 @@
-"""Attempts in processes of their own: a hard limit of time and of memory, and a death that only the attempt dies.
+"""Attempts in isolated processes: hard limits of time and memory, and crashes that affect only the attempt.
 
 Each attempt gets a fresh process. Starting one costs a few hundred milliseconds, most of them imports; so while jobs
-keep coming, one spare process for the same module is started ahead and waits. A spare that nobody needs is let go.
+keep arriving, one spare process for the same module is started in advance. A spare that is not needed is ended.
 
-A process that dies is a failed attempt, retried by the job's policy, with the cause in its record. It is no crash of
-the worker, which lives and knows what happened.
+A process that dies is a failed attempt, retried by the job's policy, with the cause in its record. It is not a crash of
+the worker, which still runs and knows what happened.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from perdure.worker.isolation.parent import IsolatedProcess
 from perdure.worker.isolation.relay import Relay
 from perdure.worker.isolation.wire import Notice, Order, Report, refusal
 
-_START_LIMIT: Final = 120.0
-_SPARE_FOR: Final = 60.0
+_START_TIMEOUT_SECONDS: Final = 120.0
+_SPARE_KEPT_SECONDS: Final = 60.0
 
 
 class ProcessCrew:
@@ -111,7 +111,14 @@ class ProcessCrew:
         address, relay = address_of(running.kind), self._relay
         if relay is None:
             return Order(address, running.claim, self._closing)
-        return Order(address, running.claim, self._closing, relay.keep_lines, relay.age_of(running))
+        return Order(
+            address,
+            running.claim,
+            self._closing,
+            keep_lines=relay.keep_lines,
+            age=relay.age_of(running),
+            trace=relay.trace_of(running),
+        )
 
     async def _until_over(self, running: Running, process: IsolatedProcess) -> Outcome | None:
         limit = running.timeout
@@ -135,7 +142,7 @@ class ProcessCrew:
             if report.is_expense:
                 return Notice(kept=await self._spending.spend(running.claim, report.expense()))
             return await self._relay.answer(running, report)
-        except Exception as error:  # noqa: BLE001 - the handler is to be told, whatever it is
+        except Exception as error:  # noqa: BLE001 - the handler must see every error
             return refusal(error)
 
     async def _judge(self, running: Running, process: IsolatedProcess, report: Report | None) -> Outcome | None:
@@ -163,11 +170,11 @@ class ProcessCrew:
 
     async def _greeting(self, process: IsolatedProcess) -> Report | None:
         try:
-            async with asyncio.timeout(_START_LIMIT):
+            async with asyncio.timeout(_START_TIMEOUT_SECONDS):
                 return await process.report()
         except TimeoutError:
             await process.kill_with_stacks()
-            late = f"its process was not ready within {_START_LIMIT:.0f} s, and was killed"
+            late = f"its process was not ready within {_START_TIMEOUT_SECONDS:.0f} s, and was killed"
             raise ProcessDied(late, process.last_words) from None
         except BaseException:
             process.kill()
@@ -188,7 +195,7 @@ class ProcessCrew:
             await self._see_off(spare)
             return
         self._spares[module] = spare
-        asyncio.get_running_loop().call_later(_SPARE_FOR, self._let_go, module, spare)
+        asyncio.get_running_loop().call_later(_SPARE_KEPT_SECONDS, self._let_go, module, spare)
 
     def _let_go(self, module: str, spare: IsolatedProcess) -> None:
         if self._spares.get(module) is spare:
@@ -210,7 +217,7 @@ def _read(report: Report, process: IsolatedProcess) -> Outcome:
     try:
         return report.outcome()
     except (msgspec.DecodeError, LookupError) as error:
-        raise ProcessDied(f"its process reported what cannot be read: {error}", process.last_words) from error
+        raise ProcessDied(f"its process sent an unreadable report: {error}", process.last_words) from error
 
 
 def _timed_out(running: Running, process: IsolatedProcess) -> Failed:

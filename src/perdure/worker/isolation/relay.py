@@ -1,4 +1,4 @@
-"""What a worker does for attempts in processes of their own: it makes the calls of the store that they ask for."""
+"""Executes the store calls that isolated attempts request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIED_ONCE: Final = frozenset({"save_lines", "save_progress"})  # nothing waits
 
 
 class Relay:
-    """Asks the store, patiently while it is away, and tells what isolated attempts have to tell."""
+    """Calls the store, retries while it is unreachable, and emits the events of isolated attempts."""
 
     def __init__(self, recorder: Recorder, gates: StepGates, keep_lines: int) -> None:
         self.keep_lines = keep_lines
@@ -29,8 +29,13 @@ class Relay:
         """For how many seconds this attempt has been ours."""
         return self._recorder.clock.monotonic() - running.started
 
+    def trace_of(self, running: Running) -> dict[str, str] | None:
+        """What the app's tracer tells the process of this attempt."""
+        tracer = self._recorder.hooks.tracer
+        return None if tracer is None else tracer.to_process(running.mark)
+
     async def answer(self, running: Running, report: Report) -> Notice:
-        """Make the call that is asked for, tell the event, or ask the gates."""
+        """Execute the requested store call, emit the event, or check the gates."""
         if report.is_event:
             self._recorder.emitter.emit(report.event())
             return Notice(kept=True)

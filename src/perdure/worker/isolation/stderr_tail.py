@@ -9,8 +9,8 @@ from typing import Final
 
 from perdure.policy.failures import storable
 
-_KEPT: Final = 4 * 1024
-_CHUNK: Final = 64 * 1024
+_BYTES_KEPT: Final = 4 * 1024
+_BYTES_PER_READ: Final = 64 * 1024
 _OURS: Final = 2
 
 
@@ -38,17 +38,17 @@ class StderrTail:
     @property
     def text(self) -> str | None:
         """The last few KiB; None if nothing was written."""
-        return storable(self._kept.decode(errors="replace"), _KEPT).strip() or None
+        return storable(self._kept.decode(errors="replace"), _BYTES_KEPT).strip() or None
 
     def _read(self) -> bool:
         try:
-            data = os.read(self._reader, _CHUNK)
+            data = os.read(self._reader, _BYTES_PER_READ)
         except BlockingIOError:
             return False
         if not data:
             self._end()
             return False
-        self._kept = (self._kept + data)[-_KEPT:]
+        self._kept = (self._kept + data)[-_BYTES_KEPT:]
         with suppress(OSError):  # our own may be closed
             os.write(_OURS, data)
         return True

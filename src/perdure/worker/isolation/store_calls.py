@@ -1,4 +1,4 @@
-"""The calls of the store that an attempt in a process of its own makes by way of its worker, as they travel."""
+"""The store calls that an isolated attempt makes through its worker, as messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ from perdure.storage.port import Store
 
 RELAYED: Final = frozenset(
     {
-        *("steps", "save_steps", "spawn", "family", "children", "emitted", "job", "jobs"),
-        *("save_progress", "save_lines", "once_per"),
+        "steps",
+        "save_steps",
+        "spawn",
+        "family",
+        "children",
+        "emitted",
+        "job",
+        "jobs",
+        "save_progress",
+        "save_lines",
+        "once_per",
     }
 )
 

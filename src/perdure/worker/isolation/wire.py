@@ -52,6 +52,7 @@ class Order(Struct, frozen=True):
     closing: bool
     keep_lines: int = 0
     age: float = 0.0  # seconds since it was claimed
+    trace: dict[str, str] | None = None  # what the app's tracer tells the process
 
 
 class _Told(Struct, frozen=True):
@@ -73,7 +74,7 @@ class Notice(Struct, frozen=True):
 
     `kept` answers the oldest request that has no answer yet, `answer` is what the store has said; with `trouble` it
     could not even be tried. `duplicate` names a unique key and the job that holds it, `step` one that can never be
-    kept: the handler is to be told by the very error that the store has raised.
+    kept: the handler gets the same error that the store raised.
     """
 
     closing: bool = False
@@ -86,7 +87,7 @@ class Notice(Struct, frozen=True):
 
 
 def refusal(error: Exception) -> Notice:
-    """What a handler is told about a request that was refused."""
+    """The answer to a refused request of a handler."""
     trouble = f"{type(error).__name__}: {error}"
     if isinstance(error, DuplicateJobError):
         return Notice(trouble=trouble, duplicate=(error.key, error.job_id))
@@ -96,7 +97,7 @@ def refusal(error: Exception) -> Notice:
 
 
 def raised_by(notice: Notice) -> Exception:
-    """The error that it is told by."""
+    """The error that the handler gets."""
     if notice.duplicate is not None:
         return DuplicateJobError(*notice.duplicate)
     if notice.step is not None:
@@ -105,7 +106,7 @@ def raised_by(notice: Notice) -> Exception:
 
 
 class Report(Struct, frozen=True):
-    """What a process says: that it is ready, what it wants to be kept, that it stopped when told to, or an outcome."""
+    """A message of a process: it is ready, it asks to store something, it stopped on request, or an outcome."""
 
     word: str
     body: Raw = Raw(_NULL)
@@ -117,7 +118,7 @@ class Report(Struct, frozen=True):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the handler gave up because it was told to stop."""
+        """Whether the handler ended because it was told to stop."""
         return self.word == _STOPPED
 
     @property
@@ -127,7 +128,7 @@ class Report(Struct, frozen=True):
 
     @property
     def is_request(self) -> bool:
-        """Whether the handler wants something to be kept, found or told, and waits for an answer."""
+        """Whether the handler asks to store, find or report something, and waits for an answer."""
         return self.word in _REQUESTS
 
     @property
@@ -137,7 +138,7 @@ class Report(Struct, frozen=True):
 
     @property
     def is_event(self) -> bool:
-        """Whether something is to be told to who listens."""
+        """Whether it carries an event for listeners."""
         return self.word == _EVENT
 
     @property
@@ -147,7 +148,7 @@ class Report(Struct, frozen=True):
 
     @property
     def is_gate_news(self) -> bool:
-        """Whether a breaker is to be told how a step has ended."""
+        """Whether it reports the end of a step to a breaker."""
         return self.word == _GATE_NEWS
 
     def gate(self) -> GateRequest:
@@ -155,7 +156,7 @@ class Report(Struct, frozen=True):
         return msgspec.json.decode(self.body, type=GateRequest)
 
     def gate_news(self) -> GateNews:
-        """What a breaker is to be told."""
+        """The report for a breaker."""
         return msgspec.json.decode(self.body, type=GateNews)
 
     def call(self) -> StoreCall:
@@ -163,7 +164,7 @@ class Report(Struct, frozen=True):
         return msgspec.json.decode(self.body, type=StoreCall)
 
     def event(self) -> Event:
-        """What is to be told."""
+        """The event for listeners."""
         told = msgspec.json.decode(self.body, type=_Told)
         kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
         return msgspec.json.decode(told.facts, type=kinds[told.name])
@@ -209,7 +210,7 @@ def store_call_of(call: StoreCall) -> Report:
 
 
 def event_of(event: Event) -> Report:
-    """The report that has an event told."""
+    """The message that carries an event."""
     return Report(_EVENT, Raw(msgspec.json.encode(_Told(type(event).__name__, Raw(msgspec.json.encode(event))))))
 
 
@@ -219,7 +220,7 @@ def gate_of(request: GateRequest) -> Report:
 
 
 def gate_news_of(request: GateRequest, report: BreakerReport) -> Report:
-    """The report that has a breaker told how a step has ended."""
+    """The message that reports the end of a step to a breaker."""
     return Report(_GATE_NEWS, Raw(msgspec.json.encode(GateNews(request, report))))
 
 

@@ -1,1 +1,1 @@
-"""How a worker shows that it lives, what it is doing, and what operators ask of it."""
+"""Heartbeats of a worker, its phase and snapshot, and the requests of operators."""

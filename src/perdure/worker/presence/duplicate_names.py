@@ -1,4 +1,4 @@
-"""Two living workers of one name: nothing is at risk, but people will mix them up."""
+"""Two running workers with one name: nothing is at risk, but people will confuse them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.storage.fleet.workers import WorkerStore
 
 
 async def report_duplicate_names(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:
-    """Say so if another process that lives, as far as one can tell from here, has a worker of this name."""
+    """Emit an event if another process that seems to run has a worker of this name."""
     with suppress(StoreError):  # it is worth no failure
         others = [other.process for other in await store.workers() if other.name == me.name and other.dead_at is None]
         alive = [process for process in others if process != me.process and is_alive(process)]

@@ -1,8 +1,8 @@
-"""Shows that the worker lives, from a thread of its own.
+"""Sends the worker's heartbeats, from a separate thread.
 
 The thread has its own event loop and its own connection, so that a handler that blocks the worker's loop does not cost
-the worker its lease. When the store says that the worker was declared dead, the worker is told at once; while the store
-cannot be reached, whatever the reason, the thread keeps trying every second. A beat that gets no answer within `limit`
+the worker its lease. When the store says that the worker was declared dead, the thread reports it at once; while the
+store cannot be reached, for any reason, the thread keeps trying every second. A beat without an answer within `limit`
 is tried again on a fresh connection, while there is still time.
 """
 
@@ -21,8 +21,8 @@ from perdure.events import Emitter, StoreTrouble
 from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.storage.port import Store
 
-_RETRY: Final = 1.0
-_FAREWELL: Final = 5.0  # seconds to let go of the connection
+_RETRY_SECONDS: Final = 1.0
+_CLOSE_TIMEOUT_SECONDS: Final = 5.0  # seconds to let go of the connection
 
 
 class Heartbeat:
@@ -66,13 +66,13 @@ class Heartbeat:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Beat no more, and wait for the thread to let go of its connection."""
+        """Stop the heartbeats, and wait for the thread to close its connection."""
         self._stopped.set()
         loop, wake = self._loop, self._wake
         if loop is not None and wake is not None:
             with suppress(RuntimeError):  # the loop has ended in between
                 loop.call_soon_threadsafe(wake.set)
-        deadline = self._owner.time() + _FAREWELL
+        deadline = self._owner.time() + _CLOSE_TIMEOUT_SECONDS
         # Handlers may block all the threads of asyncio that could wait for this one.
         while self._thread.is_alive() and self._owner.time() < deadline:  # noqa: ASYNC110 - closing is rare
             await asyncio.sleep(0.01)
@@ -81,8 +81,8 @@ class Heartbeat:
         try:
             asyncio.run(self._beat_until_stopped())
         except Exception as error:  # noqa: BLE001 - without a beat the worker must not go on
-            self._tell_trouble(error, _RETRY)
-            self._stopped.wait(_RETRY)
+            self._tell_trouble(error, _RETRY_SECONDS)
+            self._stopped.wait(_RETRY_SECONDS)
         finally:
             if not self._stopped.is_set():
                 self._tell_owner(self._on_lost)
@@ -96,8 +96,8 @@ class Heartbeat:
                 try:
                     if not await self._beat():
                         return
-                except Exception as error:  # noqa: BLE001 - as long as nobody says otherwise, the worker lives
-                    wait = min(_RETRY, self._interval)
+                except Exception as error:  # noqa: BLE001 - without an answer the worker counts as alive
+                    wait = min(_RETRY_SECONDS, self._interval)
                     self._tell_trouble(error, wait)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), wait)

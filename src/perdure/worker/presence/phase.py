@@ -20,7 +20,7 @@ BY_OPERATOR: Final = "an operator"
 
 
 class WorkerPhase:
-    """The phase of one worker. `running` counts its attempts under way, `wake` lets it look for work again."""
+    """The phase of one worker. `running` counts its running attempts, `wake` makes it poll again."""
 
     def __init__(
         self, name: str, store: WorkerStore, emitter: Emitter, running: Callable[[], int], wake: Callable[[], None]
@@ -85,7 +85,7 @@ class WorkerPhase:
         self.show()
 
     def show(self) -> None:
-        """Write the phase to the store, in the background, unless it stands there."""
+        """Write the phase to the store in the background, if it has changed."""
         if self._task is None and self._worker_id is not None and self._shown is not self.phase:
             self._task = asyncio.get_running_loop().create_task(self._report(self._worker_id))
 

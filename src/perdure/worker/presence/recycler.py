@@ -1,6 +1,6 @@
 """Makes a worker close in good order before it grows too old or too large: a fresh process takes its place.
 
-What runs is given the worker's stop timeout to finish, and what does not is put back at no cost.
+Running jobs may finish within the worker's stop timeout; the others go back to the queue without using an attempt.
 """
 
 from __future__ import annotations

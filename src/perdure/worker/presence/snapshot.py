@@ -1,6 +1,6 @@
-"""What a worker is doing, for whoever asks: by a signal, or on a page.
+"""What a worker is doing, shown on a signal or on a page.
 
-It is asked from any thread and at any moment, so it looks and takes no lock.
+It may be called from any thread at any moment, so it reads without a lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perdure.worker.recording.acknowledger import Acknowledger
 
 
 class WorkerSnapshots:
-    """One worker as it stands."""
+    """The current state of one worker."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class WorkerSnapshots:
         return describe(loop, head=self._head(), occupied=self.occupied(), innermost=here)
 
     def occupied(self) -> list[Occupied]:
-        """Every attempt under way, and who runs it."""
+        """Every running attempt, and the task, thread or process that runs it."""
         now = self._clock.monotonic()
         return [
             Occupied(

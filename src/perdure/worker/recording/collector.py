@@ -30,7 +30,7 @@ class Collector(Generic[Item]):
         pending, self._pending = self._pending, []
         return pending
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Wait until everything was handed on."""
         while self._tasks:
             await asyncio.wait(self._tasks)
@@ -48,5 +48,5 @@ class Collector(Generic[Item]):
             while self._pending:
                 batch, self._pending = self._pending[: self._most], self._pending[self._most :]
                 await self._hand_on(batch)
-        finally:  # in the same moment, so that whoever adds something later starts another
+        finally:  # in the same moment, so that a later `add` starts another
             self._tasks.difference_update({asyncio.current_task()})

@@ -1,7 +1,7 @@
 """A job that waits for a unique key looks again as soon as the job that held the key has let it go.
 
-That is best effort: one that nobody tells looks again by itself, every 30 seconds. Parents whose children were joined
-to a job with a key are told of its end in the same way; the promoter looks for those that nobody told, every second.
+This is best effort: a job that is not woken checks again by itself, every 30 seconds. Parents whose children joined a
+job with a key are woken at its end in the same way; the promoter looks for missed ones every second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure.events import Emitter, StoreTrouble
 from perdure.storage.fleet.upkeep import UpkeepStore
 from perdure.worker.recording.collector import Collector
 
-_BATCH: Final = 1_000
+_ITEMS_PER_CALL: Final = 1_000
 
 
 class FreedKeys:
@@ -29,8 +29,8 @@ class FreedKeys:
         self._emitter = emitter
         self._on_due = on_due
         self._on_ready = on_ready
-        self._keys: Collector[str] = Collector(self._hasten, _BATCH)
-        self._ended: Collector[JobId] = Collector(self._settle_joined, _BATCH)
+        self._keys: Collector[str] = Collector(self._hasten, _ITEMS_PER_CALL)
+        self._ended: Collector[JobId] = Collector(self._settle_joined, _ITEMS_PER_CALL)
 
     def recorded(self, moves: Sequence[Transition]) -> None:
         """These are written: some of them hold their keys no longer."""
@@ -38,13 +38,13 @@ class FreedKeys:
         self._keys.add([unique.key for unique, state in keyed if state not in unique.states])
         self._ended.add([move.claim.job_id for move in moves if move.claim.unique is not None and move.to in FINAL])
 
-    async def settle(self) -> None:
-        """Wait until everybody was told who is to be told by now."""
-        await self._keys.settle()
-        await self._ended.settle()
+    async def drain(self) -> None:
+        """Wait until all wake-ups so far were sent."""
+        await self._keys.drain()
+        await self._ended.drain()
 
     async def close(self) -> None:
-        """Tell nobody more."""
+        """Tell nothing more."""
         await self._keys.close()
         await self._ended.close()
 
@@ -59,5 +59,5 @@ class FreedKeys:
         try:
             if await self._store.hasten(set(keys)):
                 self._on_due()
-        except Exception as error:  # noqa: BLE001 - who waits looks again by itself
+        except Exception as error:  # noqa: BLE001 - waiting jobs look again by themselves
             self._emitter.emit(StoreTrouble("hasten", f"{type(error).__name__}: {error}", 0.0))

@@ -1,50 +1,52 @@
-"""The one place that joins the parts which carry a claim from its start to its acknowledgement.
+"""Joins the parts that carry a claim from its start to its acknowledgement.
 
-A worker and the sandbox of `perdure.testing` both build from here, so that a test runs what a worker runs. What differs
-is the owner: a worker claims again when there is room, and a sandbox goes on when an attempt has ended.
+A worker and the sandbox of `perdure.testing` both build from here, so that a test runs what a worker runs. Only the
+owner differs: a worker claims again when a slot is free, and a sandbox continues when an attempt has ended.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 
 from msgspec import Struct
 
-from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
-from perdure.domain.jobs.transition import Transition, released
-from perdure.events import Emitter
-from perdure.kinds.kind import Registry
-from perdure.storage.port import Store
+from perdure.domain.jobs.transition import Transition
+from perdure.policy.decide import give_back
+from perdure.worker.attempt.stored_services import StoredServices
 from perdure.worker.claiming.quarantine import Quarantine
 from perdure.worker.claiming.slots import Slots
+from perdure.worker.execution.attempt_ends import AttemptEnds
+from perdure.worker.execution.closing_writes import ClosingWrites
+from perdure.worker.execution.decider import Decider
 from perdure.worker.execution.executor import Executor
-from perdure.worker.gates.gatekeeper import Gatekeeper
+from perdure.worker.execution.handler_runs import HandlerRuns
+from perdure.worker.execution.threads import MakeThreads, ThreadCrew
+from perdure.worker.gates.gatekeeper import GateBooks, Gatekeeper
 from perdure.worker.gates.loan_keeper import LoanKeeper
 from perdure.worker.gates.loans import Loans
 from perdure.worker.gates.near_limits import NearLimits
 from perdure.worker.gates.pauses import Pauses, PauseStage
 from perdure.worker.gates.refusals import Refusals
 from perdure.worker.gates.reports import GateReports
+from perdure.worker.isolation.pool import ProcessCrew
+from perdure.worker.isolation.relay import Relay
+from perdure.worker.parts import AttemptParts
 from perdure.worker.recording.acknowledger import Acknowledger
-from perdure.worker.settings import WorkerSettings
+from perdure.worker.recording.statistics import AttemptCounts
 from perdure.worker.stages import GATES, PAUSES, QUARANTINE, RUN, ClaimStages, Stage
+from perdure.worker.surroundings import Surroundings
+
+
+def _uncounted(_move: Transition) -> None:
+    """No statistics are kept."""
 
 
 def _nothing() -> None:
     """Do nothing."""
-
-
-class Surroundings(Struct, frozen=True, kw_only=True, eq=False):
-    """What every part works with."""
-
-    store: Store
-    kinds: Registry
-    settings: WorkerSettings
-    emitter: Emitter
-    clock: Clock
 
 
 class Owner(Struct, frozen=True, kw_only=True, eq=False):
@@ -61,92 +63,75 @@ class Owner(Struct, frozen=True, kw_only=True, eq=False):
     is_ending: Callable[[], bool] = lambda: False
 
 
-class AttemptParts(Struct, frozen=True, kw_only=True, eq=False):
-    """The parts, joined."""
-
-    slots: Slots
-    pauses: Pauses
-    refusals: Refusals
-    loans: Loans
-    loan_keeper: LoanKeeper
-    reports: GateReports
-    acknowledger: Acknowledger
-    executor: Executor
-    gatekeeper: Gatekeeper
-    quarantine: Quarantine
-    stages: ClaimStages
-
-
 def wire_attempts(
     around: Surroundings,
     slots: Slots,
     owner: Owner,
     *,
-    executor_type: type[Executor] = Executor,
+    make_threads: MakeThreads = ThreadCrew,
+    short_wait: timedelta | None = None,
     chance: random.Random | None = None,
+    counts: AttemptCounts | None = None,
 ) -> AttemptParts:
-    """Make the parts, for an owner on the running event loop. `chance` decides about jitter: for tests."""
-    store, settings, emitter = around.store, around.settings, around.emitter
-    pauses = Pauses()
+    """Make the parts, for an owner on the running event loop.
+
+    Tests replace the threads of sync handlers, decide about jitter with `chance`, and with `short_wait` from which
+    length on a handler that waits is parked. Without `counts` no statistics are kept.
+    """
+    settings, emitter = around.settings, around.emitter
+    chance = chance or random.Random()  # noqa: S311 - jitter hides nothing
     near = NearLimits(emitter, around.clock)
     loans = Loans(around.clock, owner.is_heard)
-    loan_keeper = LoanKeeper(store, emitter, loans, owner.wake)
-    reports = GateReports(store, emitter, loan_keeper)
+    loan_keeper = LoanKeeper(around.store, emitter, loans, owner.wake)
+    reports = GateReports(around.store, emitter, loan_keeper)
 
-    def recorded(moves: Sequence[Transition]) -> None:
+    def written(moves: Sequence[Transition]) -> None:
         reports.recorded(moves)
         owner.on_recorded(moves)
 
     acknowledger = Acknowledger(
-        store=store,
-        emitter=emitter,
-        batch=settings.ack_batch,
+        around.store,
+        emitter,
+        settings,
         on_room=owner.on_room,
-        on_written=recorded,
+        on_written=written,
         on_ended=owner.on_ended,
-        audit=settings.audit,
-        outage=settings.outage,
     )
-    refusals = Refusals(emitter, acknowledger.add)
+
+    def stop_lost(claim: Claim) -> None:
+        executor.stop_lost(claim)
+
+    services = StoredServices(around, near=near, reports=reports, on_lost=stop_lost, chance=chance)
+    if short_wait is not None:
+        services.recorder.short_wait = short_wait
+    decider = Decider(around.clock, settings, chance)
+    ends = AttemptEnds(around, decider, acknowledger, on_end=reports.ended, counts=counts)
+    executor = Executor(
+        around,
+        slots,
+        runs=_wire_runs(around, services, decider, owner.is_ending),
+        ends=ends,
+        on_free=owner.on_free,
+        make_threads=make_threads,
+    )
+    refusals = Refusals(emitter, acknowledger.add, _uncounted if counts is None else counts.sent_back)
     stages = ClaimStages(acknowledger.add)
-    executor = executor_type(
-        kinds=around.kinds,
-        slots=slots,
-        settings=settings,
-        clock=around.clock,
-        emitter=emitter,
-        store=store,
-        acknowledger=acknowledger,
-        on_free=owner.on_free,
-        on_end=reports.ended,
-        near=near,
-        is_ending=owner.is_ending,
-        reports=reports,
-        chance=chance,
-    )
     gatekeeper = Gatekeeper(
-        store=store,
-        kinds=around.kinds,
-        slots=slots,
-        emitter=emitter,
-        refusals=refusals,
-        reports=reports,
-        near=near,
-        keeper=loan_keeper,
+        around,
+        slots,
+        GateBooks(refusals=refusals, reports=reports, near=near, loans=loans),
         start=stages.after(GATES),
-        acknowledge=acknowledger.add,
         on_free=owner.on_free,
-        outage=settings.outage,
     )
     quarantine = Quarantine(
-        store=store,
-        emitter=emitter,
+        around.store,
+        emitter,
+        settings,
         start=stages.after(QUARANTINE),
         is_running=lambda claim: gatekeeper.is_waiting(claim) or executor.find(claim.job_id, claim.token) is not None,
         on_given_back=owner.on_held,
-        outage=settings.outage,
-        audit=settings.audit,
     )
+    pauses = Pauses()
 
     def run(claims: Sequence[Claim]) -> None:
         owner.on_start(claims)
@@ -154,7 +139,7 @@ def wire_attempts(
 
     def give_back_past_gates(claim: Claim) -> Transition:
         kind = around.kinds.get(claim.kind)
-        return released(claim, has_passed=kind is not None and kind.charges_starts)
+        return give_back(claim, has_passed=kind is not None and kind.charges_starts)
 
     stages.define(
         Stage(QUARANTINE, quarantine.start),
@@ -174,4 +159,25 @@ def wire_attempts(
         gatekeeper=gatekeeper,
         quarantine=quarantine,
         stages=stages,
+    )
+
+
+def _wire_runs(
+    around: Surroundings, services: StoredServices, decider: Decider, is_ending: Callable[[], bool]
+) -> HandlerRuns:
+    settings = around.settings
+    processes = ProcessCrew(
+        size=settings.isolated,
+        grace=settings.grace.total_seconds(),
+        checkpoints=services.checkpoints,
+        spending=services.spending,
+        relay=Relay(services.recorder, services.step_gates, settings.keep_lines),
+    )
+    return HandlerRuns(
+        services=services,
+        writes=ClosingWrites(services.recorder, decider, settings),
+        processes=processes,
+        clock=around.clock,
+        hooks=around.hooks,
+        is_ending=is_ending,
     )

@@ -25,11 +25,11 @@ class Answer(Coroutine[Any, Any, T_co]):
         return self._expected().__await__()
 
     def send(self, value: Any, /) -> Any:
-        """Go on, as a task does."""
+        """Continue, as a task does."""
         return self._expected().send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Be told of an error, as a task does."""
+        """Raise an error in the coroutine, as a task does."""
         return self._expected().throw(*error)
 
     def close(self) -> None:

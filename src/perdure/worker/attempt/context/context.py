@@ -1,4 +1,4 @@
-"""What a handler may know of its own attempt."""
+"""The context of an attempt, as its handler sees it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from perdure.flows.step_gates import StepGate
 from perdure.kinds.encoding import from_plain
 from perdure.policy.limits.gates import Breaker, Gate
 from perdure.policy.retries.triage import Triage
+from perdure.policy.secrets.redaction import known_secrets
 from perdure.worker.attempt.checkpoints import Checkpoints, cursor_text
 from perdure.worker.attempt.context.answers import Answer
 from perdure.worker.attempt.context.family_calls import FamilyCalls
 from perdure.worker.attempt.context.stop_flag import StopFlag
 from perdure.worker.attempt.effects import AttemptEffects, EffectBlock
 from perdure.worker.attempt.log_lines import AttemptLines, Kept
-from perdure.worker.attempt.services import NO_PROVISIONS, Provisions
+from perdure.worker.attempt.log_secrets import WithoutSecrets
+from perdure.worker.attempt.services import NO_SERVICES, Services
 from perdure.worker.attempt.spending import Expense, Spending, checked_amount
 
 if TYPE_CHECKING:
@@ -41,15 +43,15 @@ _NOTHING_SPENT: Final = frozenset[str | None]()
 
 
 class Context(FamilyCalls):
-    """The attempt that is running now. Ask for it with a first parameter called `ctx` or typed `Context`."""
+    """The current attempt. Request it with a first parameter called `ctx` or typed `Context`."""
 
-    __slots__ = ("_claim", "_cursor", "_flag", "_provisions", "_spent", "_started", "_triage")
+    __slots__ = ("_claim", "_cursor", "_flag", "_services", "_spent", "_started", "_triage")
 
     def __init__(
         self,
         claim: Claim,
         flag: StopFlag,
-        provisions: Provisions = NO_PROVISIONS,
+        services: Services = NO_SERVICES,
         *,
         started: float = 0.0,
         triage: Triage | None = None,
@@ -57,7 +59,7 @@ class Context(FamilyCalls):
     ) -> None:
         self._claim = claim
         self._flag = flag
-        self._provisions = provisions
+        self._services = services
         self._started = started
         self._triage = triage
         self._blocking = blocking
@@ -75,7 +77,7 @@ class Context(FamilyCalls):
 
     @property
     def ref(self) -> str | None:
-        """The name that people outside know the job by (`using(ref=...)`); None: it has none."""
+        """The job's external name (`using(ref=...)`); None: it has none."""
         return self._claim.ref
 
     @property
@@ -85,12 +87,12 @@ class Context(FamilyCalls):
 
     @property
     def queue(self) -> str:
-        """The queue the job came from."""
+        """The job's queue."""
         return self._claim.queue
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt, counting from 1."""
+        """The number of this attempt, starting at 1."""
         return self._claim.attempt
 
     @property
@@ -100,7 +102,7 @@ class Context(FamilyCalls):
 
     @property
     def token(self) -> int:
-        """Rises with every claim of this job: hand it to outside systems, so that they can refuse an older attempt."""
+        """Rises with every claim of this job: pass it to outside systems, so that they can refuse an older attempt."""
         return self._claim.token
 
     @property
@@ -115,17 +117,17 @@ class Context(FamilyCalls):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags given when the job was enqueued."""
+        """The tags given at enqueue."""
         return self._claim.tags
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The metadata given when the job was enqueued."""
+        """The metadata given at enqueue."""
         return msgspec.json.decode(self._claim.meta, type=dict[str, Any]) if self._claim.meta else {}
 
     @property
     def nominal_at(self) -> datetime | None:
-        """The nominal time for which a schedule made this job; None: no schedule did."""
+        """The nominal time for which a schedule made this job; None: no schedule made it."""
         time = self.meta.get("nominal_at") if "schedule" in self.meta else None
         return None if time is None else datetime.fromisoformat(time)
 
@@ -133,12 +135,12 @@ class Context(FamilyCalls):
     def closing(self) -> bool:
         """Whether the worker is stopping: finish soon, or checkpoint and raise `Release()`.
 
-        A handler that does neither is told to stop when the stop timeout is nearly over.
+        A handler that does neither is told to stop shortly before the stop timeout ends.
         """
         return self._flag.closing
 
     def wait_closing(self, timeout: Duration | None = None) -> Answer[bool]:
-        """Sleep until the worker is stopping or this attempt must end, and then True; False: the time is up.
+        """Sleep up to this time; True: the worker is stopping or this attempt must end. False: the time is up.
 
         `await ctx.wait_closing("5m")` in an async handler, without `await` in a sync one.
         """
@@ -159,37 +161,37 @@ class Context(FamilyCalls):
 
     @property
     def stopping(self) -> str | None:
-        """Why this attempt should end now (cancelled, out of time, …); None: go on."""
+        """Why this attempt should end now (cancelled, out of time, …); None: continue."""
         return self._flag.reason
 
     @property
     def cursor(self) -> Any:
-        """What the last checkpoint of this job said, as plain JSON data; None: there is none."""
+        """The last checkpoint of this job, as plain JSON data; None: there is none."""
         return None if self._cursor is None else msgspec.json.decode(self._cursor)
 
     def read_cursor(self, wanted: type[Wanted]) -> Wanted | None:
-        """The same as a value of this type, which may be a dataclass, a struct or a pydantic model."""
+        """The last checkpoint as a value of this type, which may be a dataclass, a struct or a pydantic model."""
         if self._cursor is None:
             return None
         try:
             return msgspec.json.decode(self._cursor, type=wanted, dec_hook=from_plain)
         except (msgspec.MsgspecError, ValueError, NotImplementedError) as error:
-            raise PayloadError("cursor", f"is no {wanted.__name__}: {error}") from error
+            raise PayloadError("cursor", f"is not of type {wanted.__name__}: {error}") from error
 
     def checkpoint(self, cursor: Any) -> Answer[None]:
-        """Keep how far this job has come: whatever attempt comes next finds it as `ctx.cursor`.
+        """Store the progress of this job: the next attempt finds it as `ctx.cursor`.
 
         `await ctx.checkpoint(page)` in an async handler, without `await` in a sync one. The cursor is any value that
-        can be stored as JSON, up to 64 KiB; None takes the checkpoint back. It is durable when the call returns. If
-        this attempt has lost its claim, nothing is written, ConflictError is raised, and the attempt is stopped.
+        can be stored as JSON, up to 64 KiB; None removes the checkpoint. It is durable when the call returns. If this
+        attempt has lost its claim, nothing is written, ConflictError is raised, and the attempt is stopped.
         """
         text = cursor_text(cursor)
-        checkpoints = self._provisions.checkpoints
+        checkpoints = self._services.checkpoints
         if checkpoints is None:
             raise ConflictError("ctx.checkpoint() needs a worker")
         if self.effects is not None:
             raise ConflictError(
-                "ctx.checkpoint() after ctx.transaction(): it would be kept even if the transaction is undone;"
+                "ctx.checkpoint() after ctx.transaction(): it would be kept even if the transaction is rolled back;"
                 " checkpoint first, or let the transaction be the record"
             )
         if not self._blocking:
@@ -205,21 +207,21 @@ class Context(FamilyCalls):
         self._cursor = text
 
     def spend(self, amount: float, budget: str | None = None) -> Answer[None]:
-        """Say what this attempt has spent: the first time it takes the place of the budget's estimate.
+        """Record what this attempt has spent. The first call replaces the budget's estimate; further calls add up.
 
         `await ctx.spend(0.42)` in an async handler, without `await` in a sync one. `budget` is the name of a Budget
-        among the job's gates, or before a step, and may be left out where there is only one. Several calls add up. It
-        is recorded when the call returns, and stays so whatever becomes of the attempt. If this attempt has lost its
-        claim, nothing is recorded, ConflictError is raised, and the attempt is stopped.
+        among the gates of the job or of a step; omit it if there is only one. The amount is recorded when the call
+        returns, and stays even if the attempt fails. If this attempt has lost its claim, nothing is recorded,
+        ConflictError is raised, and the attempt is stopped.
         """
         expense = Expense(checked_amount(amount), budget, budget not in self._spent, self._budget_of_step(budget))
-        spending = self._provisions.spending
+        spending = self._services.spending
         if spending is None:
             raise ConflictError("ctx.spend() needs a worker")
         if self.effects is not None:
             raise ConflictError(
-                "ctx.spend() after ctx.transaction(): it would be recorded even if the transaction is undone;"
-                " say what was spent first"
+                "ctx.spend() after ctx.transaction(): it would be recorded even if the transaction is rolled back;"
+                " record the spending first"
             )
         if not self._blocking:
             return Answer("ctx.spend()", coming=self._spend(spending, expense))
@@ -249,19 +251,18 @@ class Context(FamilyCalls):
     def transaction(self) -> EffectBlock:
         """A database connection whose writes commit together with this attempt's acknowledgement, or not at all.
 
-        `async with ctx.transaction() as connection:` in an async handler, `with` in a sync one. On PostgreSQL it is
-        a psycopg AsyncConnection (in a sync handler: Connection), on SQLite the apsw or sqlite3 connection of the
-        app's driver. The transaction stays open after the block, and further blocks join it; a block that raises
-        undoes its own writes. When the handler returns (or raises Finish), everything is committed with the
-        acknowledgement; if it raises anything else, is stopped, or has lost its claim, everything is rolled back.
-        Leave COMMIT and ROLLBACK to the worker, and enqueue with `using(connection=connection)` what is to be
-        enqueued exactly once.
+        `async with ctx.transaction() as connection:` in an async handler, `with` in a sync one. On PostgreSQL it is a
+        psycopg AsyncConnection (in a sync handler: Connection), on SQLite the apsw or sqlite3 connection of the app's
+        driver. The transaction stays open after the block, and further blocks join it; a block that raises undoes its
+        own writes. When the handler returns (or raises Finish), everything is committed with the acknowledgement; if it
+        raises anything else, is stopped, or has lost its claim, everything is rolled back. Do not COMMIT or ROLLBACK:
+        the worker does. To enqueue a job exactly once, use `using(connection=connection)`.
 
-        On SQLite it holds the file's one write lock until the handler ends, and all other writers wait, the
-        worker's own heartbeat among them: do slow work first, then open the block, write, and return. A plain
-        `enqueue` inside would wait for itself.
+        On SQLite the transaction holds the file's one write lock until the handler ends, and all other writers wait,
+        including the worker's heartbeat: do slow work first, then open the block, write, and return. A plain `enqueue`
+        inside the block would deadlock.
         """
-        store = self._provisions.effects
+        store = self._services.effects
         if store is None:
             raise ConflictError(
                 "ctx.transaction() needs a worker in the same process: it cannot be used with isolate=True"
@@ -274,32 +275,36 @@ class Context(FamilyCalls):
 
     @property
     def log(self) -> BoundLogger:
-        """A logger that knows the job. What goes to the log is kept with the job, too: the newest lines."""
+        """A logger bound to the job. The newest lines are also stored with the job."""
         import structlog  # noqa: PLC0415 - it is slow to load, and a producer needs no log
 
         logger: BoundLogger
         lines = self._kept_lines()
-        if lines is None:
-            logger = structlog.stdlib.get_logger(_LOGGER)
-        else:
-            processors = [Kept(lines), *structlog.get_config()["processors"]]
-            logger = structlog.wrap_logger(None, processors, logger_factory_args=(_LOGGER,))
-        return logger.bind(job_id=self.job_id, kind=self.kind, attempt=self.attempt)
+        keeping = [] if lines is None else [Kept(lines)]
+        processors = [WithoutSecrets(self._secrets), *keeping, *structlog.get_config()["processors"]]
+        logger = structlog.wrap_logger(None, processors, logger_factory_args=(_LOGGER,))
+        traced = self._services.hooks.log_fields()
+        return logger.bind(job_id=self.job_id, kind=self.kind, attempt=self.attempt, **traced)
+
+    def _secrets(self) -> tuple[str, ...]:
+        if self.opened is not None:
+            return self.opened.secrets()
+        return known_secrets(self._claim.args, self._claim.meta)
 
     def _kept_lines(self) -> AttemptLines | None:
-        open_lines = self._provisions.open_lines
+        open_lines = self._services.open_lines
         if self.lines is None and open_lines is not None:
             self.lines = open_lines(self._claim, started=self._started, blocking=self._blocking)
         return self.lines
 
     def _new_gate(self, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
-        open_gate = self._provisions.open_gate
+        open_gate = self._services.open_gate
         if open_gate is None:
             raise ConflictError("ctx.step() with gates needs a worker")
         return open_gate(self._claim, key, gates, breaker)
 
     def _new_journal(self) -> Journal | None:
-        open_journal = self._provisions.open_journal
+        open_journal = self._services.open_journal
         if open_journal is None:
             return None
         return open_journal(
@@ -311,5 +316,5 @@ CURRENT: Final[ContextVar[Context | None]] = ContextVar("perdure_context", defau
 
 
 def current_context() -> Context | None:
-    """The context of the attempt that the caller is part of, if any."""
+    """The context of the current attempt, if any."""
     return CURRENT.get()

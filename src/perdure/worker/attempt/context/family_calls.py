@@ -30,7 +30,7 @@ class FamilyCalls(FlowCalls):
         """Make jobs that belong to this one, once, however often this handler is run: `await ctx.spawn(calls)`.
 
         They are stored when this returns, all or none. To wait for them, `await ctx.gather(family)`. When this job
-        ends, those that are not final are cancelled; with on_end="keep" they go on.
+        ends, those that are not final are cancelled; with on_end="keep" they continue.
         """
         journal = self._journal_for("ctx.spawn()")
         given = checked_calls(journal.claim.kind, calls)
@@ -75,12 +75,12 @@ class FamilyCalls(FlowCalls):
         `await ctx.gather(load.call(c) for c in chunks)`. No worker is held meanwhile: the handler is left, and run
         again from its beginning when there is nothing more to wait for; what steps have done is not done again.
 
-        If children died or were cancelled, ChildrenFailed is raised, and this job's retry decides; finished children
-        are not run again by that. With failures="collect" there is a ChildResult for each child instead, whatever
-        became of it. `quorum`: so many successes are enough, and the results are those of the children that have
-        succeeded by then. `within`: wait no longer than this; then ChildrenTimeout is raised, or with "collect" those
-        that are not final have the state None. `on_end` says what becomes of children that are not final when this job
-        ends. A family that was made with `ctx.spawn` can be gathered, too.
+        If children died or were cancelled, ChildrenFailed is raised, and this job's retry decides; it does not run
+        finished children again. With failures="collect" there is a ChildResult for each child instead. `quorum`: this
+        many successes are enough, and the results are those of the children that have succeeded by then. `within`: wait
+        no longer than this; then ChildrenTimeout is raised, or with "collect" those that are not final have the state
+        None. `on_end` says what becomes of children that are not final when this job ends. A family that was made with
+        `ctx.spawn` can be gathered, too.
         """
         journal = self._journal_for("ctx.gather()")
         given, family = (calls.calls, calls.key) if isinstance(calls, Family) else (calls, None)
@@ -93,5 +93,5 @@ class FamilyCalls(FlowCalls):
 
 
 def journal_of(context: FamilyCalls, call: str) -> Journal:
-    """The journal of an attempt, for handlers of our own."""
+    """The journal of an attempt, for perdure's own handlers."""
     return context._journal_for(call)  # noqa: SLF001 - what every call of the context does

@@ -1,4 +1,4 @@
-"""The part of the context whose calls are kept: what was done is not done again, and what waits holds no worker.
+"""The part of the context whose calls are stored: finished work is not repeated, and a wait occupies no worker.
 
 Each call is a coroutine over the attempt's journal (`perdure.flows`). An async handler gets it as an `Answer` to be
 awaited; for a sync handler it is run on the spot, and the call gives the value itself: `SyncContext` says so to type
@@ -23,7 +23,8 @@ from perdure.flows.journal import LONGEST_NOTE, Journal
 from perdure.flows.step_gates import StepGate
 from perdure.flows.steps import take_step
 from perdure.flows.throttle import throttle
-from perdure.lifecycle.bridges.without_loop import at_once
+from perdure.hooks.tracing import CallKind
+from perdure.lifecycle.bridges.without_loop import run_without_loop
 from perdure.policy.failures import storable
 from perdure.policy.limits.gates import Breaker, Gate
 from perdure.policy.retries.backoff import Backoff
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 
 class FlowCalls:
-    """What a handler can do that is kept, for whichever attempt comes next."""
+    """Calls of a handler whose results are stored for the next attempt."""
 
     __slots__ = ("_blocking", "effects", "lines", "opened", "step_budgets")
 
@@ -123,15 +124,15 @@ class FlowCalls:
         breaker: Breaker | None = None,
         **kwargs: Any,
     ) -> Answer[Any]:
-        """Call a function once, whatever fails later: its result is kept before this returns, and answers from then on.
+        """Call a function once: its result is stored before this returns, and returned by every later attempt.
 
         `await ctx.step("fetch", fetch, url)` in an async handler, without `await` in a sync one. The function may be
-        async or plain. Its result, up to 1 MiB as JSON, comes back as the function is annotated to return it. A name
-        that is used again is numbered in the order of calls: `fetch`, `fetch#2`.
+        async or plain. Its result, up to 1 MiB as JSON, comes back as the type in the function's annotation. A repeated
+        name is numbered in the order of calls: `fetch`, `fetch#2`.
 
-        `retry` are tries of the step's own: they cost the job no attempt, and long waits between them hold no worker.
-        After the last one the error is raised here. With `optional` the step is given up instead: it yields None,
-        `ctx.step_error(name)` tells why, and the job ends "done with warnings". `timeout` limits each try of an async
+        `retry` is the step's own policy: its tries use no attempt of the job, and long waits between them occupy no
+        worker. After the last try the error is raised here. With `optional` the step returns None instead,
+        `ctx.step_error(name)` says why, and the job ends "done with warnings". `timeout` limits each try of an async
         function. `gates` (Rates and Budgets) and `breaker` stand before each try: while they are closed the job is
         parked at no cost, and comes back by itself. A function that has a parameter of one of these names is handed
         over with `functools.partial`.
@@ -157,10 +158,10 @@ class FlowCalls:
         return self._answer("ctx.step()", step)
 
     def step_error(self, name: str) -> str | None:
-        """What an optional step was given up for, such as "OSError: no such host"; None: it has succeeded.
+        """The error of an optional step that failed, such as "OSError: no such host"; None: it has succeeded.
 
-        It is kept with the step, so a later attempt is told the same. Never awaited. A name that was used again has its
-        number: `fetch#2`. A step that this attempt has not taken yet is refused by name.
+        It is stored with the step, so a later attempt gets the same text. Never awaited. A repeated name has its
+        number: `fetch#2`. Raises an error for a step that this attempt has not reached yet.
         """
         return self.journal.error_of(name)
 
@@ -170,13 +171,13 @@ class FlowCalls:
         It counts if this attempt ends well. Inside the function of a step it is refused, since that is not run again.
         """
         if not isinstance(text, str) or not text.strip():
-            raise ArgumentError("text", f"of a warning must be some words, got {text!r}")
+            raise ArgumentError("text", f"of a warning must not be empty, got {text!r}")
         journal = self.opened or self._open("ctx.warn()")
         journal.refuse_inside("ctx.warn", "would not say it again: return it from the step, and warn after that")
         journal.warn(f"said {text}", storable(text, LONGEST_NOTE))
 
     def sleep(self, span: Duration) -> Answer[None]:
-        """Go on after so much time: `await ctx.sleep("10m")`. A long sleep holds no worker and outlives restarts."""
+        """Continue after this time: `await ctx.sleep("10m")`. A long sleep occupies no worker and survives restarts."""
         wait = parse_duration("span", span)
         journal = self._journal_for("ctx.sleep()")
         return self._answer("ctx.sleep()", waiting.sleep(journal, journal.key("sleep", "ctx.sleep"), wait))
@@ -186,9 +187,9 @@ class FlowCalls:
     @overload
     def wait_for(self, event: str, timeout: Duration | None = None, *, as_type: type[T]) -> Answer[T]: ...
     def wait_for(self, event: str, timeout: Duration | None = None, *, as_type: type[Any] | None = None) -> Answer[Any]:
-        """Wait until somebody has emitted this event (`app.emit`), and give its payload, as a value of `as_type`.
+        """Wait until this event is emitted (`app.emit`), and return its payload, as a value of `as_type`.
 
-        An event that was emitted before is there at once. EventTimeout is raised if it has not come in time.
+        Returns at once if the event was emitted before. Raises EventTimeout if it does not arrive in time.
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         journal = self._journal_for("ctx.wait_for()")
@@ -198,7 +199,7 @@ class FlowCalls:
     def approval(self, name: str, timeout: Duration | None = None) -> Answer[Approval]:
         """Wait until an operator has answered (`desk.answer`), and give the answer, which may be no.
 
-        EventTimeout is raised if nobody has answered in time.
+        EventTimeout is raised if there is no answer in time.
         """
         limit = None if timeout is None else parse_duration("timeout", timeout)
         journal = self._journal_for("ctx.approval()")
@@ -250,17 +251,17 @@ class FlowCalls:
     ) -> Answer[Any]:
         """Ask again and again until the function returns; what it returns is kept as by `step`.
 
-        The function raises `Pending()` while there is no answer, or `Pending("2m")` to name the next wait. Errors that
-        the job's triage judges to be passing, and those of HTTP clients that say "busy" or "unreachable", mean the
-        same, and their Retry-After can only lengthen a wait; any other is raised here. The waits follow `every` with
-        `jitter`; the last one of a round is clipped to `within`, and one last poll follows. Then the job rests for
-        `rest` (the next wait of `every`), and a new round begins; with then="raise" PollTimeout is raised instead, as
-        it is when `deadline` over all rounds has passed.
+        The function raises `Pending()` while there is no result, or `Pending("2m")` to set the next wait. Errors that
+        the job's triage treats as temporary, and "busy" or "unreachable" errors of HTTP clients, mean the same, and
+        their Retry-After can only lengthen a wait; any other is raised here. The waits follow `every` with `jitter`;
+        the last one of a round is clipped to `within`, and one last poll follows. Then the job rests for `rest` (the
+        next wait of `every`), and a new round begins; with then="raise" PollTimeout is raised instead, as it is when
+        `deadline` over all rounds has passed.
         """
         plan = polling.Plan(every, jitter, within, rest, deadline, then)
         journal = self._journal_for("ctx.poll()")
         key = journal.key(name, "ctx.poll")
-        calling = Calling(key, function, args, kwargs)
+        calling = Calling(key, function, args, kwargs, kind=CallKind.POLL)
         return self._answer("ctx.poll()", polling.poll(journal, key, calling, plan))
 
     def once_per(self, period: Duration, *, key: str) -> Answer[bool]:
@@ -286,7 +287,7 @@ class FlowCalls:
 
     @property
     def journal(self) -> Journal:
-        """What is kept of this job's doings: for calls that are built on it."""
+        """The stored steps and waits of this job, for calls that build on them."""
         return self.opened or self._open("the journal of an attempt")
 
     def _journal_for(self, call: str) -> Journal:
@@ -317,7 +318,7 @@ class FlowCalls:
     def _answer(self, call: str, coroutine: Coroutine[Any, Any, T]) -> Answer[T]:
         """An answer to be awaited; in a sync handler the value itself."""
         if self._blocking:
-            return cast("Answer[T]", at_once(coroutine))
+            return cast("Answer[T]", run_without_loop(coroutine))
         return Answer(call, coming=coroutine)
 
 

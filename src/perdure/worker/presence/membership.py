@@ -1,0 +1,105 @@
+"""The worker's entry in the register of workers: it registers, beats, and begins again when its id is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.domain.jobs.ids import WorkerId
+from perdure.domain.operate.audit import By
+from perdure.domain.worker import NewWorker
+from perdure.events import WorkerLost
+from perdure.lifecycle.outage import ANY_ERROR, Outage
+from perdure.worker.presence.heartbeat import Heartbeat
+from perdure.worker.surroundings import Surroundings
+
+_LEASE_SHARE_PER_BEAT: Final = 1 / 6  # how long one try of a beat may take, so that there is time for another
+_SHORTEST_BEAT_SECONDS: Final = 1.0
+_LEASE_SHARE_SURELY_ALIVE: Final = 0.8  # so long after a beat no other worker can have declared this one dead
+
+
+class MembershipOwner(Struct, frozen=True, kw_only=True, eq=False):
+    """The callbacks and questions of a membership to the worker."""
+
+    on_id: Callable[[WorkerId | None, Heartbeat | None], None]  # from now on the worker has this id; None: none
+    on_lost: Callable[[], None]  # everything that was held under the old id is lost
+    on_back: Callable[[], None]  # it has an id again
+    running: Callable[[], int]  # attempts under way
+    is_quieted: Callable[[], bool]  # by an operator
+    is_stopping: Callable[[], bool]
+
+
+class Membership:
+    """The id of one worker, and its heartbeat."""
+
+    def __init__(self, around: Surroundings, me: NewWorker, owner: MembershipOwner) -> None:
+        self._store = around.store
+        self._settings = around.settings
+        self._emitter = around.emitter
+        self._clock = around.clock
+        self._me = me
+        self._owner = owner
+        self._entering: asyncio.Task[None] | None = None
+        self.worker_id: WorkerId | None = None
+        self.heartbeat: Heartbeat | None = None
+
+    def is_heard(self) -> bool:
+        """Whether the last heartbeat is so recent that no other worker can have declared this one dead."""
+        if self.heartbeat is None:
+            return False
+        sure = _LEASE_SHARE_SURELY_ALIVE * self._settings.lease.total_seconds()
+        return self._clock.monotonic() - self.heartbeat.heard_at < sure
+
+    async def enter(self) -> None:
+        """Register under a new id, and beat for it."""
+        heard_at = self._clock.monotonic()
+        worker_id = await self._store.register(self._me)
+        if self._owner.is_quieted():
+            by = By(self._me.name, "the quiet request carries over to the new worker id", "worker")
+            await self._store.quiet([worker_id], by, quiet=True)
+        heartbeat = Heartbeat(
+            store=self._store.sibling(),
+            worker_id=worker_id,
+            interval=self._settings.heartbeat.total_seconds(),
+            limit=max(self._settings.lease.total_seconds() * _LEASE_SHARE_PER_BEAT, _SHORTEST_BEAT_SECONDS),
+            emitter=self._emitter,
+            on_lost=self.lost,
+            clock=self._clock,
+            registered_at=heard_at,
+        )
+        heartbeat.start()
+        self.heartbeat = heartbeat
+        self.worker_id = worker_id
+        self._owner.on_id(worker_id, heartbeat)
+
+    def lost(self) -> None:
+        """The id is lost: stop everything that runs under it, and begin again under a new one."""
+        self._emitter.emit(WorkerLost(self._me.name, self.worker_id or 0, self._owner.running()))
+        self.worker_id = None
+        self._owner.on_id(None, None)
+        self._owner.on_lost()
+        self._entering = asyncio.get_running_loop().create_task(self._enter_again())
+
+    async def stop_entering(self) -> None:
+        """Try no more to begin again."""
+        if self._entering is not None:
+            self._entering.cancel()
+            await asyncio.gather(self._entering, return_exceptions=True)
+
+    async def stop_beating(self) -> None:
+        """Beat no more; the worker keeps its id until it is retired."""
+        if self.heartbeat is not None:
+            await self.heartbeat.stop()
+
+    async def _enter_again(self) -> None:
+        if self._owner.is_stopping():
+            return
+        outage = Outage("register", self._emitter, self._settings.outage)
+        try:
+            await outage.outlast(self.enter, ANY_ERROR, stop=self._owner.is_stopping)  # without an id it would idle
+        except Exception:  # noqa: BLE001 - the worker is stopping, and the outage has reported the error
+            return
+        self._owner.on_back()

@@ -1,0 +1,290 @@
+"""Counts what becomes of attempts, and writes it every few seconds.
+
+Counting is on the way of every job, so it only appends to lists; a histogram is made of them when they are written, or
+when they grow long. The database's clock decides to which minute an attempt belongs: once a minute it is read off the
+claim of an attempt that has just ended, and this machine's monotonic clock tells when that minute is over.
+
+A flush has a number. If it fails it is tried again as it is, and an engine that has it already adds nothing: so a
+commit whose answer was lost is not counted twice. What is counted meanwhile waits, by minute, up to a limit: then the
+oldest minutes are dropped, and reported. A process that dies loses what it has counted since its last flush.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import uuid4
+
+from msgspec import Struct, field
+
+from perdure.clock import Clock
+from perdure.domain.jobs.job import Claim
+from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.jobs.transition import Transition
+from perdure.domain.operate.statistics import BOUNDS, BUCKETS, OTHER, Ending
+from perdure.events import Emitter, StatisticsDropped
+from perdure.lifecycle.loops.loop import Loop
+from perdure.storage.operate.statistics import MINUTE, Counted, Flush, StatisticStore
+from perdure.worker.recording.totals import AttemptTotals, Pair, PairTotal
+
+MOST_PAIRS: Final = 1_000
+"""Queues with kinds that a worker tells apart; what comes beyond is counted as the kind `other` of its queue."""
+MOST_KEPT: Final = 20_000
+"""Counts that wait for a database that is away."""
+_FOLD_AT: Final = 4_096  # times that are kept one by one
+
+_Cells = dict[Ending, dict[Pair, "_Cell"]]
+
+_BY_STATE: Final = {
+    JobState.SUCCEEDED: Ending.SUCCEEDED,
+    JobState.DEAD: Ending.DIED,
+    JobState.CANCELLED: Ending.CANCELLED,
+}
+_BY_REASON: Final = {
+    Reason.FAILED: Ending.RETRIED,
+    Reason.TIMED_OUT: Ending.RETRIED,
+    Reason.CRASHED: Ending.CRASHED,
+    Reason.RELEASED: None,  # as if it had never been claimed
+}
+
+
+def ending_of(move: Transition) -> Ending | None:
+    """As what an attempt counts that ended with this move; None: it does not."""
+    return _BY_STATE.get(move.to) or _BY_REASON.get(move.reason, Ending.HELD)
+
+
+class _Cell(Struct):
+    """What was counted of one queue, kind and ending in one minute. Times are sorted into the histograms later.
+
+    `jobs` counts those that are sorted in, and those without a run time.
+    """
+
+    jobs: int = 0
+    waited: float = 0.0
+    ran: float = 0.0
+    waits: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+    runs: list[int] = field(default_factory=lambda: [0] * BUCKETS)
+    new_waits: list[timedelta] = []
+    new_runs: list[float] = []
+
+    def fold(self) -> None:
+        """Sort what is new into the histograms."""
+        waits, runs = [wait.total_seconds() for wait in self.new_waits], self.new_runs
+        self.jobs += len(runs)
+        self.waited += _sort_in(waits, self.waits)
+        self.ran += _sort_in(runs, self.runs)
+        self.new_waits, self.new_runs = [], []
+
+
+class AttemptCounts:
+    """Counts that are not written yet. Only the worker's event loop uses them."""
+
+    def __init__(self, clock: Clock, most_pairs: int = MOST_PAIRS, most_kept: int = MOST_KEPT) -> None:
+        self._clock = clock
+        self._most_pairs = most_pairs
+        self._most_kept = most_kept
+        self._pairs: set[Pair] = set()
+        self._cells = _no_cells()
+        self._succeeded = self._cells[Ending.SUCCEEDED]
+        self._minute: datetime | None = None
+        self._minute_ends = float("-inf")
+        self._past: dict[datetime, _Cells] = {}
+        self._totals = AttemptTotals()
+        self.dropped = 0
+
+    def succeeded(self, claim: Claim, started: float, ended: float) -> None:
+        """Count an attempt that has succeeded. Nearly all do: this is the way that must be short."""
+        if ended >= self._minute_ends:
+            self._begin_minute(claim.claimed_at + timedelta(seconds=ended - started), ended)
+        cell = self._succeeded.get((claim.queue, claim.kind))
+        if cell is None:
+            cell = self._cell(claim, Ending.SUCCEEDED)
+        if claim.is_fresh:
+            cell.new_waits.append(claim.claimed_at - claim.since)
+        elif claim.due_at is not None:
+            cell.new_waits.append(claim.claimed_at - claim.due_at)
+        runs = cell.new_runs
+        runs.append(ended - started)
+        if len(runs) >= _FOLD_AT:
+            cell.fold()
+
+    def ended(self, move: Transition, started: float, ended: float) -> None:
+        """Count an attempt that has run from `started` to `ended`, by the monotonic clock, and what became of it."""
+        ending, claim = ending_of(move), move.claim
+        if ending is Ending.SUCCEEDED:
+            self.succeeded(claim, started, ended)
+        elif ending is not None:
+            if ended >= self._minute_ends:
+                self._begin_minute(claim.claimed_at + timedelta(seconds=ended - started), ended)
+            cell = self._cell(claim, ending)
+            if (waited := claim.waited) is not None:
+                cell.new_waits.append(waited)
+            if ending is Ending.HELD:
+                cell.jobs += 1
+                self._totals.hold(self._pair(claim), move.reason)
+            else:
+                cell.new_runs.append(ended - started)
+            if len(cell.new_waits) + len(cell.new_runs) >= _FOLD_AT:
+                cell.fold()
+
+    def sent_back(self, move: Transition, now: datetime | None = None) -> None:
+        """Count a claim that was not started here; `now` by the database's clock, None: it was claimed just now."""
+        ending, claim = ending_of(move), move.claim
+        if ending is not None:
+            seconds = self._clock.monotonic()
+            if seconds >= self._minute_ends:
+                self._begin_minute(now or claim.claimed_at, seconds)
+            self._cell(claim, ending).jobs += 1
+            if ending is Ending.HELD:
+                self._totals.hold(self._pair(claim), move.reason)
+
+    def totals(self) -> AttemptTotals:
+        """What was counted since the beginning, written or not; it grows on, so read it at once."""
+        self._put_by()
+        return self._totals
+
+    def take(self) -> tuple[Counted, ...]:
+        """What was counted since the last time."""
+        self._put_by()
+        past, self._past = self._past, {}
+        return tuple(
+            _counted(minute, pair, ending, cell)
+            for minute, cells in sorted(past.items())
+            for ending, found in cells.items()
+            for pair, cell in sorted(found.items())
+        )
+
+    def limit(self) -> int:
+        """Drop the oldest minutes beyond the limit; how many counts that were."""
+        dropped = 0
+        self._put_by()
+        while len(self._past) > 1 and sum(map(_size, self._past.values())) > self._most_kept:
+            dropped += _size(self._past.pop(min(self._past)))
+        self.dropped += dropped
+        return dropped
+
+    def _cell(self, claim: Claim, ending: Ending) -> _Cell:
+        """The cell of a claim, or the cell `other` if there are too many cells."""
+        pair = self._pair(claim)
+        cells = self._cells[ending]
+        if pair not in cells:
+            cells[pair] = _Cell()
+        return cells[pair]
+
+    def _pair(self, claim: Claim) -> Pair:
+        pair = claim.queue, claim.kind
+        if pair not in self._pairs:
+            if len(self._pairs) >= self._most_pairs:
+                return claim.queue, OTHER
+            self._pairs.add(pair)
+        return pair
+
+    def _begin_minute(self, now: datetime, seconds: float) -> None:
+        """Count from now on for the minute of `now`, which was `seconds` by the monotonic clock."""
+        self._put_by()
+        self._minute = now.replace(second=0, microsecond=0)
+        self._minute_ends = seconds + (self._minute + MINUTE - now).total_seconds()
+
+    def _put_by(self) -> None:
+        """Keep what was counted until now beside the counts of other minutes."""
+        if self._minute is None or not any(self._cells.values()):
+            return
+        cells, self._cells = self._cells, _no_cells()
+        self._succeeded = self._cells[Ending.SUCCEEDED]
+        kept = self._past.setdefault(self._minute, _no_cells())
+        for ending, found in cells.items():
+            for pair, cell in found.items():
+                cell.fold()
+                _add(kept[ending].setdefault(pair, _Cell()), cell)
+                _add_times(self._totals.add(pair, ending, cell.jobs), cell)
+
+
+class StatisticsWriter(Loop[int]):
+    """Writes the counts, and retries through database outages as every loop does."""
+
+    name = "statistics"
+    interval = timedelta(seconds=5)
+
+    def __init__(self, store: StatisticStore, emitter: Emitter, counts: AttemptCounts, interval: timedelta) -> None:
+        super().__init__(emitter)
+        self.interval = interval
+        self._store = store
+        self._counts = counts
+        self._writer = uuid4().hex
+        self._number = 0
+        self._under_way: Flush | None = None
+
+    async def tick(self) -> int:
+        """Write what was counted; how many rows it took."""
+        written = 0
+        while flush := self._next():
+            await self._store.add_statistics(flush)
+            self._under_way = None
+            written += len(flush.counts)
+        return written
+
+    def _next(self) -> Flush | None:
+        if self._under_way is not None:  # it failed, or its answer was lost
+            if dropped := self._counts.limit():
+                self.emitter.emit(StatisticsDropped(dropped))
+            return self._under_way
+        counts = self._counts.take()
+        if counts:
+            self._number += 1
+            self._under_way = Flush(self._writer, self._number, counts)
+        return self._under_way
+
+
+def _sort_in(times: list[float], histogram: list[int]) -> float:
+    """Add times to a histogram; their sum."""
+    if not times:
+        return 0.0
+    times.sort()
+    before = 0
+    for bucket, bound in enumerate(BOUNDS):
+        below = bisect_left(times, bound, before)
+        histogram[bucket] += below - before
+        before = below
+    histogram[-1] += len(times) - before
+    return sum(times)
+
+
+def _add(kept: _Cell, more: _Cell) -> None:
+    kept.jobs += more.jobs
+    _add_times(kept, more)
+
+
+def _add_times(kept: _Cell | PairTotal, more: _Cell) -> None:
+    kept.waited += more.waited
+    kept.ran += more.ran
+    kept.waits = _added(kept.waits, more.waits)
+    kept.runs = _added(kept.runs, more.runs)
+
+
+def _added(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    return [left + right for left, right in zip(one, other, strict=True)]
+
+
+def _no_cells() -> _Cells:
+    return {ending: {} for ending in Ending}
+
+
+def _size(cells: _Cells) -> int:
+    return sum(map(len, cells.values()))
+
+
+def _counted(minute: datetime, pair: Pair, ending: Ending, cell: _Cell) -> Counted:
+    queue, kind = pair
+    return Counted(
+        minute=minute,
+        queue=queue,
+        kind=kind,
+        ending=ending,
+        jobs=cell.jobs,
+        waited=cell.waited,
+        ran=cell.ran,
+        waits=cell.waits,
+        runs=cell.runs,
+    )

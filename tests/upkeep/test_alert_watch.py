@@ -1,0 +1,80 @@
+"""The watch of alerts costs nothing without rules, keeps what code declares, and of several processes one tells."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.conftest import OpenStore
+from tests.support.builders.jobs import SECOND, apply, claim_one, employ, enqueue
+
+from perdure.clock import ManualClock
+from perdure.domain.jobs import transition
+from perdure.domain.jobs.outcome import Failure
+from perdure.domain.jobs.states import Reason
+from perdure.events import AlertRaised, Emitter, Event
+from perdure.operate.alerts.addresses import make_channel
+from perdure.operate.alerts.declared import DeclaredAlerts
+from perdure.operate.alerts.rules import make_rule
+from perdure.storage.port import Store
+from perdure.upkeep.alert_watch import LEAD, AlertWatch
+
+MAIL = "smtp://localhost/?from=a@example.com&to=b@example.com&tls=none"
+
+
+class Watcher:
+    """A watch of one process, and what it tells."""
+
+    def __init__(self, store: Store, clock: ManualClock, holder: str, declared: DeclaredAlerts) -> None:
+        self.events: list[Event] = []
+        emitter = Emitter()
+        emitter.subscribe(self.events.append)
+        self.watch = AlertWatch(store, emitter, clock, holder, declared)
+
+    @property
+    def raised(self) -> list[str]:
+        return [event.rule for event in self.events if isinstance(event, AlertRaised)]
+
+
+def deaths() -> DeclaredAlerts:
+    declared = DeclaredAlerts()
+    declared.add_channel(make_channel("ops", MAIL))
+    declared.add_rule(make_rule("deaths", "job_died", to="ops"))
+    return declared
+
+
+async def test_without_rules_it_asks_for_no_lead_and_looks_seldom(store: Store, clock: ManualClock) -> None:
+    watch = Watcher(store, clock, "first", DeclaredAlerts()).watch
+    did = await watch.tick()
+    assert (did, watch.next_wait(did)) == (None, 2 * SECOND)
+    assert (await store.lead(LEAD, "another", timedelta(seconds=3))).is_ours
+
+
+async def test_of_two_processes_the_leader_tells(store: Store, clock: ManualClock, other_store: OpenStore) -> None:
+    first = Watcher(store, clock, "first", deaths())
+    second = Watcher(await other_store(), clock, "second", deaths())
+    for each in (first, second):
+        await each.watch.tick()
+    assert [view.rule.name for view in await store.alert_rules()] == ["deaths"]
+    await enqueue(store)
+    claim = await claim_one(store, await employ(store))
+    await apply(store, transition.died(claim, Reason.EXHAUSTED, Failure("ValueError", "no")))
+    clock.move(SECOND)
+    for each in (second, first, second):
+        did = await each.watch.tick()
+        assert each.watch.next_wait(did) == SECOND
+    assert (first.raised, second.raised) == (["deaths"], [])
+
+
+async def test_another_process_takes_over_when_the_leader_is_gone(
+    store: Store, clock: ManualClock, other_store: OpenStore
+) -> None:
+    await Watcher(store, clock, "first", deaths()).watch.tick()
+    second = Watcher(await other_store(), clock, "second", deaths())
+    await second.watch.tick()
+    await enqueue(store)
+    claim = await claim_one(store, await employ(store))
+    await apply(store, transition.died(claim, Reason.EXHAUSTED, Failure("ValueError", "no")))
+    for _ in range(10):
+        clock.move(SECOND)
+        await second.watch.tick()
+    assert second.raised == ["deaths"]
