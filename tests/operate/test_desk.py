@@ -28,7 +28,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.states import ACTIVE, FINAL, PARKED, JobState, Reason
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
-from perdure.operate import desk as desk_module
+from perdure.operate.commands import job_commands
 from perdure.operate.commands.actions import CANCEL, PURGE, PURGE_DEAD, REQUEUE, RUN_NOW
 from perdure.operate.desk import Desk
 from perdure.operate.records import Changed
@@ -208,7 +208,7 @@ async def test_a_filter_that_asks_for_the_impossible_is_refused(desk: Desk) -> N
 
 
 async def test_a_filter_is_worked_off_in_batches(store: Store, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk_module, "_BATCH", 3)
+    monkeypatch.setattr(job_commands, "_JOBS_PER_CALL", 3)
     await many_dead(store, 10)
     changed = await desk.requeue(JobFilter(kind="greet"))
     assert len(changed.ids) == 10
@@ -220,7 +220,7 @@ async def test_a_filter_is_worked_off_in_batches(store: Store, desk: Desk, monke
 async def test_the_limit_of_a_command_holds_over_its_batches(
     store: Store, desk: Desk, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(desk_module, "_BATCH", batch)
+    monkeypatch.setattr(job_commands, "_JOBS_PER_CALL", batch)
     await many_dead(store, 7)
     changed = await desk.purge(JobFilter(), limit=4)
     assert changed.ids == tuple(numbered_id(number) for number in (6, 5, 4, 3))
@@ -234,7 +234,7 @@ async def test_the_limit_of_a_command_holds_over_its_batches(
 async def test_jobs_that_cannot_be_requeued_do_not_hold_up_those_behind_them(
     store: Store, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk_module, "_BATCH", 2)
+    monkeypatch.setattr(job_commands, "_JOBS_PER_CALL", 2)
     free = await job_in(JobState.DEAD, store, id=numbered_id(1))
     stuck = [
         await job_in(JobState.DEAD, store, id=numbered_id(number), unique=a_key(f"k{number}")) for number in (2, 3, 4)

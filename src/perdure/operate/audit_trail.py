@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from perdure.domain.jobs.ids import JobId
-from perdure.domain.operate.audit import SYSTEM, AuditEntry
+from perdure.domain.operate.audit import SYSTEM, AuditEntry, By, Note
 from perdure.errors import ArgumentError, PayloadError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name
 from perdure.operate.records import AuditPage
+from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.secrets.redaction import redact_document
 from perdure.storage.checking import check_whole, echo
 from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 
 LONGEST_PAGE: Final = 500
 _LARGEST_ID: Final = 2**63 - 1
-_LONGEST_ACTION: Final = 100
-_LONGEST_DETAILS: Final = 16 * 1024
+_ACTION_LIMIT_CHARACTERS: Final = 100
+_LONGEST_SOURCE: Final = 100
+_DETAILS_LIMIT_CHARACTERS: Final = 16 * 1024
 _NUL: Final = "\\u0000"
 
 
 def checked_actor(actor: object) -> str:
-    """The name of somebody who acts; that of the engine is its own."""
+    """The name of an actor; the engine's own name is refused."""
     if not isinstance(actor, str) or not actor.strip():
         raise ArgumentError("actor", "must say who is acting: the audit trail records it")
     if actor == SYSTEM:
@@ -43,24 +48,40 @@ async def read_trail(store: Store, which: AuditFilter, limit: int, before: int |
     return AuditPage(shown, shown[-1].id if len(found) > limit else None)
 
 
+def checked_source(source: object) -> str:
+    """The source of an action: a surface, and its address if it has one."""
+    if not isinstance(source, str) or not source.strip():
+        raise ArgumentError("source", f'must name a surface, as "code" or "api 10.0.0.7", got {echo(source)}')
+    return storable(source, _LONGEST_SOURCE)
+
+
+def checked_why(why: object) -> str | None:
+    """A reason as stored; a blank one becomes None."""
+    if why is not None and not isinstance(why, str):
+        raise ArgumentError("why", f"must be text or None, got {echo(why)}")
+    return storable(why, MESSAGE_LIMIT) if why is not None and why.strip() else None
+
+
 async def add_entry(
-    store: Store, actor: str, action: str, job_id: JobId | None, details: Mapping[str, Any] | None
+    store: Store, by: By, action: str, job_id: JobId | None, details: Mapping[str, Any] | None
 ) -> AuditEntry:
     """Add an entry; refuses what cannot be stored by name."""
-    return await store.record(actor, checked_name("action", action, _LONGEST_ACTION), job_id, _document(details))
+    known = checked_name("action", action, _ACTION_LIMIT_CHARACTERS)
+    jobs = 0 if job_id is None else 1
+    return await store.record(by, Note(action=known, job_id=job_id, jobs=jobs, details=_document(details)))
 
 
-def _document(details: object) -> str:
+def _document(details: object) -> dict[str, Any]:
     if details is None:
-        return "{}"
+        return {}
     if not isinstance(details, Mapping):
         raise ArgumentError("details", f'must give values by name, as {{"ticket": 42}}, got {echo(details)}')
     try:
-        text = encode(dict(details))
+        text = redact_document(encode(dict(details))) or "{}"
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise PayloadError("details", f"cannot be stored as JSON: {error}") from error
-    if len(text) > _LONGEST_DETAILS:
-        raise PayloadError("details", f"take {len(text):,} characters, {_LONGEST_DETAILS:,} are allowed")
+    if len(text) > _DETAILS_LIMIT_CHARACTERS:
+        raise PayloadError("details", f"take {len(text):,} characters, {_DETAILS_LIMIT_CHARACTERS:,} are allowed")
     if _NUL in text:
         raise PayloadError("details", "hold the NUL character, which cannot be stored: leave it out")
-    return text
+    return msgspec.json.decode(text, type=dict[str, Any])

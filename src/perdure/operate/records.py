@@ -1,9 +1,10 @@
-"""What the desk answers."""
+"""The desk's answers."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from shlex import quote
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -22,9 +23,9 @@ from perdure.storage.records import Count
 class JobDetail(Struct, frozen=True):
     """One job with its history: every attempt that did not succeed, oldest first, over all its lives.
 
-    `families` are the children that it has spawned, as far as they are; `steps` what it has done or waits for, in the
-    order in which that was begun; `progress` how far it was when it last said so; `lines` what it has
-    logged, the newest lines of it, oldest first; `costs` what it has spent from each budget in the last month.
+    `families` holds the status of its children; `steps` its steps, in the order in which they began; `progress` its
+    last report; `lines` its newest log lines, oldest first; `costs` what it has spent from each budget in the last
+    month.
     """
 
     job: JobView
@@ -36,15 +37,42 @@ class JobDetail(Struct, frozen=True):
     costs: tuple[Cost, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON's own types: times as ISO 8601 text; stored documents of the job and its steps decoded."""
+        """All fields as JSON types: times as ISO 8601 text; stored documents of the job and its steps decoded."""
         steps = [{**plain(step), "result": unpacked(step.result)} for step in self.steps]
         return {**plain(self), "job": self.job.to_dict(), "steps": steps}
 
 
-class Why(Struct, frozen=True, kw_only=True):
-    """Why a job does not run: the answer in one sentence, what is known besides, and what can be done about it.
+_REMEDIES: Final = {
+    "resume": "perdure resume",
+    "close_breaker": "perdure breakers close",
+    "run_now": "perdure jobs run-now",
+    "requeue": "perdure jobs requeue",
+    "loud": "perdure quiet --off",
+}
 
-    `until` is when that changes by itself, as far as anybody knows.
+
+class Remedy(Struct, frozen=True):
+    """The command that helps: what every surface offers as a button or key.
+
+    `action` is `resume` (of a pause), `close_breaker`, `run_now`, `requeue`, `answer` or `loud` (of workers); `target`
+    names the pause, breaker, job, question or worker.
+    """
+
+    action: str
+    target: str
+    label: str
+
+    @property
+    def cli(self) -> str:
+        """The same for a terminal; empty for an answer, which also needs the job and a verdict."""
+        words = _REMEDIES.get(self.action)
+        return f"{words} {quote(self.target)}" if words else ""
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """Why a job does not run: the answer in one sentence, further facts, and what can be done about it.
+
+    `until` is when that changes by itself, if known.
     """
 
     job: JobView
@@ -52,10 +80,11 @@ class Why(Struct, frozen=True, kw_only=True):
     facts: tuple[str, ...] = ()
     until: datetime | None = None
     what_to_do: str | None = None
+    remedy: Remedy | None = None
 
 
 class Asking(Struct, frozen=True):
-    """A job that waits for somebody's answer to its question of this name; `until` None: for as long as it takes."""
+    """A job that waits for an answer to its question of this name; `until` None: without a time limit."""
 
     job: JobView
     name: str
@@ -63,14 +92,24 @@ class Asking(Struct, frozen=True):
 
 
 class JobPage(Struct, frozen=True):
-    """A piece of a list, newest first. `next` is where the following piece begins (its `before`); None: the end."""
+    """A piece of a list, newest first. `next` is where the following piece begins (its `before`); None: the end.
+
+    `searched_to` says how far back it was looked where jobs had to be looked at one by one and time ran out: jobs made
+    before that may match, and `next` goes on there, also if `jobs` is empty. None: every job that could come before
+    `next` was looked at.
+    """
 
     jobs: tuple[JobView, ...]
     next: JobId | None
+    searched_to: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The page as JSON's own types."""
-        return {"jobs": [job.to_dict() for job in self.jobs], "next": self.next}
+        """The page as JSON types."""
+        return {
+            "jobs": [job.to_dict() for job in self.jobs],
+            "next": self.next,
+            "searched_to": plain(self.searched_to),
+        }
 
 
 class AuditPage(Struct, frozen=True):
@@ -81,19 +120,19 @@ class AuditPage(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True):
-    """How many jobs stand where, and who works, by the database's clock."""
+    """Counts of jobs by queue and state, and the workers, by the database's clock."""
 
     at: datetime
     counts: tuple[Count, ...]
     workers: tuple[WorkerView, ...]
 
     def total(self, state: JobState) -> int:
-        """How many jobs stand in this state, over all queues; at least that many where a count was capped."""
+        """How many jobs are in this state, over all queues; a lower bound if a count was capped."""
         return sum(count.jobs for count in self.counts if count.state is state)
 
 
 class Unchanged(Struct, frozen=True):
-    """A job that a command could do nothing to, and why."""
+    """A job that a command skipped, and why."""
 
     id: JobId
     state: JobState
@@ -101,10 +140,10 @@ class Unchanged(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True):
-    """What a command did, and what it could not do.
+    """What a command did, and what it skipped.
 
-    `asked` are those of `ids` that run at this moment: they were asked to stop and end when they do. `more` says that
-    the command's limit was reached while other jobs still match.
+    `asked` are those of `ids` that are running: they were asked to stop. `more` says that the command's limit was
+    reached while other jobs still match.
     """
 
     ids: tuple[JobId, ...] = ()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from perdure.domain.duration import format_duration
 
+_TEN_MINUTES: Final = 600
+
 
 def listed(words: Iterable[str], joint: str = ", ", most: int = 5) -> str:
-    """The first few of many, and how many more there are."""
+    """The first few of many, and the number of the others."""
     every = list(words)
     rest = f" and {len(every) - most} more" if len(every) > most else ""
     return joint.join(every[:most]) + rest
@@ -23,6 +26,15 @@ def some(count: int, thing: str) -> str:
 def told(at: datetime) -> str:
     """A time in a sentence: UTC, to the second."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def roughly(span: timedelta) -> str:
+    """A span in a sentence, in its two largest units: `1d23h`, `9m`."""
+    seconds = max(round(span.total_seconds()), 0)
+    for large, small in ((86_400, 3_600), (3_600, 60)):
+        if seconds >= large:
+            return format_duration(timedelta(seconds=seconds - seconds % small))
+    return format_duration(timedelta(seconds=seconds if seconds < _TEN_MINUTES else seconds - seconds % 60))
 
 
 def rounded(span: timedelta) -> str:

@@ -9,6 +9,7 @@ from tests.support.builders.schedules import a_schedule
 from tests.support.databases.behind import query
 
 from perdure.clock import ManualClock
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Cause, Fate, Missed, Origin, Overlap
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.events import Emitter
@@ -25,7 +26,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def calendar(store: Store, clock: ManualClock) -> Calendar:
     clock.move(NOON - clock.now())
-    return Calendar(store, "ada")
+    return Calendar(store, By("ada"))
 
 
 async def tick(store: Store, clock: ManualClock) -> int:
@@ -76,7 +77,7 @@ async def test_a_pause_with_an_end_ends_by_itself(calendar: Calendar, store: Sto
 @pytest.mark.parametrize("until", [NOON, datetime(2026, 1, 2)])  # noqa: DTZ001 - that is what is refused
 async def test_a_pause_until_a_time_that_is_over_or_has_no_zone_is_refused(calendar: Calendar, until: datetime) -> None:
     await calendar.save(a_schedule("s"))
-    with pytest.raises(ArgumentError, match="until must be a time to come, with its zone"):
+    with pytest.raises(ArgumentError, match="until must be a future time, with its zone"):
         await calendar.pause("s", until=until)
 
 
@@ -129,7 +130,7 @@ async def test_g6_a_backfill_makes_each_nominal_time_once_whatever_was_made_befo
     [
         (NOON, NOON, "end must be later than the start"),
         (NOON - MINUTE, NOON + MINUTE, "end must not lie in the future"),
-        (NOON - MINUTE * (MOST_BACKFILLED + 1), NOON, "more than 10,000 nominal times"),
+        (NOON - MINUTE * (MOST_BACKFILLED + 1), NOON, "more than 10,000 times of the schedule"),
         (datetime(2026, 1, 1), NOON, "start and end need a time zone"),  # noqa: DTZ001 - that is what is refused
     ],
 )
@@ -148,7 +149,7 @@ async def test_a_schedule_that_is_not_there_is_told_by_name(calendar: Calendar, 
 
 
 async def test_one_that_cannot_be_read_is_shown_with_the_reason(calendar: Calendar, store: Store) -> None:
-    await store.save_schedule(Timed(a_schedule("s", expression="61 * * * *"), NOON), "ada")
+    await store.save_schedule(Timed(a_schedule("s", expression="61 * * * *"), NOON), By("ada"))
     detail = await calendar.schedule("s")
     assert detail.upcoming == ()
     assert "61" in (detail.unreadable or "")
@@ -160,7 +161,7 @@ async def test_all_are_listed_with_their_next_and_their_last_time(
     """However many there are, none is asked for by itself."""
     await calendar.save(a_schedule("a"))
     await calendar.save(a_schedule("b", expression="0 * * * *"))
-    await store.save_schedule(Timed(a_schedule("odd", expression="@lunar"), None), "ada")
+    await store.save_schedule(Timed(a_schedule("odd", expression="@lunar"), None), By("ada"))
     for _ in range(2):
         clock.move(MINUTE)
         assert await tick(store, clock) == 1

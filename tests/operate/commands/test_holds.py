@@ -70,7 +70,7 @@ async def test_what_cannot_be_meant_by_a_pause_is_refused_by_name(said: Any, fie
 
 
 async def test_a_pause_cannot_end_in_the_past(holds: Holds, clock: ManualClock) -> None:
-    with pytest.raises(ArgumentError, match="until must be a time to come"):
+    with pytest.raises(ArgumentError, match="until must be a future time"):
         await holds.pause(queue="mail", until=clock.now())
 
 

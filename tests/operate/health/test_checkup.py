@@ -12,6 +12,7 @@ from tests.support.databases.behind import query
 from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Advance, Firing, Schedule, ScheduleView
 from perdure.domain.worker import Phase
 from perdure.operate.health.checkup import Checkup
@@ -113,7 +114,7 @@ async def test_a_job_made_long_ago_and_due_only_now_has_not_waited(store: Store,
     assert (await the(store, clock, "waits")).severity is Severity.OK
 
 
-async def test_f6_kinds_that_nobody_handles_are_named(store: Store, clock: ManualClock) -> None:
+async def test_f6_kinds_that_no_worker_handles_are_named(store: Store, clock: ManualClock) -> None:
     claim = await start(store, kind="newer")
     await apply(store, transition.paused(claim, Reason.UNKNOWN_KIND, HOUR))
     await job_in(JobState.PAUSED, store, queue="other")
@@ -174,20 +175,20 @@ def hourly(clock: ManualClock, **changes: Any) -> Timed:
 
 
 async def make(store: Store, clock: ManualClock, **changes: Any) -> ScheduleView:
-    return await store.save_schedule(hourly(clock, **changes), "ada")
+    return await store.save_schedule(hourly(clock, **changes), By("ada"))
 
 
 async def test_c13_schedules_in_time_are_well_and_paused_ones_are_named(store: Store, clock: ManualClock) -> None:
     assert (await the(store, clock, "schedules")).seen == "none"
     await make(store, clock)
     await make(store, clock, name="idle")
-    await store.pause_schedule("idle", "ada", until=None, next_at=None)
+    await store.pause_schedule("idle", By("ada"), until=None, next_at=None)
     clock.move(MINUTE)
     finding = await the(store, clock, "schedules")
     assert (finding.severity, finding.seen) == (Severity.OK, "1 in time, paused: 'idle'")
 
 
-async def test_c13_a_schedule_that_nobody_fires_is_a_problem(store: Store, clock: ManualClock) -> None:
+async def test_c13_a_schedule_that_no_process_fires_is_a_problem(store: Store, clock: ManualClock) -> None:
     await make(store, clock)
     await store.declare_schedules([hourly(clock, name="ours")])
     clock.move(3 * MINUTE + SECOND)
@@ -197,9 +198,7 @@ async def test_c13_a_schedule_that_nobody_fires_is_a_problem(store: Store, clock
     assert "start a worker" in finding.advice
 
 
-async def test_c13_a_declared_schedule_that_nobody_declares_any_more_is_a_warning(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_c13_a_schedule_that_no_process_declares_any_more_is_a_warning(store: Store, clock: ManualClock) -> None:
     """The code has dropped it; what runs is not at risk."""
     await store.declare_schedules([hourly(clock)])
     clock.move(DAY + MINUTE)
@@ -234,14 +233,14 @@ async def test_c13_schedules_that_are_ahead_of_the_clock_are_told(store: Store, 
     assert (await the(store, clock, "schedules")).severity is Severity.OK
     clock.move(-HOUR)
     finding = await the(store, clock, "schedules")
-    assert (finding.severity, "put back" in finding.advice) == (Severity.WARNING, True)
+    assert (finding.severity, "set back" in finding.advice) == (Severity.WARNING, True)
 
 
 async def test_c13_quiet_workers_are_told_with_the_way_to_end_it(store: Store, clock: ManualClock) -> None:
     asked = await employ(store, name="asked")
     signalled = await employ(store, name="signalled")
     await employ(store, name="busy")
-    await store.quiet([asked], "ada", quiet=True)
+    await store.quiet([asked], By("ada"), quiet=True)
     await store.report(signalled, Phase.QUIET)
     quiet, alive = await examined(store, clock, "workers")
     assert (quiet.severity, alive.severity) == (Severity.WARNING, Severity.OK)

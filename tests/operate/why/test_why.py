@@ -31,6 +31,7 @@ from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, new_job_id
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import GATED, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.domain.worker import Phase
 from perdure.errors import NotFoundError
 from perdure.operate.desk import Desk
@@ -105,10 +106,10 @@ async def test_b14_waits_by_its_own_wish(
     assert found.until == clock.now() + HOUR
 
 
-async def test_b14_an_event_that_nobody_has_emitted(store: Store, desk: Desk, clock: ManualClock) -> None:
+async def test_b14_an_event_that_was_not_emitted(store: Store, desk: Desk, clock: ManualClock) -> None:
     job_id = await park(store, await start(store), Reason.AWAITING_EVENT, Awaits(event="paid 42"))
     found = await desk.why(job_id)
-    assert found.answer == "It waits for event 'paid 42', which nobody has emitted yet."
+    assert found.answer == "It waits for event 'paid 42', which was not emitted yet."
     assert found.until == clock.now() + HOUR
     assert "perdure emit 'paid 42'" in (found.what_to_do or "")
 
@@ -120,12 +121,12 @@ async def test_b14_what_is_waited_for_at_the_same_time_is_told(store: Store, des
     assert "It also waits for its children 'parts'." in (await desk.why(parent.job_id)).facts
 
 
-async def test_b14_an_approval_that_nobody_has_given(store: Store, desk: Desk) -> None:
+async def test_b14_an_approval_that_was_not_given(store: Store, desk: Desk) -> None:
     claim = await start(store)
     event = approval_event(claim.job_id, "deploy")
     await apply(store, transition.parked(claim, Reason.AWAITING_EVENT, None, Awaits(event=event), None))
     found = await desk.why(claim.job_id)
-    assert found.answer == "It waits for somebody to answer 'deploy'."
+    assert found.answer == "It waits for an answer to 'deploy'."
     assert found.until is None
     assert f"perdure approve {claim.job_id} deploy" in (found.what_to_do or "")
 
@@ -246,7 +247,7 @@ async def test_b14_silent_workers_are_no_help(store: Store, desk: Desk, clock: M
     await employ(store)
     clock.move(LEASE + SECOND)
     found = await desk.why(job_id)
-    assert found.answer == "The workers of its queue are silent."
+    assert found.answer == "The workers of its queue send no heartbeat."
     assert "worker-1" in found.facts[0]
 
 
@@ -287,7 +288,7 @@ async def test_b14_its_place_in_line_is_told_roughly(store: Store, desk: Desk) -
     assert any(fact.startswith("2 other jobs of its queue are ready too") for fact in found.facts)
 
 
-async def test_b14_a_kind_that_nobody_has_a_handler_for(store: Store, desk: Desk) -> None:
+async def test_b14_a_kind_that_no_worker_has_a_handler_for(store: Store, desk: Desk) -> None:
     found = await desk.why(await hold(store, await start(store), Reason.UNKNOWN_KIND, None))
     assert found.answer == "The worker that took it has no handler for kind 'greet'."
     assert "deploy a worker" in (found.what_to_do or "")
@@ -312,7 +313,7 @@ async def test_b14_a_job_whose_time_has_come_without_a_worker(store: Store, desk
     job_id = await enqueue(store, delay=HOUR)
     clock.move(HOUR)
     found = await desk.why(job_id)
-    assert found.answer == "Its time has come, and no worker is alive to see to it."
+    assert found.answer == "It is due, and no worker is running to make it ready."
     assert found.facts[0] == "It is scheduled for later."
     await employ(store)
     assert "ready in a moment" in (await desk.why(job_id)).answer
@@ -355,7 +356,7 @@ async def test_b14_a_parent_that_died_of_its_children_tells_whom_to_requeue_firs
 
     for child in children:
         assert "CHILD" in ((await desk.why(parent.job_id)).what_to_do or "")
-        await store.requeue(only(child), "ops", 1)
+        await store.requeue(only(child), By("ops"), 1)
     assert "CHILD" not in ((await desk.why(parent.job_id)).what_to_do or "")
 
 
@@ -383,7 +384,7 @@ async def test_every_state_and_reason_has_an_answer(store: Store, desk: Desk) ->
 
 async def test_a_pause_of_another_id_that_fits_is_told_if_its_own_is_gone(store: Store, desk: Desk) -> None:
     pause = Pause(id="ffff0000", kind="greet", actor="eve", at=await store.now())
-    await store.pause(pause)
+    await store.pause(pause, By("ada"))
     job_id = await hold(store, await start(store), Reason.ON_HOLD, "pause 0123abcd: old")
     assert "ffff0000" in (await desk.why(job_id)).answer
 
@@ -406,7 +407,7 @@ async def test_b14_the_answers_fit_how_a_worker_waits(real_time_store: Store) ->
     async with at_work(store, app):
         job_id = await enqueue(store, kind="deploy", args="{}")
         both = await found(told)
-        assert "waits for somebody to answer 'go'" in both
+        assert "waits for an answer to 'go'" in both
         assert "waits for event 'paid'" in both
         until = (await desk.why(job_id)).until
         assert until is not None

@@ -1,4 +1,4 @@
-"""What an operator can do to jobs, and to which jobs each can be done."""
+"""Commands on jobs, and the jobs that each applies to."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from msgspec.structs import replace
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import ACTIVE, FINAL, PARKED, JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.stored_words import is_known
 from perdure.errors import ArgumentError
-from perdure.storage.checking import check_mark
+from perdure.storage.checking import check_mark, echo
+from perdure.storage.operate.bulk import BulkParams
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
-Apply = Callable[[Store, JobFilter, str, str, int], Awaitable[list[JobId]]]
+Apply = Callable[[Store, JobFilter, By, int], Awaitable[list[JobId]]]
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """One command: its word, the states from which it is possible, and those a filter means that names none.
+    """One command: its name and word, the states from which it is possible, and those a filter means that names none.
 
-    `for_good`: it cannot be undone, not even by another command. `regardless`: also done to one that was asked to stop.
-    `stops`: a running job is asked to stop by it.
+    `for_good`: no other command can undo it. `regardless`: also applies to a job that was asked to stop.
+    `stops`: it asks a running job to stop.
     """
 
+    name: str
     verb: str
     possible: frozenset[JobState]
     meant: frozenset[JobState]
@@ -37,7 +40,7 @@ class Action(Struct, frozen=True, kw_only=True):
     stops: bool = True
 
     def aim(self, which: JobFilter) -> JobFilter:
-        """Narrow a filter to jobs that this can be done to; refuse one that asks for others by name."""
+        """Narrow a filter to jobs that this applies to; refuse one that names other states."""
         if which.states is None:
             return replace(which, states=self.meant)
         if wrong := which.states - self.possible:
@@ -45,11 +48,11 @@ class Action(Struct, frozen=True, kw_only=True):
         return which
 
     def can(self, job: JobView) -> bool:
-        """Whether it can be done to this job, as it stands."""
+        """Whether it applies to this job in its current state."""
         return job.state in self.possible and (self.regardless or job.cancel_requested_at is None)
 
     def why_not(self, job: JobView) -> str:
-        """Say why nothing could be done to this job."""
+        """Say why this job was skipped."""
         if not is_known(job.state):
             return f"it is {job.state}, which only a newer release of perdure knows: use the tools of that one"
         if job.state not in self.possible:
@@ -58,66 +61,73 @@ class Action(Struct, frozen=True, kw_only=True):
             return "it was asked to stop before and has not ended yet"
         if job.unique_key is not None:
             return "another job holds its unique key"
-        return "it moved while the command was under way: look again"
+        return "it moved while the command ran: look again"
 
 
 CANCEL: Final = Action(
+    name="cancel",
     verb="cancelled",
     possible=ACTIVE,
     meant=ACTIVE,
-    apply=lambda store, which, actor, why, limit: store.cancel(which, actor, why, limit),
+    apply=lambda store, which, by, limit: store.cancel(which, by, limit),
 )
 REQUEUE: Final = Action(
+    name="requeue",
     verb="requeued",
     possible=FINAL,
     meant=frozenset({JobState.DEAD}),
-    apply=lambda store, which, actor, _, limit: store.requeue(which, actor, limit),
+    apply=lambda store, which, by, limit: store.requeue(which, by, limit),
 )
 RUN_NOW: Final = Action(
+    name="run_now",
     verb="run now",
     possible=PARKED,
     meant=PARKED,
-    apply=lambda store, which, actor, _, limit: store.run_now(which, actor, limit),
+    apply=lambda store, which, by, limit: store.run_now(which, by, limit),
 )
 PURGE: Final = Action(
+    name="purge",
     verb="purged",
     possible=FINAL,
     meant=frozenset({JobState.DEAD}),
-    apply=lambda store, which, actor, _, limit: store.purge(which, actor, limit),
+    apply=lambda store, which, by, limit: store.purge(which, by, limit),
     for_good=True,
 )
 DELETE: Final = Action(
+    name="delete",
     verb="deleted",
     possible=frozenset(JobState),
     meant=FINAL,
-    apply=lambda store, which, actor, _, limit: store.delete(which, actor, limit),
+    apply=lambda store, which, by, limit: store.delete(which, by, limit),
     for_good=True,
     regardless=True,
 )
 
 
 def mark_as(mark: str | None) -> Action:
-    """Put a mark on jobs, or take theirs away."""
+    """Set a mark on jobs, or remove theirs."""
     if mark is not None:
         check_mark(mark)
     return Action(
+        name="mark",
         verb="marked" if mark is not None else "unmarked",
         possible=frozenset(JobState),
         meant=frozenset(JobState),
-        apply=lambda store, which, actor, _, limit: store.mark(which, mark, actor, limit),
+        apply=lambda store, which, by, limit: store.mark(which, mark, by, limit),
         regardless=True,
         stops=False,
     )
 
 
 def reschedule_to(run_at: datetime | timedelta) -> Action:
-    """Give jobs another time to come back at; a span counts from the database's now."""
+    """Change when jobs come back; a duration counts from the database's now."""
 
-    async def apply(store: Store, which: JobFilter, actor: str, _: str, limit: int) -> list[JobId]:
+    async def apply(store: Store, which: JobFilter, by: By, limit: int) -> list[JobId]:
         due_at = await store.now() + run_at if isinstance(run_at, timedelta) else run_at
-        return await store.reschedule(which, due_at, actor, limit)
+        return await store.reschedule(which, due_at, by, limit)
 
     return Action(
+        name="reschedule",
         verb="rescheduled",
         possible=PARKED,
         meant=frozenset({JobState.SCHEDULED}),
@@ -125,6 +135,27 @@ def reschedule_to(run_at: datetime | timedelta) -> Action:
     )
 
 
+def action_named(name: str, params: BulkParams) -> Action:
+    """The action of this name, with what it needs besides its jobs; refuses names and values that fit none."""
+    if name == "mark":
+        return mark_as(params.mark)
+    if name == "reschedule":
+        if params.due_at is None:
+            raise ArgumentError("run_at", "is missing: when are the jobs to come back?")
+        return reschedule_to(params.due_at)
+    if name not in _PLAIN:
+        names = ", ".join(sorted([*_PLAIN, "mark", "reschedule"]))
+        raise ArgumentError("action", f"must be one of {names}, got {echo(name)}")
+    return _PLAIN[name]
+
+
+def actions_for(states: frozenset[JobState] | None) -> frozenset[str]:
+    """The names of the actions that accept a filter of these states: all actions if it names none."""
+    every = (*_PLAIN.values(), mark_as(None), reschedule_to(timedelta()))
+    return frozenset(action.name for action in every if states is None or states <= action.possible)
+
+
+_PLAIN: Final = {action.name: action for action in (REQUEUE, CANCEL, RUN_NOW, PURGE, DELETE)}
 REQUEUE_DEAD: Final = replace(REQUEUE, possible=REQUEUE.meant)
 PURGE_DEAD: Final = replace(PURGE, possible=PURGE.meant)
 

@@ -1,4 +1,4 @@
-"""What jobs ask of people, and wait for."""
+"""Questions of jobs that wait for a person's answer."""
 
 from __future__ import annotations
 
@@ -12,30 +12,34 @@ from perdure.domain.flows.flow import StepKind, StepRecord, StepState
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
+from perdure.errors import ConflictError
+from perdure.operate.masking import shown_job
 from perdure.operate.records import Asking
+from perdure.operate.wording import listed
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-_PAGE: Final = 500
+_JOBS_PER_CALL: Final = 500
 _WAITING: Final = frozenset({JobState.WAITING})
 
 
-async def who_asks(store: Store, which: JobFilter) -> list[Asking]:
-    """What the jobs that match ask, the newest job first. Looks through all that wait, page by page."""
-    aim, found = replace(which, states=_WAITING), list[Asking]()
-    before: JobId | None = None
+async def who_asks(store: Store, which: JobFilter, most: int | None = None) -> list[Asking]:
+    """The open questions of matching jobs, the newest job first; `most`: of so many jobs that ask, at most."""
+    found, before = list[Asking](), None
     while True:
-        batch = await store.jobs(aim, Page(_PAGE, before))
+        asking = await store.asking(min(most or _JOBS_PER_CALL, _JOBS_PER_CALL), before)
+        ids = asking if which.ids is None else [job_id for job_id in asking if job_id in which.ids]
+        batch = await store.jobs(replace(which, ids=ids, states=_WAITING), Page(len(ids))) if ids else []
         steps = await waits_of(store, [job.id for job in batch if job.also_awaits])
         for job in batch:
-            found += await _questions(store, job, steps.get(job.id, []))
-        if len(batch) < _PAGE:
+            found += await _questions(store, shown_job(job), steps.get(job.id, []))
+        if not asking or most is not None:
             return found
-        before = batch[-1].id
+        before = asking[-1]
 
 
 async def _questions(store: Store, job: JobView, waits: Sequence[StepRecord]) -> list[Asking]:
-    """What one job asks: that for which it is parked, and others that nobody has answered yet."""
+    """The open questions of one job: the one it is parked for, and others."""
     name = approval_asked(job.id, (job.awaits or "").removeprefix("event:"))
     own = [step for step in waits if step.key == f"{APPROVAL}{name}"]
     asked = [] if name is None else [Asking(job, name, own[0].due_at if own else job.due_at)]
@@ -48,12 +52,23 @@ async def _questions(store: Store, job: JobView, waits: Sequence[StepRecord]) ->
 
 
 async def asked_by(store: Store, job_id: JobId) -> list[str]:
-    """The names of what a job has asked and nobody has answered, in the order of asking."""
+    """The names of a job's open questions, in the order of asking."""
     return _asked((await waits_of(store, [job_id])).get(job_id, []))
 
 
+async def check_asked(store: Store, job: JobView, name: str) -> None:
+    """Raise ConflictError if a job does not ask this now; its name may be misspelled."""
+    asked = await asked_by(store, job.id)
+    if name in asked or job.awaits == f"event:{approval_event(job.id, name)}":
+        return
+    open_ = f"it asks {listed(map(repr, asked))}" if asked else "it asks nothing now"
+    raise ConflictError(
+        f"job {job.id} does not ask {name!r}: {open_}; to answer before it asks, use `--ahead`, in the API `ahead`"
+    )
+
+
 async def waits_of(store: Store, ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
-    """What these jobs wait for, from events to children, in the order in which they began to."""
+    """What these jobs wait for, from events to children, in the order in which they began to wait."""
     kept = await store.steps(ids) if ids else {}
     return {job_id: [step for step in steps if _is_wait(step)] for job_id, steps in kept.items()}
 

@@ -1,4 +1,4 @@
-"""What operators hold back and let go: pauses of queues and kinds, breakers by hand, and a look at what was spent."""
+"""What operators hold and release: pauses of queues and kinds, breakers by hand, and a view of spending."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from msgspec.structs import replace
 
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.gate import BreakerState, BreakerView, Pause
+from perdure.domain.operate.audit import By
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name
+from perdure.operate.audit_trail import checked_why
 from perdure.operate.wording import listed
 from perdure.policy.limits.breaker import close_by_hand, open_by_hand
+from perdure.policy.secrets.redaction import is_secret_name
+from perdure.policy.secrets.secret import Secret
 from perdure.storage.port import Store
 
 LONGEST_WHY: Final = 500
-_LARGEST_ARGS: Final = 16 * 1024
+_ARGS_LIMIT_BYTES: Final = 16 * 1024
 _ID_BYTES: Final = 4
-_NAMED: Final = 50  # budgets in an error message
+_BUDGETS_NAMED: Final = 50  # budgets in an error message
 _DAY: Final = timedelta(days=1)
 
 
 class Resumed(Struct, frozen=True):
-    """The pauses that were ended, and how many jobs became ready by that; those of a paused queue were so before."""
+    """The ended pauses, and how many jobs became ready by that; jobs of a paused queue were ready before."""
 
     pauses: tuple[Pause, ...]
     jobs: int
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What was spent under a budget's name over the last 24 hours, 7 days and 30 days, estimates included."""
+    """The amount spent under a budget's name over the last 24 hours, 7 days and 30 days, estimates included."""
 
     name: str
     daily: float
@@ -43,14 +47,14 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 
 class Holds:
-    """Pauses, breakers and spending of an open store, and commands recorded under the name of `actor`."""
+    """Pauses, breakers and spending of an open store, and commands, recorded under `by`."""
 
-    def __init__(self, store: Store, actor: str) -> None:
+    def __init__(self, store: Store, by: By) -> None:
         self._store = store
-        self._actor = actor
+        self._by = by
 
     async def pauses(self) -> list[Pause]:
-        """The pauses that hold now, oldest first."""
+        """The current pauses, oldest first."""
         return await self._store.pauses()
 
     async def pause(
@@ -62,10 +66,9 @@ class Holds:
         until: datetime | None = None,
         why: str | None = None,
     ) -> Pause:
-        """Let no job of a queue or of a kind run, or none whose arguments have these values: until then or resumed.
+        """Pause a queue or kind, or jobs with these argument values: until then, or until resumed.
 
-        What runs already goes on. All that is said must fit a job: queue and kind together mean that kind in that
-        queue.
+        Running jobs continue. A job must match all given parts: queue and kind together mean that kind in that queue.
         """
         if queue is None and kind is None:
             raise ArgumentError("queue", "or kind must be given: a pause of everything is `perdure quiet --all`")
@@ -73,7 +76,7 @@ class Holds:
             raise ArgumentError("args", "need a kind: only jobs of one kind have the same arguments")
         now = await self._store.now()
         if until is not None and (until.tzinfo is None or until <= now):
-            raise ArgumentError("until", f"must be a time to come, with its zone, got {until.isoformat()}")
+            raise ArgumentError("until", f"must be a future time, with its zone, got {until.isoformat()}")
         pause = Pause(
             id=secrets.token_hex(_ID_BYTES),
             queue=None if queue is None else checked_name("queue", queue),
@@ -81,10 +84,10 @@ class Holds:
             args=None if args is None else _encoded(args),
             until=until,
             why=_checked_why(why),
-            actor=self._actor,
+            actor=self._by.actor,
             at=now,
         )
-        await self._store.pause(pause)
+        await self._store.pause(pause, self._because(pause.why))
         return pause
 
     async def resume(
@@ -94,10 +97,11 @@ class Holds:
         queue: str | None = None,
         kind: str | None = None,
         everything: bool = False,
+        why: str | None = None,
     ) -> Resumed:
         """End pauses: those with these ids, or all that name this queue, this kind, or both; or everything.
 
-        An id that is none raises NotFoundError, and then nothing is resumed.
+        An unknown id raises NotFoundError, and then nothing is resumed.
         """
         wanted = _checked_ids(ids)
         ways = [bool(wanted), queue is not None or kind is not None, everything]
@@ -107,33 +111,34 @@ class Holds:
         if missing := [pause_id for pause_id in wanted if not any(pause.id == pause_id for pause in known)]:
             raise NotFoundError(f"there is no pause {listed(missing)}")
         chosen = tuple(pause for pause in known if pause.id in wanted or (not wanted and _names(pause, queue, kind)))
-        jobs = await self._store.resume([pause.id for pause in chosen], self._actor) if chosen else 0
+        by = self._because(_checked_why(why))
+        jobs = await self._store.resume([pause.id for pause in chosen], by) if chosen else 0
         self._store.ring({pause.queue for pause in chosen if pause.queue is not None})
         return Resumed(chosen, jobs)
 
     async def breakers(self) -> list[BreakerView]:
-        """All breakers that were ever met, by name."""
+        """All breakers that a job has ever reached, by name."""
         return await self._store.breakers()
 
     async def open_breaker(self, name: str, *, for_: Duration | None = None, why: str | None = None) -> BreakerView:
-        """Leave an outside system alone: until somebody closes the breaker, or `for_` so long, after which jobs try it.
+        """Open a breaker: until an operator closes it, or for `for_`, after which trial jobs run.
 
-        A breaker that nobody has met yet can be opened as well; its name is not checked, since only code knows it.
+        A breaker that no job has reached yet can be opened too; its name is not checked, since only code knows it.
         """
         view = await self._breaker(checked_name("name", name)) or BreakerView(name=name)
         reason = _checked_why(why)
         now = await self._store.now()
-        opened = open_by_hand(view, now, reason, self._actor)
+        opened = open_by_hand(view, now, reason, self._by.actor)
         if for_ is not None:
             span = parse_duration("for", for_)
             if not span:
                 raise ArgumentError("for", "must be longer than 0; to let jobs through, close the breaker")
             opened = replace(opened, by_hand=False, until=now + span)
-        await self._store.set_breaker(opened, self._actor)
+        await self._store.set_breaker(opened, self._because(reason))
         return opened
 
     async def close_breaker(self, name: str, *, why: str | None = None) -> BreakerView:
-        """Let jobs through again, slowly at first. Raises NotFoundError, and ConflictError if it is closed."""
+        """Close a breaker; jobs pass slowly at first. Raises NotFoundError, and ConflictError if it is closed."""
         view = await self._breaker(name)
         if view is None:
             known = listed(repr(breaker.name) for breaker in await self._store.breakers())
@@ -142,21 +147,29 @@ class Holds:
             )
         if view.state is BreakerState.CLOSED:
             raise ConflictError(f"breaker {name!r} is closed already")
-        closed = close_by_hand(view, await self._store.now(), _checked_why(why), self._actor)
-        await self._store.set_breaker(closed, self._actor)
+        reason = _checked_why(why)
+        closed = close_by_hand(view, await self._store.now(), reason, self._by.actor)
+        await self._store.set_breaker(closed, self._because(reason))
         return closed
 
+    async def budgets(self) -> list[Spent]:
+        """What was spent under each budget's name, by name, of 50 budgets at most."""
+        return [await self.spent(name) for name in sorted(await self._store.budgets(_BUDGETS_NAMED))]
+
     async def spent(self, name: str) -> Spent:
-        """What was spent under a budget's name; raises NotFoundError if nothing was, naming those that have spent."""
+        """The amount spent under a budget's name; if there is none, raises NotFoundError, naming known budgets."""
         checked_name("name", name)
         now = await self._store.now()
         daily, weekly, monthly = [await self._store.spent(name, now - days * _DAY) for days in (1, 7, 30)]
         if not monthly:
-            known = await self._store.budgets(_NAMED)
+            known = await self._store.budgets(_BUDGETS_NAMED)
             if name not in known:
                 others = f"known are {listed(map(repr, known))}" if known else "no budget has spent anything yet"
                 raise NotFoundError(f"nothing was spent under the name {name!r} in the last month; {others}")
         return Spent(name=name, daily=daily, weekly=weekly, monthly=monthly)
+
+    def _because(self, why: str | None) -> By:
+        return replace(self._by, why=why)
 
     async def _breaker(self, name: str) -> BreakerView | None:
         return next((breaker for breaker in await self._store.breakers() if breaker.name == name), None)
@@ -170,25 +183,26 @@ def _checked_ids(ids: str | Iterable[str]) -> list[str]:
 
 
 def _names(pause: Pause, queue: str | None, kind: str | None) -> bool:
-    """Whether a pause names this queue and this kind; None is not asked for."""
+    """Whether a pause names this queue and this kind; None matches any."""
     return queue in {None, pause.queue} and kind in {None, pause.kind}
 
 
 def _encoded(args: Mapping[str, Any]) -> str:
     if not isinstance(args, Mapping) or not args or not all(isinstance(name, str) for name in args):
         raise ArgumentError("args", f'must give arguments by name, as {{"tenant": 7}}, got {args!r:.100}')
+    if hidden := [name for name in args if is_secret_name(name) or isinstance(args[name], Secret)]:
+        raise ArgumentError("args", f"must not hold {hidden[0]!r}, a secret, since pauses are shown: use another one")
     try:
         text = encode(dict(args))
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise ArgumentError("args", f"cannot be written as JSON: {error}") from error
-    if len(text.encode()) > _LARGEST_ARGS:
-        raise ArgumentError("args", f"take {len(text.encode())} bytes, {_LARGEST_ARGS} are allowed: name fewer")
+    if len(text.encode()) > _ARGS_LIMIT_BYTES:
+        raise ArgumentError("args", f"take {len(text.encode())} bytes, {_ARGS_LIMIT_BYTES} are allowed: name fewer")
     return text
 
 
 def _checked_why(why: str | None) -> str | None:
-    if why is None or not why.strip():
-        return None
-    if len(why) > LONGEST_WHY:
-        raise ArgumentError("why", f"has {len(why)} characters, {LONGEST_WHY} are allowed")
-    return why
+    known = checked_why(why)
+    if known is not None and len(known) > LONGEST_WHY:
+        raise ArgumentError("why", f"has {len(known)} characters, {LONGEST_WHY} are allowed")
+    return known

@@ -1,6 +1,6 @@
-"""Looks the whole system over: schema, clocks, workers, queues, schedules, and what the engine says of itself.
+"""Checks the whole system: schema, clocks, workers, queues, schedules, and the engine's own checks.
 
-Every check stands alone: one that fails becomes a finding, and the others are made all the same.
+Every check stands alone: one that fails becomes a finding, and the others still run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final
 from perdure.clock import Clock
 from perdure.domain.duration import format_duration
 from perdure.domain.jobs.states import PARKED, JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.domain.stored_words import is_known
 from perdure.domain.worker import Phase, WorkerView
 from perdure.errors import PerdureError, SchemaError
@@ -27,20 +28,20 @@ SKEW_TO_NOTE: Final = timedelta(seconds=2)
 SKEW_TO_MEND: Final = timedelta(seconds=60)
 LONG_WAIT: Final = timedelta(minutes=5)
 LATE: Final = timedelta(minutes=1)
-_SAMPLE: Final = 1_000
-_NAMED: Final = 3
+_JOBS_SAMPLED: Final = 1_000
+_ITEMS_NAMED: Final = 3
 
 
-async def repair(store: Store, actor: str) -> int:
-    """Mend what can be mended without loss: jobs parked by a clock that was ahead wait as they should; how many."""
+async def repair(store: Store, by: By) -> int:
+    """Correct the due times of jobs parked by a clock that was ahead; returns how many."""
     mended = 0
-    while redated := await store.redate_parked(actor, _SAMPLE):
+    while redated := await store.redate_parked(by, _JOBS_SAMPLED):
         mended += len(redated)
     return mended
 
 
 class Checkup:
-    """One examination of an open store. `lease` is that of the workers, 30 s unless they were told otherwise."""
+    """One checkup of an open store. `lease` is that of the workers, 30 s by default."""
 
     def __init__(self, store: Store, clock: Clock, lease: timedelta = LEASE) -> None:
         self._store = store
@@ -48,23 +49,26 @@ class Checkup:
         self._lease = lease
 
     async def examine(self) -> list[Finding]:
-        """Make every check; without a current schema only those that do without."""
-        findings = await self._guarded("engine", self._store.diagnose)
-        findings += await self._guarded("clock", self._clocks)
-        schema = await self._guarded("schema", self._schema)
-        findings += schema
-        if any(finding.severity is not Severity.OK for finding in schema):
+        """Run every check; without a current schema, only those that do not need it."""
+        findings = await self.examine_database()
+        if any(finding.severity is not Severity.OK for finding in findings if finding.check == "schema"):
             return findings
         checks = (self._workers, self._orphans, self._queues, self._waits, self._overdue, self._parked_ahead)
         for check in (*checks, self._schedules, self._unknown_kinds, self._unknown_states, self._dead_letters):
             findings += await self._guarded(check.__name__.strip("_").replace("_", " "), check)
         return findings
 
+    async def examine_database(self) -> list[Finding]:
+        """Check only the engine, its clock and its schema: this does not depend on the number of jobs."""
+        findings = await self._guarded("engine", self._store.diagnose)
+        findings += await self._guarded("clock", self._clocks)
+        return findings + await self._guarded("schema", self._schema)
+
     async def _guarded(self, check: str, look: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
         try:
             return await look()
         except PerdureError as error:
-            return [problem(check, f"could not be looked at: {error}", "mend this first, then ask again")]
+            return [problem(check, f"could not be looked at: {error}", "fix this first, then run the check again")]
 
     async def _schema(self) -> list[Finding]:
         try:
@@ -112,11 +116,11 @@ class Checkup:
         return findings
 
     async def _orphans(self) -> list[Finding]:
-        orphans = await self._store.orphans(_SAMPLE)
+        orphans = await self._store.orphans(_JOBS_SAMPLED)
         if not orphans:
             return [fine("orphans", "none")]
         seen = f"{_at_least(len(orphans))} held by workers that are dead"
-        return [warning("orphans", seen, "a living worker brings them back within seconds; if they stay, read its log")]
+        return [warning("orphans", seen, "a running worker rescues them within seconds; if they stay, read its log")]
 
     async def _queues(self) -> list[Finding]:
         counts = await self._store.counts()
@@ -133,10 +137,10 @@ class Checkup:
         advice = "start a worker with --queues "
         findings = []
         if ready:
-            seen = f"nobody serves {_quoted(ready)}, where jobs are ready: {sum(ready.values()):,}"
+            seen = f"no worker serves {_quoted(ready)}, where jobs are ready: {sum(ready.values()):,}"
             findings.append(problem("queues", seen, advice + ",".join(sorted(ready))))
         if later:
-            seen = f"nobody serves {_quoted(later)}, where jobs will be due later"
+            seen = f"no worker serves {_quoted(later)}, where jobs will be due later"
             findings.append(warning("queues", seen, advice + ",".join(sorted(later))))
         return findings or [fine("queues", "every queue with jobs has a worker")]
 
@@ -152,8 +156,8 @@ class Checkup:
         return [warning("waits", seen, "add workers or concurrency, or give that queue more weight")]
 
     async def _overdue(self) -> list[Finding]:
-        """A worker makes due jobs ready within a second; one that stays cannot be, or no worker tries."""
-        late = await self._store.overdue(_SAMPLE, LATE)
+        """Workers make due jobs ready within a second; an overdue job cannot be made ready, or no worker tries."""
+        late = await self._store.overdue(_JOBS_SAMPLED, LATE)
         if not late:
             return [fine("overdue", "no job is parked beyond its time")]
         longest = rounded(await self._store.now() - late[0].due_at)
@@ -162,7 +166,7 @@ class Checkup:
             return [warning("overdue", seen, "start a worker: it makes due jobs ready")]
         advice = (
             "read a worker's log for 'due job could not be made ready': it says what is wrong with the job's record; "
-            "mend it, or give the job up with `perdure jobs cancel ID`"
+            "fix it, or cancel the job with `perdure jobs cancel ID`"
         )
         return [problem("overdue", seen, advice)]
 
@@ -179,19 +183,19 @@ class Checkup:
         seen = (
             f"{some(ahead.jobs, 'job')} parked by a clock that was ahead by up to {rounded(ahead.by)}: too long a wait"
         )
-        return [problem("parked ahead", seen, "`perdure doctor --repair` lets them wait for as long as they should")]
+        return [problem("parked ahead", seen, "`perdure doctor --repair` restores their intended waits")]
 
     async def _schedules(self) -> list[Finding]:
         return judge_schedules(await self._store.schedules(), await self._store.now())
 
     async def _unknown_kinds(self) -> list[Finding]:
-        paused = await self._store.jobs(JobFilter(states=frozenset({JobState.PAUSED})), Page(_SAMPLE))
+        paused = await self._store.jobs(JobFilter(states=frozenset({JobState.PAUSED})), Page(_JOBS_SAMPLED))
         kinds = Counter(job.kind for job in paused if job.reason == Reason.UNKNOWN_KIND)
         if not kinds:
             return [fine("unknown kinds", "none")]
         seen = listed(f"{kind!r} ({jobs})" for kind, jobs in kinds.most_common())
         advice = "deploy a worker that has these handlers; a job that finds none for a day is dead"
-        return [warning("unknown kinds", f"jobs put off because no worker has a handler: {seen}", advice)]
+        return [warning("unknown kinds", f"jobs that no worker has a handler for: {seen}", advice)]
 
     async def _unknown_states(self) -> list[Finding]:
         counts = [count for count in await self._store.counts() if not is_known(count.state)]
@@ -226,12 +230,12 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _at_least(count: int) -> str:
-    return some(count, "job") if count < _SAMPLE else f"at least {some(count, 'job')}"
+    return some(count, "job") if count < _JOBS_SAMPLED else f"at least {some(count, 'job')}"
 
 
 def _some_ids(late: list[Overdue]) -> str:
-    shown = ", ".join(job.job_id for job in late[:_NAMED])
-    return shown if len(late) <= _NAMED else f"{shown}, …"
+    shown = ", ".join(job.job_id for job in late[:_ITEMS_NAMED])
+    return shown if len(late) <= _ITEMS_NAMED else f"{shown}, …"
 
 
 def _names(workers: list[WorkerView]) -> str:

@@ -1,4 +1,4 @@
-"""Whether schedules fire: what an overdue, unreadable, forgotten or paused one looks like, and what to do about it."""
+"""Whether schedules fire: overdue, unreadable, forgotten and paused ones, and what to do about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHECK: Final = "schedules"
 
 
 def judge_schedules(views: Sequence[ScheduleView], now: datetime) -> list[Finding]:
-    """Look at every schedule; `now` is the database's time."""
+    """Check every schedule; `now` is the database's time."""
     findings = list(_complaints(views, now))
     if findings:
         return findings
@@ -33,12 +33,12 @@ def judge_schedules(views: Sequence[ScheduleView], now: datetime) -> list[Findin
 
 
 def _complaints(views: Sequence[ScheduleView], now: datetime) -> Iterator[Finding]:
-    unreadable = {view.name: complaint for view in views if (complaint := _complaint(view))}
+    unreadable = {view.name: found for view in views if (found := complaint(view))}
     if unreadable:
-        seen = listed(f"{name!r}: {complaint}" for name, complaint in unreadable.items())
+        seen = listed(f"{name!r}: {found}" for name, found in unreadable.items())
         yield problem(_CHECK, f"cannot be read, and do not fire: {seen}", "change the expression or the zone of these")
-    overdue = [view for view in views if view.name not in unreadable and _is_overdue(view, now)]
-    forgotten = [view for view in overdue if _is_forgotten(view, now)]
+    overdue = [view for view in views if view.name not in unreadable and is_overdue(view, now)]
+    forgotten = [view for view in overdue if is_forgotten(view, now)]
     late = [view for view in overdue if view not in forgotten]
     if late:
         longest = max(now - view.next_at for view in late if view.next_at is not None)
@@ -51,12 +51,13 @@ def _complaints(views: Sequence[ScheduleView], now: datetime) -> Iterator[Findin
         yield warning(_CHECK, seen, advice)
     ahead = [view for view in views if view.last_at is not None and view.last_at > now + OVERDUE]
     if ahead:
-        seen = f"already dealt with for times that are yet to come: {_names(ahead)}"
-        advice = "the database's clock was put back; a worker that opens puts these right, and fires nothing twice"
+        seen = f"already handled for future times: {_names(ahead)}"
+        advice = "the database's clock was set back; the next worker that opens corrects these, and fires nothing twice"
         yield warning(_CHECK, seen, advice)
 
 
-def _complaint(view: ScheduleView) -> str | None:
+def complaint(view: ScheduleView) -> str | None:
+    """Why its expression or zone cannot be read, if so."""
     try:
         timetable(view.schedule.expression, view.schedule.tz)
     except ArgumentError as error:
@@ -64,11 +65,13 @@ def _complaint(view: ScheduleView) -> str | None:
     return None
 
 
-def _is_overdue(view: ScheduleView, now: datetime) -> bool:
+def is_overdue(view: ScheduleView, now: datetime) -> bool:
+    """Whether it is overdue by more than a process needs to fire it."""
     return view.next_at is not None and now - view.next_at > OVERDUE
 
 
-def _is_forgotten(view: ScheduleView, now: datetime) -> bool:
+def is_forgotten(view: ScheduleView, now: datetime) -> bool:
+    """Whether it comes from code that no process has started for a day."""
     return view.origin is Origin.DECLARED and (view.declared_at is None or now - view.declared_at > FORGOTTEN)
 
 

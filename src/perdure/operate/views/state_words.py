@@ -16,7 +16,7 @@ _OURS: Final = frozenset(state.value for state in JobState)
 
 
 async def states_meant(store: Store, words: str | Iterable[str], kind: str | None) -> JobFilter:
-    """The filter for these states, in our words or in those of a kind; refused if it is not clear which are meant."""
+    """The filter for these states, in perdure's words or in those of a kind; refused if ambiguous."""
     given = [words] if isinstance(words, str) else list(dict.fromkeys(words))
     states = {JobState(word) for word in given if word in _OURS}
     foreign = [word for word in given if word not in _OURS]

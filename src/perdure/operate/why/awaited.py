@@ -1,6 +1,6 @@
-"""What a waiting job waits for besides the time: events, answers, children; and several of them at once.
+"""What a waiting job waits for besides the time: events, answers, children, or several at once.
 
-A job that waits for several things is woken by the first that comes. Its steps know until when each is waited for.
+The first thing to arrive wakes a job that waits for several. Its steps hold the time limit of each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
 from perdure.operate.commands.approvals import waits_of
-from perdure.operate.records import Why
+from perdure.operate.records import Remedy, Why
 from perdure.operate.wording import listed, told
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -29,20 +29,21 @@ _FAILED: Final = (JobState.DEAD, JobState.CANCELLED)
 
 
 async def awaits_event(store: Store, job: JobView) -> Why:
-    """A job that waits for an event, or for somebody's answer, which is one too."""
+    """A job that waits for an event, or for an answer, which is an event too."""
     event = (job.awaits or "").removeprefix(_EVENT)
     name = approval_asked(job.id, event)
     if name is not None:
-        key, answer = f"{APPROVAL}{name}", f"It waits for somebody to answer {name!r}."
+        key, answer = f"{APPROVAL}{name}", f"It waits for an answer to {name!r}."
         advice = f"perdure approve {job.id} {quote(name)}, with --deny to say no"
     elif await store.emitted(event) is not None:
-        key, answer, advice = f"{_EVENT}{event}", f"Event {event!r} has come: it goes on in a moment.", "look again"
+        key, answer, advice = f"{_EVENT}{event}", f"Event {event!r} was emitted: it resumes in a moment.", "look again"
     else:
-        key, answer = f"{_EVENT}{event}", f"It waits for event {event!r}, which nobody has emitted yet."
+        key, answer = f"{_EVENT}{event}", f"It waits for event {event!r}, which was not emitted yet."
         advice = f"app.emit({event!r}, …), or perdure emit {quote(event)}"
     until, others = await _waits(store, job, lambda step: _is(step, key))
-    gives_up = f"It gives up waiting at {told(until)}." if until else "It waits for as long as it takes."
-    return Why(job=job, answer=answer, facts=(gives_up, *others), until=until, what_to_do=advice)
+    gives_up = f"It gives up waiting at {told(until)}." if until else "Its wait has no time limit."
+    remedy = None if name is None else Remedy("answer", name, "Answer")
+    return Why(job=job, answer=answer, facts=(gives_up, *others), until=until, what_to_do=advice, remedy=remedy)
 
 
 async def awaits_children(store: Store, job: JobView) -> Why:
@@ -54,7 +55,7 @@ async def awaits_children(store: Store, job: JobView) -> Why:
     until, others = await _waits(store, job, lambda step: step.kind is StepKind.FAMILY and key.startswith(step.key))
     facts = [f"{family.succeeded:,} succeeded, {family.failed:,} died or were cancelled."]
     if family.quorum is not None:
-        facts.append(f"It goes on once {family.quorum:,} have succeeded, or no longer can.")
+        facts.append(f"It resumes once {family.quorum:,} have succeeded, or no longer can.")
     facts += await _unfinished(store, job, key)
     if until is not None:
         facts.append(f"It waits for them until {told(until)} at the latest.")
@@ -69,7 +70,7 @@ async def awaits_children(store: Store, job: JobView) -> Why:
 
 
 async def _waits(store: Store, job: JobView, is_own: Callable[[StepRecord], bool]) -> tuple[datetime | None, list[str]]:
-    """Until when a job waits for its own, by its step; and what it waits for besides."""
+    """The time limit of the job's wait, by its step; and what it also waits for."""
     steps = (await waits_of(store, [job.id])).get(job.id, [])
     own = [step for step in steps if is_own(step)]
     others = [_also(step) for step in steps if step not in own and step.kind is StepKind.EVENT]
@@ -79,18 +80,18 @@ async def _waits(store: Store, job: JobView, is_own: Callable[[StepRecord], bool
 
 
 def _is(step: StepRecord, key: str) -> bool:
-    """Whether a step is of this name; one that is used again has a number behind it."""
+    """Whether a step has this name; a repeated name has a number behind it."""
     return step.key == key or step.key.startswith(f"{key}#")
 
 
 def _also(step: StepRecord) -> str:
     if step.key.startswith(APPROVAL):
-        return f"It also waits for somebody to answer {step.key.removeprefix(APPROVAL)!r}."
+        return f"It also waits for an answer to {step.key.removeprefix(APPROVAL)!r}."
     return f"It also waits for event {step.key.removeprefix(_EVENT)!r}."
 
 
 async def failed_children(store: Store, parent: JobId) -> list[str]:
-    """The first few children of a job that are dead or cancelled now, among the first thousand of each family."""
+    """The first few children that are dead or cancelled now, among the first thousand of each family."""
     keys = [family.key for family in await store.families(parent) if family.failed]
     failed = [child.job_id for key in keys for child in await store.children(parent, key) if child.fate in _FAILED]
     still = JobFilter(ids=tuple(failed[:_CHILDREN_SEEN]), states=frozenset(_FAILED))

@@ -1,4 +1,4 @@
-"""What a parked job waits for, in words: its reason says of which sort, and the store knows the rest."""
+"""What a parked job waits for, in words: its reason gives the type, and the store the details."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from perdure.domain.gate import BreakerState, BreakerView, Pause
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState, Reason
-from perdure.operate.records import Why
+from perdure.operate.records import Remedy, Why
 from perdure.operate.why.awaited import awaits_children, awaits_event
 from perdure.operate.wording import some, told
 from perdure.storage.port import Store
@@ -38,7 +38,7 @@ _ADVICE: Final = {
 
 
 async def parked(store: Store, job: JobView, now: datetime, *, pauses: Sequence[Pause], is_alone: bool) -> Why:
-    """Why a parked job is not running. `pauses` are those that mean it; `is_alone`: no worker is alive."""
+    """Why a parked job is not running. `pauses` are those that apply to it; `is_alone`: no worker is running."""
     reason = next((known for known in Reason if _is_for(job, known)), None)
     if reason is Reason.ON_HOLD and pauses:
         own = [pause for pause in pauses if (_note(job) or "").startswith(f"pause {pause.id}")]
@@ -54,26 +54,27 @@ async def parked(store: Store, job: JobView, now: datetime, *, pauses: Sequence[
     facts = [found.answer, *facts]
     if is_alone:
         answer, advice = (
-            "Its time has come, and no worker is alive to see to it.",
+            "It is due, and no worker is running to make it ready.",
             "start one: perdure worker your_module:app",
         )
     else:
-        answer, advice = "Its time has come: a worker makes it ready in a moment.", "look again"
+        answer, advice = "It is due: a worker makes it ready in a moment.", "look again"
     return replace(found, answer=answer, facts=tuple(facts), what_to_do=advice)
 
 
 def held_by(pause: Pause, job: JobView) -> Why:
-    """A job that an operator's pause holds back."""
+    """A job that an operator's pause holds."""
     what = " and ".join(f"{word} {name!r}" for word, name in (("queue", pause.queue), ("kind", pause.kind)) if name)
     facts = [f"It was paused by {pause.actor} at {told(pause.at)}{f': {pause.why}' if pause.why else '.'}"]
     if pause.args is not None:
-        facts.append(f"Only jobs with these arguments are meant: {pause.args}")
+        facts.append(f"It applies only to jobs with these arguments: {pause.args}")
     return Why(
         job=job,
         answer=f"An operator has paused {what} (pause {pause.id}).",
         facts=tuple(facts),
         until=pause.until,
         what_to_do=f"perdure resume {pause.id}",
+        remedy=Remedy("resume", pause.id, "Resume"),
     )
 
 
@@ -85,7 +86,7 @@ def _plain(job: JobView, reason: Reason | None) -> Why:
             answer = "It is scheduled for later."
         case JobState.RETRYING:
             number = job.failures + job.crashes
-            of = f" of {job.max_attempts + job.crashes}" if job.max_attempts else ""  # a crash costs none of them
+            of = f" of {job.max_attempts + job.crashes}" if job.max_attempts else ""  # a crash uses none of them
             answer = f"Attempt {number} did not succeed; attempt {number + 1}{of} comes later."
             facts.append(f"The last error was {job.last_error}")
         case _:
@@ -94,7 +95,8 @@ def _plain(job: JobView, reason: Reason | None) -> Why:
     advice = (_ADVICE.get(reason) if reason else None) or f"perdure jobs run-now {job.id} runs it without waiting"
     if reason is Reason.BUDGET_EXCEEDED:
         advice = advice.format(name=quote((note or "").partition(": ")[0] or "NAME"))
-    return Why(job=job, answer=answer, facts=tuple(facts), until=job.due_at, what_to_do=advice)
+    remedy = None if reason in _ADVICE else Remedy("run_now", job.id, "Run now")
+    return Why(job=job, answer=answer, facts=tuple(facts), until=job.due_at, what_to_do=advice, remedy=remedy)
 
 
 async def _breaker_open(store: Store, job: JobView) -> Why:
@@ -112,12 +114,13 @@ async def _breaker_open(store: Store, job: JobView) -> Why:
         return Why(job=job, answer=answer, facts=(*_about_breaker(view),), until=job.due_at, what_to_do="look again")
     return Why(
         job=job,
-        answer=f"Circuit breaker {view.name!r} is {view.state}: what is behind it is left alone.",
+        answer=f"Circuit breaker {view.name!r} is {view.state}: it holds the jobs behind it.",
         facts=(f"The job was told: {note}", *_about_breaker(view)),
-        until=None if view.by_hand else job.due_at,  # when such a job looks again is no end of it
+        until=None if view.by_hand else job.due_at,  # its next look is not the end of the wait
         what_to_do=f"it goes on by itself; or perdure breakers close {quote(view.name)}"
         if not view.by_hand
         else f"perdure breakers close {quote(view.name)}",
+        remedy=Remedy("close_breaker", view.name, "Close the breaker"),
     )
 
 
@@ -153,7 +156,7 @@ async def _unknown_kind(_: Store, job: JobView) -> Why:
     return Why(
         job=job,
         answer=f"The worker that took it has no handler for kind {job.kind!r}.",
-        facts=("It is offered again until it was without a handler for a day; then it is dead.",),
+        facts=("Retried for 24 hours, then marked dead.",),
         until=job.due_at,
         what_to_do=f"deploy a worker whose code declares {job.kind!r}, or perdure jobs cancel {job.id}",
     )
@@ -173,6 +176,6 @@ def _is_for(job: JobView, reason: Reason) -> bool:
 
 
 def _note(job: JobView) -> str | None:
-    """What was said besides the reason."""
+    """Details besides the reason."""
     _, colon, note = job.reason.partition(": ")
     return note if colon else None

@@ -1,7 +1,7 @@
-"""Why is this job not running? Everything that can be the reason is looked at, and the first that holds is the answer.
+"""Why is this job not running? All possible reasons are checked in order, and the first that applies is the answer.
 
-A parked job carries its reason with it (see `operate.parked`). A ready one has none of its own: then it is a pause, or
-its queue's workers.
+A parked job stores its reason (see `operate.why.parked`). A ready one has none: it waits because of a pause, or because
+of its queue's workers.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from perdure.domain.jobs.states import FINAL, JobState
 from perdure.domain.stored_words import is_known
 from perdure.domain.worker import Phase, WorkerView
 from perdure.operate.health.checkup import LEASE
-from perdure.operate.records import Why
+from perdure.operate.records import Remedy, Why
 from perdure.operate.why.awaited import failed_children
 from perdure.operate.why.parked import held_by, parked
 from perdure.operate.wording import listed, rounded, some, told
 from perdure.policy.limits.pausing import covers
 from perdure.storage.port import Store
 
-_COUNTED: Final = 1_000
+_JOBS_COUNTED: Final = 1_000
 
 
 async def why(store: Store, job: JobView) -> Why:
-    """Why this job is not running, or that it is, or was."""
+    """Why this job is not running, or that it is running or final."""
     now = await store.now()
     if not is_known(job.state):
         return _foreign(job)
@@ -46,7 +46,7 @@ async def why(store: Store, job: JobView) -> Why:
 
 
 class _Crew(Struct, frozen=True):
-    """The living workers: all that beat, and those of the job's queue, each in one of four ways."""
+    """The running workers: all of them, and those of the job's queue, each in one of four groups."""
 
     beating: tuple[WorkerView, ...]
     silent: tuple[WorkerView, ...]
@@ -80,6 +80,7 @@ async def _ready(store: Store, job: JobView, now: datetime) -> Why:
 
 
 def _about_workers(job: JobView, crew: _Crew) -> Why:
+    remedy = None
     start = f"start one: perdure worker your_module:app --queues {quote(job.queue)}"
     if crew.free:
         answer, facts = "It is ready, and waits for its turn.", [f"With room for it: {_names(crew.free)}."]
@@ -92,9 +93,10 @@ def _about_workers(job: JobView, crew: _Crew) -> Why:
     elif crew.quiet:
         answer, facts = "All workers of its queue are quiet: they claim nothing.", _others(crew)
         advice = "let them claim again with `perdure quiet --off NAME`, or start another worker"
+        remedy = Remedy("loud", crew.quiet[0].name, f"Let {crew.quiet[0].name} claim again")
     elif crew.silent:
-        answer = "The workers of its queue are silent."
-        facts = [f"Not a sign of life for more than {rounded(LEASE)}: {_names(crew.silent)}."]
+        answer = "The workers of its queue send no heartbeat."
+        facts = [f"No heartbeat for more than {rounded(LEASE)}: {_names(crew.silent)}."]
         advice = f"look whether they hang or lost the network, or {start}"
     else:
         served = sorted({queue for worker in crew.beating for queue in worker.queues})
@@ -103,7 +105,7 @@ def _about_workers(job: JobView, crew: _Crew) -> Why:
         answer, facts, advice = f"No worker serves its queue {job.queue!r}.", [alive], start
         if not crew.beating:
             facts = ["No worker is alive."]
-    return Why(job=job, answer=answer, facts=tuple(facts), what_to_do=advice)
+    return Why(job=job, answer=answer, facts=tuple(facts), what_to_do=advice, remedy=remedy)
 
 
 def _others(crew: _Crew) -> list[str]:
@@ -112,8 +114,8 @@ def _others(crew: _Crew) -> list[str]:
 
 
 async def _line(store: Store, job: JobView) -> list[str]:
-    """Roughly its place: only the length of the line is known cheaply."""
-    counts = [c for c in await store.counts(_COUNTED) if c.queue == job.queue and c.state is JobState.READY]
+    """Its rough place: only the length of the line is cheap to know."""
+    counts = [c for c in await store.counts(_JOBS_COUNTED) if c.queue == job.queue and c.state is JobState.READY]
     others = sum(count.jobs for count in counts) - 1
     if others < 1:
         return []
@@ -137,7 +139,7 @@ async def _running(store: Store, job: JobView, now: datetime) -> Why:
     crew = [worker for worker in await store.workers() if worker.name == job.worker]
     if crew and all(now - worker.beat_at > LEASE for worker in crew):
         facts.append(f"Its worker is silent for {rounded(now - max(worker.beat_at for worker in crew))}.")
-        advice = "any living worker brings the job back once that worker is declared dead: see `perdure doctor`"
+        advice = "any running worker rescues the job once that worker is declared dead: see `perdure doctor`"
     return Why(job=job, answer=f"It is running{since}, on {job.worker}.", facts=tuple(facts), what_to_do=advice)
 
 
@@ -154,11 +156,12 @@ async def _finished(store: Store, job: JobView) -> Why:
     facts += [f"Warning: {warning}" for warning in job.warnings]
     word = f" ({job.word})" if job.word not in {None, job.state} else ""
     answer = f"It is finished: {job.state}{word}{when}, {job.reason}."
-    advice = None if job.state is JobState.SUCCEEDED else f"perdure jobs requeue {job.id} gives it a new life"
+    advice = None if job.state is JobState.SUCCEEDED else f"perdure jobs requeue {job.id} requeues it"
     if job.state is JobState.DEAD and (failed := await failed_children(store, job.id)):
         facts.append(f"Of its children, these have failed: {listed(failed)}.")
-        advice = f"a new life of its own finds the same children: perdure jobs requeue CHILD first, then {job.id}"
-    return Why(job=job, answer=answer, facts=tuple(facts), what_to_do=advice)
+        advice = f"requeued alone, it finds the same children: perdure jobs requeue CHILD first, then {job.id}"
+    remedy = None if job.state is JobState.SUCCEEDED else Remedy("requeue", job.id, "Requeue")
+    return Why(job=job, answer=answer, facts=tuple(facts), what_to_do=advice, remedy=remedy)
 
 
 def _is_quiet(worker: WorkerView) -> bool:

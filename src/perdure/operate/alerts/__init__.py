@@ -1,0 +1,1 @@
+"""Alerts: evaluation of rules, and the operators' commands for rules and channels."""

@@ -1,0 +1,1 @@
+"""Problems that need a person: the first screen of every surface begins with them."""

@@ -1,0 +1,117 @@
+"""The system as the desk shows it: queues, kinds, workers, statistics, the audit trail, what needs a person."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from perdure.clock import SystemClock
+from perdure.domain.duration import Duration
+from perdure.domain.operate.statistics import Statistics
+from perdure.domain.worker import WorkerView
+from perdure.operate.attention.attention import examine_database, find_needs, worst_first
+from perdure.operate.attention.need import Need
+from perdure.operate.audit_trail import read_trail
+from perdure.operate.desk_base import DeskBase
+from perdure.operate.records import AuditPage, Overview
+from perdure.operate.views.comparison import Comparison, compare
+from perdure.operate.views.kind_views import KindView, kind_views
+from perdure.operate.views.queue_views import QueueView, queue_views
+from perdure.operate.views.statistics import Grouping, read_statistics
+from perdure.storage.operate.audit import AuditFilter
+
+
+class SystemViews(DeskBase):
+    """The part of the desk that shows the system as a whole."""
+
+    async def overview(self) -> Overview:
+        """Counts of jobs by queue and state, and the workers."""
+        counts = await self._store.counts()
+        return Overview(await self._store.now(), tuple(counts), tuple(await self.workers()))
+
+    async def attention(self, *, database: bool = False) -> list[Need]:
+        """Problems that need a person, the worst first; empty if all is well. Reads a bounded number of jobs.
+
+        `database`: with the problems that `perdure doctor` finds in the database itself.
+        """
+        needs = await find_needs(self._store)
+        return worst_first([*await self.database_problems(), *needs]) if database else needs
+
+    async def database_problems(self) -> list[Need]:
+        """The problems of the database itself, such as settings that lose commits, or a clock that is far off."""
+        return await examine_database(self._store, SystemClock())
+
+    async def workers(self) -> list[WorkerView]:
+        """All workers that are not pruned yet, running ones first."""
+        return await self._store.workers()
+
+    async def compare(
+        self,
+        span: Duration = "1h",
+        ago: Duration | None = None,
+        *,
+        by: Grouping | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+    ) -> Comparison:
+        """Statistics of the last `span`, and of the span of that length that ended `ago` earlier.
+
+        Without `ago` that is the span right before: `compare("1h", "1d")` is this hour and the same one yesterday. No
+        points, no job is read. Beyond two days back a span has at least 6 hours.
+        """
+        return await compare(self._store, span, ago, by=by, queue=queue, kind=kind)
+
+    async def queues(self, span: Duration = "1h", *, cap: int = 10_000) -> list[QueueView]:
+        """All queues by name: what waits, what runs, who serves them, and statistics of the last `span`.
+
+        At most `cap` jobs are looked at in each queue and state.
+        """
+        return await queue_views(self._store, span, cap)
+
+    async def kinds(self, span: Duration = "1h", *, cap: int = 1_000) -> list[KindView]:
+        """All kinds by name that were seen lately, with statistics of the last `span`.
+
+        At most `cap` dead letters are looked at in each queue.
+        """
+        return await kind_views(self._store, span, cap)
+
+    async def statistics(
+        self,
+        span: Duration = "1h",
+        *,
+        by: Grouping | None = None,
+        queue: str | None = None,
+        kind: str | None = None,
+        points: bool = True,
+    ) -> Statistics:
+        """How many attempts ended how in the last `span`, how long jobs waited and how long they ran.
+
+        One group for all, or one for each queue or kind (`by`) of which something was counted, by name; `queue` and
+        `kind` choose. Points are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups
+        by queue or kind have at most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them
+        out. Workers write every few seconds. No job is read.
+        """
+        return await read_statistics(self._store, span, by=by, queue=queue, kind=kind, points=points)
+
+    async def audit(
+        self,
+        *,
+        job: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        source: str | None = None,
+        bulk: str | None = None,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> AuditPage:
+        """Who did what, newest first: about a job, by an actor, of an action, from `since` on and before `until`.
+
+        `source` is a surface, such as "cli", with any address or with one; `bulk` the id of a bulk command. At most 500
+        entries; the next page is `before=page.next`. Entries stay when their jobs are gone.
+        """
+        job_id = None if job is None else await self._id_of(job)
+        which = AuditFilter(
+            job_id=job_id, actor=actor, action=action, since=since, until=until, source=source, bulk=bulk
+        )
+        return await read_trail(self._store, which, limit, before)
