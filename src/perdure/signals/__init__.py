@@ -1,0 +1,1 @@
+"""What perdure tells other programs: webhooks, alerts, metrics, traces."""

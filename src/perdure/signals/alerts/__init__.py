@@ -1,0 +1,1 @@
+"""Deliveries of alerts: the kind of job that carries a notice through a channel, and the channels."""

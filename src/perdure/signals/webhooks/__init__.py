@@ -1,0 +1,1 @@
+"""Signed HTTP requests that report events to receivers."""

@@ -1,0 +1,134 @@
+"""Services of Apprise get one call, at a public address, and their keys stay secret."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+import pytest
+from apprise.plugins import opsgenie
+from msgspec.structs import replace
+from tests.signals.alerts.test_mail import a_notice
+from tests.support.receiver import receiving
+
+from perdure import App
+from perdure.domain.alerts.alert import NoticeSort
+from perdure.domain.alerts.rule import AlertSeverity
+from perdure.signals.alerts.delivery import deliver_notice
+from perdure.signals.alerts.errors import DeliveryFailed
+from perdure.signals.alerts.services import notify_service
+from perdure.signals.webhooks.errors import SendRefused
+
+
+async def test_a_service_of_apprise_on_a_private_host_is_refused_and_one_that_is_allowed_is_called(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = await app.desk("ops")
+    async with receiving() as hook:
+        monkeypatch.setenv("CHAT", f"mmost://127.0.0.1:{hook.port}/{'a' * 26}")
+        await desk.alerts.save_channel("chat", "env:CHAT", allow_private=True)
+        await desk.alerts.save_channel("wary", "env:CHAT")
+        notice = await desk.alerts.test(["chat", "wary"])
+        await deliver_notice(await app.store(), notice.id, "chat")
+        with pytest.raises(SendRefused, match="not a public address"):
+            await deliver_notice(await app.store(), notice.id, "wary")
+    [request] = hook.received
+    assert b"If you read it, the channel works." in request.body
+
+
+async def test_a_service_that_fails_or_redirects_is_asked_once_and_its_key_is_never_told(
+    app: App, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)  # the libraries below it write addresses
+    desk = await app.desk("ops")
+    for status in (503, 302):
+        async with receiving() as hook:
+            hook.status, hook.extra = status, f"Location: {hook.url}\r\n"
+            monkeypatch.setenv("CHAT", f"mmost://127.0.0.1:{hook.port}/{'s3cret' * 5}")
+            await desk.alerts.save_channel("chat", "env:CHAT", allow_private=True)
+            notice = await desk.alerts.test("chat")
+            with pytest.raises(DeliveryFailed, match="did not take the notice") as failed:
+                await deliver_notice(await app.store(), notice.id, "chat")
+        assert len(hook.received) == 1
+        assert "s3cret" not in str(failed.value) + caplog.text + str(await desk.alerts.channels())
+
+
+async def test_a_name_that_leads_elsewhere_when_it_is_called_is_refused(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address is checked where the connection is made: what the name led to before means nothing."""
+    desk = await app.desk("ops")
+    async with receiving() as hook:
+        resolve_as(monkeypatch, "chat.example.com", "127.0.0.1")
+        monkeypatch.setenv("CHAT", f"mmost://chat.example.com:{hook.port}/{'a' * 26}")
+        await desk.alerts.save_channel("chat", "env:CHAT")
+        notice = await desk.alerts.test("chat")
+        with pytest.raises(SendRefused, match=r"leads to 127\.0\.0\.1, which is not a public address"):
+            await deliver_notice(await app.store(), notice.id, "chat")
+        assert hook.connections == 0
+        _, writer = await asyncio.open_connection("127.0.0.1", hook.port)  # the rest of the process may
+        writer.close()
+
+
+async def test_a_name_that_stands_for_a_key_is_not_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ntfy://topic goes to ntfy.sh: the topic is no host, and who knows it can read along."""
+    desk = await app.desk("ops")
+    resolve_as(monkeypatch, "ntfy.sh", None)
+    monkeypatch.setenv("CHAT", "ntfy://s3cret")
+    await desk.alerts.save_channel("chat", "env:CHAT")
+    notice = await desk.alerts.test("chat")
+    with pytest.raises(DeliveryFailed, match="the service of ntfy:// was not reached: its host has no address"):
+        await deliver_notice(await app.store(), notice.id, "chat")
+    assert "s3cret" not in str(await desk.alerts.channels())
+
+
+async def test_the_text_of_an_error_mentions_no_user_and_is_cut_to_the_limit_of_the_service() -> None:
+    words = a_notice("died: @everyone <!channel>", "x" * 7_000)
+    async with receiving() as hook:
+        address = f"mmost://127.0.0.1:{hook.port}/{'a' * 26}"
+        await notify_service("mmost", address, words, allow_private=True)
+    [request] = hook.received
+    said = request.json()["text"]
+    assert "died: @\u200beveryone <\u200b!channel>" in said
+    assert len(said) <= 4_000
+
+
+async def test_an_incident_is_resolved_by_the_notice_of_its_end() -> None:
+    """The notice of a cause and that of its end name the same incident; another cause names another."""
+    died = replace(a_notice(), keys=("mail",))
+    over = replace(died, id="another", sort=NoticeSort.RECOVERY, severity=AlertSeverity.INFO)
+    other = replace(died, keys=("pulse",))
+    async with receiving() as hook:
+        for notice in (died, over, other):
+            address = f"goalert://127.0.0.1:{hook.port}/11111111-2222-3333-4444-555555555555"
+            await notify_service("goalert", address, notice, allow_private=True)
+    told = [request.json() for request in hook.received]
+    assert [one.get("action") for one in told] == [None, "close", None]
+    assert told[0]["dedup"] == told[1]["dedup"] != told[2]["dedup"]
+
+
+@pytest.mark.parametrize("sort", [NoticeSort.ALERT, NoticeSort.RECOVERY, NoticeSort.TEST])
+async def test_a_notice_that_counts_as_sent_was_sent(sort: NoticeSort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpsGenie, as Apprise maps it, would send nothing for an end or an information, and report success."""
+    notice = replace(a_notice(), sort=sort, severity=AlertSeverity.INFO)
+    async with receiving() as hook:
+        hook.status, hook.body = 202, b'{"requestId": "1"}'
+        monkeypatch.setitem(opsgenie.OPSGENIE_API_LOOKUP, "us", hook.url)
+        await notify_service("opsgenie", "opsgenie://a1brtd4j-dtii-ajkd-nlaz", notice, allow_private=True)
+    assert len(hook.received) == 1
+
+
+def resolve_as(monkeypatch: pytest.MonkeyPatch, name: str, address: str | None) -> None:
+    """Have a name lead to this address, or nowhere."""
+    resolve = socket.getaddrinfo
+
+    def answer(host: Any, *args: Any, **named: Any) -> Any:
+        if host != name:
+            return resolve(host, *args, **named)
+        if address is None:
+            resolve("name.invalid", *args, **named)
+        return resolve(address, *args, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
