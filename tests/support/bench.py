@@ -17,7 +17,8 @@ from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.settings import Queue
-from perdure.worker.wiring.attempts import Owner, Surroundings, wire_attempts
+from perdure.worker.surroundings import Surroundings
+from perdure.worker.wiring.attempts import Owner, wire_attempts
 
 
 def a_claim(kind: str, **changes: Any) -> Claim:

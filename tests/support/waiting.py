@@ -67,6 +67,12 @@ def is_gone(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still after SIGSTOP: all of its threads, so it cannot take a lock any more."""
+    stats = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+
 def text_of(file: Path) -> str:
     """What a file says; nothing while it is not there."""
     return file.read_text(encoding="utf-8") if file.exists() else ""

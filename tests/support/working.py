@@ -16,7 +16,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import FINAL
 from perdure.events import Emitter, Event
 from perdure.storage.port import Store
-from perdure.worker.worker import Worker
+from perdure.worker.wiring.worker import build_worker
 
 Told = TypeVar("Told", bound=Event)
 Found = TypeVar("Found")
@@ -29,8 +29,12 @@ class Shift:
         self.events: list[Event] = []
         emitter = Emitter()
         emitter.subscribe(self.events.append)
-        self.worker = Worker(
-            *(store, app.kinds, settings, emitter, SystemClock()),
+        self.worker = build_worker(
+            store=store,
+            kinds=app.kinds,
+            settings=settings,
+            emitter=emitter,
+            clock=SystemClock(),
             schedules=tuple(app.schedules.values()),
             periodic=tuple(app.periodic.values()),
         )

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from perdure.app.connect import store_for
 from perdure.storage.port import Store
-from perdure.surfaces.cli.commands import perdure
+from perdure.surfaces.cli.commands import command_line
 
 T = TypeVar("T")
 Arrange = Callable[[Callable[[Store], Awaitable[T]]], T]
@@ -47,7 +47,9 @@ testing._get_command = cache(get_command)  # type: ignore[attr-defined]  # nobod
 def run_cli(*words: str, env: dict[str, str | None] | None = None, typed: str | None = None) -> Answer:
     """Run a command line inside this process."""
     settings = {"COLUMNS": "80", "PERDURE_URL": None, "NO_COLOR": None, "FORCE_COLOR": None} | (env or {})
-    result = testing.CliRunner().invoke(perdure, list(words), env=settings, input=typed, catch_exceptions=False)
+    result = testing.CliRunner().invoke(
+        command_line(words), list(words), env=settings, input=typed, catch_exceptions=False
+    )
     return Answer(result.exit_code, result.stdout, result.stderr)
 
 

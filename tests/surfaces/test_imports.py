@@ -1,9 +1,40 @@
-"""What is loaded when: a producer pays for no command line, and `perdure --help` is quick."""
+"""What is loaded when: a producer pays for no command line, and a command loads only what it needs."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+import perdure
+
+NOT_FOR_A_LIST = [
+    "starlette",
+    "uvicorn",
+    "jinja2",
+    "textual",
+    "prometheus_client",
+    "opentelemetry",
+    "psycopg",
+    "structlog",
+    "httpx",
+    "apprise",
+    "mcp",
+    "sqlite3",
+    "perdure.app.app",
+    "perdure.worker",
+    "perdure.enqueue",
+    "perdure.upkeep",
+    "perdure.engines.postgres",
+    "perdure.surfaces.desk",
+    "perdure.surfaces.api",
+    "perdure.surfaces.top",
+    "perdure.surfaces.server",
+    "perdure.surfaces.cli.workers",
+]
 
 
 def run(code: str) -> str:
@@ -13,7 +44,16 @@ def run(code: str) -> str:
 
 def test_import_perdure_loads_no_command_line_and_no_driver() -> None:
     heavy = ("typer", "rich", "apsw", "psycopg", "sqlite3", "structlog")
-    assert run(f"import perdure, sys; print([m for m in {heavy!r} if m in sys.modules])").strip() == "[]"
+    code = f"import perdure, sys; perdure.App, perdure.Job; print([m for m in {heavy!r} if m in sys.modules])"
+    assert run(code).strip() == "[]"
+
+
+def test_every_public_name_is_found_and_kept() -> None:
+    for name in perdure.__all__:
+        assert getattr(perdure, name) is getattr(perdure, name)
+    assert set(perdure.__all__) <= set(dir(perdure))
+    with pytest.raises(AttributeError, match="no attribute 'Jbo'"):
+        perdure.Jbo  # noqa: B018 - asked for by mistake
 
 
 def test_the_entry_point_loads_typer_only_when_it_is_called() -> None:
@@ -21,5 +61,24 @@ def test_the_entry_point_loads_typer_only_when_it_is_called() -> None:
 
 
 def test_the_command_line_loads_no_driver_before_it_needs_one() -> None:
-    code = "import perdure.surfaces.cli.commands, sys; print([m for m in ('apsw', 'psycopg') if m in sys.modules])"
+    code = (
+        "from perdure.surfaces.cli.commands import command_line; import sys; command_line(); "
+        "print([m for m in ('apsw', 'psycopg') if m in sys.modules])"
+    )
     assert run(code).strip() == "[]"
+
+
+def test_a_list_of_jobs_loads_no_other_surface_and_no_other_engine(tmp_path: Path) -> None:
+    """`perdure jobs list` starts often, in scripts too: what it does not need costs it nothing."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    code = f"""
+import json, sys
+from perdure.surfaces.cli.commands import command_line
+for words in (["migrate"], ["jobs", "list"]):
+    try:
+        command_line(words)([*words, "--url", {url!r}])
+    except SystemExit as end:
+        assert not end.code, end.code
+print(json.dumps([name for name in {NOT_FOR_A_LIST!r} if name in sys.modules]))
+"""
+    assert json.loads(run(code).splitlines()[-1]) == []

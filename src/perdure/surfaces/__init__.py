@@ -1,1 +1,1 @@
-"""Thin skins over `operate`."""
+"""The surfaces: thin layers over `operate`."""

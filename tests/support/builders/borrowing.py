@@ -20,8 +20,8 @@ from perdure.domain.gate import GateChanges, GateRequest, GateState, Held, Loan
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import WorkerId
 from perdure.domain.jobs.job import Claim
-from perdure.policy.lending import SLOTS
 from perdure.policy.limits.gatekeeping import gatekeeper
+from perdure.policy.limits.lending import SLOTS
 from perdure.storage.port import Store
 
 SLOT: Final = ("tenant:1", SLOTS)

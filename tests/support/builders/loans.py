@@ -130,12 +130,12 @@ async def enter(store: Store, queue: str, number: int) -> list[JobId]:
 
 
 def keeper_of(shift: Shift) -> LoanKeeper:
-    return shift.worker._loan_keeper
+    return shift.worker._parts.attempts.loan_keeper
 
 
 def id_of(shift: Shift) -> WorkerId:
-    assert shift.worker._worker_id is not None
-    return shift.worker._worker_id
+    assert shift.worker._parts.membership.worker_id is not None
+    return shift.worker._parts.membership.worker_id
 
 
 def lent(url: str) -> dict[tuple[str, int], int]:
@@ -147,7 +147,7 @@ def lent(url: str) -> dict[tuple[str, int], int]:
 async def run_one(store: Store, shift: Shift) -> None:
     """One job from its beginning to its end, until the worker knows that it has ended."""
     await seen(store, await enqueue(store), JobState.SUCCEEDED)
-    await until(lambda: not shift.worker._loans.are_used)
+    await until(lambda: not shift.worker._parts.attempts.loans.are_used)
 
 
 def fresh(**gates: Any) -> GateRequest:
@@ -171,5 +171,5 @@ def quick_app(*gates: Concurrency | Rate) -> App:
 
 def used(shift: Shift) -> tuple[int, int]:
     """How much a worker has by its own books, and how much of that it uses."""
-    [account] = shift.worker._loans._accounts.values()
+    [account] = shift.worker._parts.attempts.loans._accounts.values()
     return account.number, account.used

@@ -10,6 +10,7 @@ from tests.support.builders.jobs import MINUTE, a_job
 
 from perdure.domain.jobs.job import NewJob, UniqueKey
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Advance, Cause, Fire, Firing, Overlap, Schedule, ScheduleView
 from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
@@ -24,7 +25,7 @@ def a_schedule(name: str = "report", **changes: Any) -> Schedule:
 
 async def make(store: Store, next_at: datetime | None, **changes: Any) -> ScheduleView:
     """Make a schedule at run time that is due at `next_at`."""
-    return await store.save_schedule(Timed(a_schedule(**changes), next_at), "ops")
+    return await store.save_schedule(Timed(a_schedule(**changes), next_at), By("ops"))
 
 
 async def stands(store: Store, name: str = "report") -> ScheduleView:

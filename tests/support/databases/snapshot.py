@@ -32,7 +32,7 @@ class Snapshot:
         self._rewinds = [] if self._is_sqlite else [sql for (sql,) in query(url, _SEQUENCES)]
 
     def put_back(self) -> None:
-        """Let the database be so once more; whoever is connected stays so."""
+        """Restore this state of the database; open connections stay open."""
         steps = list(self._rewinds)
         if not self._is_sqlite:
             steps.insert(0, f"LOCK TABLE {', '.join(f'{{{name}}}' for name in self._tables)}")

@@ -49,7 +49,7 @@ def test_rows_and_tables_and_numbers_are_taken_back(postgres_database: PostgresD
         "ANALYZE migration",
     ],
 )
-def test_a_database_that_is_not_what_it_was_is_lent_to_nobody(postgres_database: PostgresDatabase, change: str) -> None:
+def test_a_database_that_was_changed_is_lent_to_no_test(postgres_database: PostgresDatabase, change: str) -> None:
     changed = use(postgres_database, change)
     assert use(postgres_database) != changed
     with pytest.raises(psycopg.OperationalError, match="does not exist"):

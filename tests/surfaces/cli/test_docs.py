@@ -16,19 +16,21 @@ from tests.surfaces.conftest import run_cli
 
 from perdure import App
 from perdure.domain.jobs.states import JobState
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Schedule
+from perdure.operate.alerts.rules import make_rule
 from perdure.storage.schedules import Timed
-from perdure.surfaces.cli.commands import perdure
+from perdure.surfaces.cli.commands import command_line
 from perdure.surfaces.cli.exits import Exit
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-RUNNING = {"worker", "up", "preview", "enqueue"}
+RUNNING = {"worker", "up", "preview", "enqueue", "top"}  # need an app, or a terminal
 EXAMPLES = [line.removeprefix("$ perdure ") for line in PAGE.splitlines() if line.startswith("$ perdure ")]
 
 
 def declared() -> dict[str, set[str]]:
     """Every command with its long options."""
-    root: Any = typer.main.get_command(perdure)
+    root: Any = typer.main.get_command(command_line())
     found: dict[str, set[str]] = {}
     for name, command in root.commands.items():
         for inner, leaf in getattr(command, "commands", {"": command}).items():
@@ -37,9 +39,19 @@ def declared() -> dict[str, set[str]]:
     return found
 
 
+def test_the_help_lists_each_command_once_with_those_it_belongs_to() -> None:
+    told = run_cli("--help", env={"COLUMNS": "100"}).out
+    listed = re.findall(r"^│ ([a-z]+) +[A-Z]", told, re.MULTILINE)
+    root: Any = typer.main.get_command(command_line())
+    assert sorted(listed) == sorted(root.commands)
+    for near in (["jobs", "dead", "bulk"], ["schedules", "pauses", "pause", "resume"], ["migrate", "backup", "token"]):
+        start = listed.index(near[0])
+        assert listed[start : start + len(near)] == near
+
+
 def test_help_has_no_line_that_ends_in_the_middle() -> None:
     """Typer keeps the line breaks within a paragraph: on a terminal of another width they look like accidents."""
-    root: Any = typer.main.get_command(perdure)
+    root: Any = typer.main.get_command(command_line())
     leaves = [
         leaf for command in root.commands.values() for leaf in getattr(command, "commands", {"": command}).values()
     ]
@@ -65,7 +77,10 @@ def url(tmp_path: Path) -> str:
             await job_in(JobState.DEAD, store)
             await store.spend(await start(store, queue="mail"), "tokens", 1)
             nightly = Schedule(name="nightly", kind="greet", expression="@daily")
-            await store.save_schedule(Timed(nightly, await store.now()), "test")
+            await store.save_schedule(Timed(nightly, await store.now()), By("test"))
+            desk = await app.desk("test")
+            await desk.alerts.save_channel("ops", "smtp://localhost/?from=a@example.com&to=b@example.com")
+            await desk.alerts.save(make_rule("payments", "job_died", to="ops"))
 
     asyncio.run(fill())
     return where

@@ -83,7 +83,7 @@ def test_events_that_cannot_be_meant_are_refused(
 
 def test_what_waits_for_an_answer_is_listed(cli: Cli, arrange: Arrange[JobId]) -> None:
     assert arrange(waiting)
-    assert cli("approvals").out == "Nothing waits for an answer.\n"
+    assert cli("approvals").out == "No job waits for an answer.\n"
     first, second = arrange(asking), arrange(lambda store: asking(store, "refund", queue="money", kind="pay"))
     plain = cli("approvals").out
     assert [line.split()[:3] for line in plain.splitlines()[1:3]] == [

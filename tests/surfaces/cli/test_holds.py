@@ -12,6 +12,7 @@ from perdure.domain.gate import BreakerState, BreakerView, Pause
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 
@@ -99,7 +100,7 @@ def test_bad_input_is_refused_by_name(words: tuple[str, ...], field: str, cli: C
 
 
 def test_a_breaker_is_opened_listed_and_closed(cli: Cli, arrange: Arrange[Any]) -> None:
-    assert cli("breakers").out == "No breaker was met yet.\n"
+    assert cli("breakers").out == "No job has reached a breaker yet.\n"
     opened = cli("breakers", "open", "digicert", "--why", "their outage")
     assert opened.code == Exit.OK
     assert opened.out.startswith("digicert opened, until it is closed by hand.\n")
@@ -124,7 +125,7 @@ def test_an_option_before_the_command_is_not_lost(cli: Cli, engine_url: str) -> 
     """`--url` in the wrong place must not act on another database."""
     answer = cli("breakers", "--url", engine_url, "open", "digicert")
     assert answer.code == Exit.USAGE
-    assert "--url must stand behind open" in answer.err
+    assert "--url must come after open" in answer.err
     assert cli("breakers", "--json").json == {"breakers": []}
 
 
@@ -139,6 +140,8 @@ def test_spending_is_shown(cli: Cli, arrange: Arrange[Any]) -> None:
         "weekly": 1234.5,
         "monthly": 1234.5,
     }
+    assert [one["name"] for one in cli("spent", "--json").json["budgets"]] == ["tokens"]
+    assert cli("spent").out.splitlines()[1].startswith("tokens")
     title, day, *_ = cli("spent", "tokens").out.splitlines()
     assert (title, day.split()) == ("tokens", ["24", "hours", "1,234.50"])
     unknown = cli("spent", "tokns", "--json")
@@ -147,6 +150,7 @@ def test_spending_is_shown(cli: Cli, arrange: Arrange[Any]) -> None:
 
 def test_spending_of_nothing_at_all(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(lambda store: store.check_schema())
+    assert cli("spent").out == "No budget has spent anything yet.\n"
     unknown = cli("spent", "tokens")
     assert (unknown.code, "no budget has spent anything yet" in " ".join(unknown.err.split())) == (Exit.NOT_FOUND, True)
 
@@ -155,8 +159,9 @@ def test_hostile_text_is_shown_and_not_obeyed(cli: Cli, arrange: Arrange[Any]) -
     async def fill(store: Store) -> None:
         now = await store.now()
         args = '{"n": "\\u001b[2J"}'
-        await store.pause(Pause(id="0badbad0", queue=NASTY, kind=NASTY, args=args, why=NASTY, actor=NASTY, at=now))
-        await store.set_breaker(BreakerView(name=NASTY, state=BreakerState.OPEN, note=NASTY, changed_at=now), NASTY)
+        pause = Pause(id="0badbad0", queue=NASTY, kind=NASTY, args=args, why=NASTY, actor=NASTY, at=now)
+        await store.pause(pause, By(NASTY))
+        await store.set_breaker(BreakerView(name=NASTY, state=BreakerState.OPEN, note=NASTY, changed_at=now), By(NASTY))
 
     arrange(fill)
     commands = [("pauses",), ("breakers",), ("breakers", "close", NASTY), ("breakers", "open", NASTY)]

@@ -13,7 +13,7 @@ from perdure.surfaces.cli.exits import Exit
     [
         (("why", "01"), "Did you mean: perdure jobs why"),
         (("requeue", "--all"), "Did you mean: perdure jobs requeue or perdure dead requeue"),
-        (("list",), "Did you mean: perdure jobs list or perdure audit list or "),
+        (("list",), "Did you mean: perdure jobs list? Other groups with list: alerts, audit, "),
         (("queues",), "Did you mean: perdure stats"),
         (("retry", "01"), "Did you mean: perdure dead requeue"),
         (("--url", "sqlite:///jobs.db", "stats"), "--url stands after the command, as in: perdure stats --url …"),

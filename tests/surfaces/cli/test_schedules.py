@@ -16,6 +16,7 @@ from perdure.domain.jobs.ids import JobId, new_job_id
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
 from perdure.domain.jobs.transition import succeeded
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Advance, Firing, Overlap, Schedule, ScheduleView
 from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
@@ -35,7 +36,7 @@ def nightly(cli: Cli, arrange: Arrange[None]) -> str:
 
 def keep(schedule: Schedule, next_at: datetime | None = None) -> Any:
     """Something that stores a schedule by another way than the command line."""
-    return lambda store: store.save_schedule(Timed(schedule, next_at), "test")
+    return lambda store: store.save_schedule(Timed(schedule, next_at), By("test"))
 
 
 def stored(arrange: Arrange[Any], name: str) -> ScheduleView:
@@ -119,12 +120,12 @@ def test_times_and_ids_of_the_page_are_whole_on_a_usual_terminal(
             assert len(line.rstrip()) <= columns
 
 
-def test_a_time_that_nobody_deals_with_is_not_called_the_next(cli: Cli, arrange: Arrange[Any]) -> None:
+def test_a_time_that_no_process_handles_is_not_called_the_next(cli: Cli, arrange: Arrange[Any]) -> None:
     schedule = Schedule(name="s", kind="report", expression="0 2 * * *")
     arrange(keep(schedule, datetime(2020, 1, 1, 2, tzinfo=UTC)))
     headline = cli("schedules", "show", "s").out.splitlines()[0]
     assert "  due " in headline
-    assert headline.endswith("d ago, no worker has dealt with it")
+    assert headline.endswith("d ago, no worker has handled it")
     assert "  due " in cli("schedules", "list").out
     changed = cli("schedules", "create", "s", "--kind", "other", "--cron", "0 2 * * *").out
     assert "s changed, due 2020-01-01 02:00:00Z" in changed
@@ -308,7 +309,7 @@ def test_bad_input_names_the_field(cli: Cli, nightly: str, words: tuple[str, ...
     ("words", "said"),
     [
         ((*MAKE, "--every", "0s"), "--every must be at least 1s, got 0s"),
-        ((*MAKE, "--every", "@daily"), "--every is no duration: '@daily'; write it as \"90s\""),
+        ((*MAKE, "--every", "@daily"), "--every is not a duration: '@daily'; write it as \"90s\""),
         ((*MAKE, "--every", "1d", "--args", "{oops"), "quote it for the shell, as '{\"n\": 1}'"),
         (("backfill", "nightly", "--from", "-1d", "--to", "-2d"), "--to must be later than the start, got "),
     ],
@@ -368,7 +369,8 @@ def test_reschedule_by_a_span_counts_from_the_databases_now(
 def test_reschedule_by_options_means_scheduled_jobs(cli: Cli, arrange: Arrange[Any], parked: JobId) -> None:
     dead = arrange(lambda store: job_in(JobState.DEAD, store))
     assert cli("jobs", "reschedule", "--all", "--in", "3h").code == Exit.USAGE
-    assert cli("jobs", "reschedule", "--kind", "greet", "--in", "3h", "--yes", "--json").json["ids"] == [parked]
+    done = cli("jobs", "reschedule", "--kind", "greet", "--in", "3h", "--yes", "--json").json
+    assert (done["jobs"], done["bulk"]["done"]) == (1, 1)
     refused = cli("jobs", "reschedule", dead, "--in", "3h", "--json")
     assert refused.code == Exit.CONFLICT
     assert "it is dead" in refused.error["error"]

@@ -1,8 +1,10 @@
-"""The command line: a thin skin over `perdure.operate`. Loads nothing before it is called."""
+"""The command line: a thin layer over `perdure.operate`. Loads nothing before it is called."""
+
+import sys
 
 
 def main() -> None:
     """Run `perdure` with the arguments of this process, and exit."""
-    from perdure.surfaces.cli.commands import perdure  # noqa: PLC0415 - typer and rich are for those who type
+    from perdure.surfaces.cli.commands import command_line  # noqa: PLC0415 - typer and rich are for those who type
 
-    perdure()
+    command_line(sys.argv[1:])()

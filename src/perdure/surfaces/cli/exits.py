@@ -1,4 +1,4 @@
-"""What the command line tells a script: one number per kind of ending."""
+"""The exit codes of the command line: one per type of outcome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEANING: Final = {
 
 
 def exit_for(error: BaseException) -> Exit:
-    """The code for an error of ours."""
+    """The code for an error of perdure."""
     if isinstance(error, ArgumentError):
         return Exit.USAGE
     if isinstance(error, NotFoundError):

@@ -35,10 +35,10 @@ class Perdure(TyperGroup):
     ) -> Any:
         """Run a command line and exit with its code."""
         del standalone_mode
-        _without_type(self.params)  # the options for completion came after this command was made
+        _without_type(self.params)  # the completion options were added after this command was made
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words
-        if as_json:  # what nobody has configured a log for would end on standard error, between the documents
+        if as_json:  # without a log configuration, lines would go to standard error, between the documents
             logging.getLogger("perdure").addHandler(logging.NullHandler())
         try:
             code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
@@ -67,7 +67,7 @@ def _without_type(params: Sequence[Any]) -> None:
 
 
 def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: bool) -> None:
-    """Tell of an error; a value is called by the option that it was given with, not as the code calls it."""
+    """Print an error; a value is named by its option, not by its name in the code."""
     if not isinstance(error, ArgumentError):
         complain(str(error), as_json=as_json)
         return
@@ -76,21 +76,21 @@ def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: b
 
 
 def _misused(error: typer.TyperException, better: str | None, path: str, *, as_json: bool) -> int:
-    """A command line that typer could not read; one without any word gets the help it asks for."""
+    """A command line that typer could not parse; one without any word prints the help."""
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
         error.show()  # type: ignore[attr-defined] # prints the help
     else:
         param = getattr(error, "param", None)
         field = param.opts[0] if param is not None else getattr(error, "option_name", None)
         message = _in_our_words(error, field)
-        if better is not None:  # typer has guessed by the letters alone
+        if better is not None:  # typer matched by letters alone
             message = message.partition(" Did you mean")[0]
         complain(message, as_json=as_json, field=field, hint=better or f"Try: {path} --help")
     return Exit.USAGE
 
 
 def _in_our_words(error: typer.TyperException, field: str | None) -> str:
-    """What is wrong with a value that typer had pydantic read: the option, what it must be, and what came."""
+    """What is wrong with a value that pydantic parsed for typer: the option, the rule and the value."""
     problems: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     problem = problems[0] if problems else {}
     match problem.get("type"):

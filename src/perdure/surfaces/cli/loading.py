@@ -18,20 +18,20 @@ _EXAMPLE: Final = "write it as module:app, for example jobs:app for `app` in job
 
 
 class AppBroken(PerdureError):  # noqa: N818 - reads as what is the matter with the app
-    """The app's own code failed while it was imported."""
+    """The app's own code failed on import."""
 
 
 def load_app(name: str | None) -> App:
-    """Import the module, with the current directory in reach, find the app in it, and import what it includes.
+    """Import the module, searching the current directory first, find the app in it, and import what it includes.
 
-    Without a name it is the project's. A function without parameters that returns an app will do too.
+    Without a name, use the project's. A function without parameters that returns an app works too.
     """
     own = project()
     name = name or own.app
     if not name:
         raise SettingsError(_FIELD, f"is missing: {_EXAMPLE}; or set PERDURE_APP, or app in [tool.perdure]")
     if own.url is not None:
-        os.environ.setdefault(URL_VARIABLE, own.url)  # so that `App()` means the database that all commands mean
+        os.environ.setdefault(URL_VARIABLE, own.url)  # so that `App()` uses the same database as all commands
     module_name, colon, path = name.removesuffix("()").partition(":")
     if not (colon and path and all(part.isidentifier() for part in (*module_name.split("."), *path.split(".")))):
         raise SettingsError(_FIELD, f"is not the name of an app: {name!r}; {_EXAMPLE}")
@@ -50,12 +50,12 @@ def load_app(name: str | None) -> App:
     except PerdureError:
         raise
     except Exception as error:
-        raise AppBroken(f"what {name!r} includes cannot be imported: {_where(error)}") from error
+        raise AppBroken(f"a module that {name!r} includes cannot be imported: {_where(error)}") from error
     return app
 
 
 def _made_by(name: str, found: object) -> object:
-    """The app itself, or what a factory makes."""
+    """The app itself, or the result of a factory."""
     if isinstance(found, App | type) or not callable(found):
         return found
     try:
@@ -72,7 +72,7 @@ def _import(name: str, folders: list[str]) -> object:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             raise SettingsError(
-                _FIELD, f"names no module {missing!r} here ({folders[0]}) or among the installed; {_EXAMPLE}"
+                _FIELD, f"names no module {missing!r}, neither in {folders[0]} nor installed; {_EXAMPLE}"
             ) from None
         raise AppBroken(f"module {name!r} cannot be imported: {_where(error)}") from error
     except Exception as error:
@@ -80,7 +80,7 @@ def _import(name: str, folders: list[str]) -> object:
 
 
 def _where(error: Exception) -> str:
-    """The error, and the last line of the app's own code on the way to it."""
+    """The error, and the last line of the app's own code in its traceback."""
     said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):

@@ -1,4 +1,4 @@
-"""What was typed in the wrong place: a command that stands in a group, or an option before its command."""
+"""Words typed in the wrong place: a command that belongs to a group, or an option before its command."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _KNOWN_ELSEWHERE: Final = {  # words of other tools
     "run": "perdure worker",
     "start": "perdure worker",
 }
+_MOST_SUGGESTED: Final = 3  # commands that a hint writes out
 
 
 def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
-    """How the same is typed, if the first word is neither a command nor an option of `perdure` itself."""
+    """The corrected command, if the first word is neither a command nor an option of `perdure` itself."""
     if not words or words[0] in root.commands:
         return None
     word = words[0].partition("=")[0]
@@ -28,11 +29,14 @@ def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
     paths = [path for path, _ in _commands(root) if path.split()[-1] == word]
     if not paths and word in _KNOWN_ELSEWHERE:
         paths = [_KNOWN_ELSEWHERE[word]]
+    if len(paths) > _MOST_SUGGESTED:
+        others = ", ".join(path.split()[1] for path in paths[1:])
+        return f"Did you mean: {paths[0]}? Other groups with {word}: {others}"
     return f"Did you mean: {' or '.join(paths)}" if paths else None
 
 
 def _commands(root: Any) -> Iterator[tuple[str, Any]]:
-    """Every command with the words that call it; those of groups first, since most look at jobs."""
+    """Every command with its words; those of groups first, since most act on jobs."""
     for name, command in sorted(root.commands.items(), key=lambda item: (item[0] != "jobs", item[0])):
         inner = getattr(command, "commands", None)
         if inner is None:

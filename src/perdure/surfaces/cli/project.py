@@ -1,12 +1,12 @@
-"""What a project says once for every command: `[tool.perdure]` in the nearest pyproject.toml.
+"""Project settings for every command: `[tool.perdure]` in the nearest pyproject.toml.
 
     [tool.perdure]
     app = "shop.jobs:app"
     url = "sqlite:///data/jobs.db"
     queues = "mail:3,default"
 
-An option of the command line comes first, then the environment, then this. A relative SQLite file is looked for beside
-the pyproject.toml, so that a command finds the same database from any folder of the project.
+An option of the command line comes first, then the environment, then this. A relative SQLite file is relative to the
+pyproject.toml, so that a command finds the same database from any folder of the project.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SQLITE: Final = "sqlite:///"
 
 
 class Project(Struct, frozen=True):
-    """What the project says; None where it says nothing."""
+    """The project's settings; None where one is not set."""
 
     folder: Path | None = None
     app: str | None = None
@@ -38,12 +38,12 @@ class Project(Struct, frozen=True):
 
 
 def project() -> Project:
-    """The settings of the project that the working directory is part of."""
+    """The settings of the project that contains the working directory."""
     return _project_above(Path.cwd())
 
 
 def database_url(given: str | None) -> str:
-    """The database that a command means: as given, or the project's, or `perdure.db` in the working directory."""
+    """The database of a command: as given, or the project's, or `perdure.db` in the working directory."""
     return given or os.environ.get(URL_VARIABLE) or project().url or DEFAULT_URL
 
 

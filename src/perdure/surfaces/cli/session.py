@@ -1,4 +1,4 @@
-"""A command's way to the database: by URL alone, without the app's code."""
+"""How a command reaches the database: by URL alone, without the app's code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import getpass
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import TypeVar
-from urllib.parse import urlsplit
+from datetime import timedelta
+from typing import Final, TypeVar
 
-from perdure.app.connect import listen_url_for, store_for
-from perdure.errors import StoreRefused
+from perdure.app.connect import listen_url_for, refuse_missing_file, store_for
 from perdure.operate.desk import Desk
 from perdure.policy.secrets.passwords import without_password
 from perdure.storage.port import Store
@@ -20,25 +18,29 @@ from perdure.surfaces.cli.project import database_url
 
 Result = TypeVar("Result")
 
+SOURCE: Final = "cli"
+TIME_LIMIT: Final = timedelta(seconds=10)
+"""How long a query of a command may take; a list that has to look through jobs ends after half a second."""
+
 
 def with_desk(url: str | None, work: Callable[[Desk], Awaitable[Result]]) -> Result:
-    """Open the database, check its schema, and do this at its desk."""
+    """Open the database, check its schema, and run this with its desk."""
 
     async def at_the_desk(store: Store) -> Result:
         await store.check_schema()
-        return await work(Desk(store, actor()))
+        return await work(Desk(store, actor(), SOURCE, time_limit=TIME_LIMIT))
 
     return with_store(url, at_the_desk)
 
 
 def with_store(url: str | None, work: Callable[[Store], Awaitable[Result]], *, create: bool = False) -> Result:
-    """Open the database and do this with it, whatever its schema. A file is made only where that is meant."""
+    """Open the database and run this with it, without checking its schema. A missing file is made only on request."""
 
     async def session() -> Result:
         meant = database_url(url)
         store = store_for(meant, listen_url=listen_url_for(meant))
         if not create:
-            _refuse_missing_file(meant)
+            refuse_missing_file(meant)
         await store.open()
         try:
             return await work(store)
@@ -49,10 +51,10 @@ def with_store(url: str | None, work: Callable[[Store], Awaitable[Result]], *, c
 
 
 def actor() -> str:
-    """Who is typing, for the audit trail."""
+    """The actor for the audit trail: the user at the terminal."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # a container may know no name for this user
+    except (KeyError, OSError):  # a container may have no name for this user
         user = f"uid {os.getuid()}"
     return f"cli:{user}@{socket.gethostname()}"
 
@@ -60,13 +62,3 @@ def actor() -> str:
 def shown_url(url: str | None) -> str:
     """The URL without its password."""
     return without_password(database_url(url))
-
-
-def _refuse_missing_file(url: str) -> None:
-    """To look at a file that is not there would create it, empty, and hide a mistyped URL."""
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite" and not Path(parts.path[1:]).exists():
-        raise StoreRefused(
-            f"{parts.path[1:]}: there is no such file: check --url, PERDURE_URL or [tool.perdure], "
-            "or create it with `perdure migrate`"
-        )

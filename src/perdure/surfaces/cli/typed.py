@@ -1,4 +1,4 @@
-"""What a value is called on the command line, where an error knows it by its name in the code."""
+"""The command line's name of a value that an error knows by its name in the code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ _ALIASES: Final = {
     "run_at": ("--at",),
     "id": ("--before",),
     "number": ("--page",),
+    "events": ("--event",),
+    "queues": ("--queue",),
+    "kinds": ("--kind",),
+    "tags": ("--tag",),
 }
 
 
 def as_typed(root: Any, words: Sequence[str]) -> Callable[[str], str]:
-    """The way from a field to the option or argument of the command that these words call; others stay as they are."""
+    """Maps a field to the option or argument of this command; other fields stay unchanged."""
     command = _called(root, words)
     names = {name: shown for param in command.params for name, shown in _names(param)}
 
@@ -35,7 +39,7 @@ def as_typed(root: Any, words: Sequence[str]) -> Callable[[str], str]:
 
 
 def path_of(root: Any, words: Sequence[str]) -> str:
-    """The command that these words call, as it is typed: `perdure jobs list`."""
+    """The command as typed: `perdure jobs list`."""
     command, path = root, [root.name]
     for word in words:
         if (found := getattr(command, "commands", {}).get(word)) is None:
@@ -52,10 +56,10 @@ def _called(command: Any, words: Sequence[str]) -> Any:
 
 
 def _names(param: Any) -> Iterator[tuple[str, str]]:
-    """All by which the code may call a parameter, and how it is shown to whoever types it."""
+    """All names of a parameter in the code, and its name on the command line."""
     if param.param_type_name == "argument":
         shown = param.metavar or param.name.upper()
-        yield from ((param.name, shown), (shown.lower(), shown))
+        yield from ((param.name, shown), (shown, shown), (shown.lower(), shown))
         return
     shown = next((option for option in param.opts if option.startswith("--")), param.opts[0])
     yield param.name, shown

@@ -8,6 +8,7 @@ import pytest
 from tests.support.builders.jobs import enqueue, only
 from tests.surfaces.conftest import Arrange, Cli
 
+from perdure.domain.operate.audit import By, Note
 from perdure.surfaces.cli.exits import Exit
 
 
@@ -29,7 +30,7 @@ def test_an_entry_is_added_and_listed(cli: Cli, arrange: Arrange[Any]) -> None:
 
 
 @pytest.mark.parametrize("words", [("list",), ("add", "x")])
-def test_a_job_that_nobody_knows_is_told(cli: Cli, arrange: Arrange[Any], words: tuple[str, ...]) -> None:
+def test_an_unknown_job_is_an_error(cli: Cli, arrange: Arrange[Any], words: tuple[str, ...]) -> None:
     arrange(enqueue)
     answer = cli("audit", *words, "--job", "nine")
     assert (answer.code, answer.out) == (Exit.NOT_FOUND, "")
@@ -48,7 +49,7 @@ def test_pages_of_the_trail_follow_each_other(cli: Cli, arrange: Arrange[Any]) -
 
 def test_who_cancelled_a_job_is_on_its_page(cli: Cli, arrange: Arrange[Any]) -> None:
     job_id = arrange(enqueue)
-    arrange(lambda store: store.cancel(only(job_id), "ada", "", 1))
+    arrange(lambda store: store.cancel(only(job_id), By("ada"), 1))
     assert cli("jobs", "show", job_id, "--json").json["job"]["cancelled_by"] == "ada"
     page = cli("jobs", "show", job_id).out
     assert "cancelled by" in page
@@ -56,7 +57,8 @@ def test_who_cancelled_a_job_is_on_its_page(cli: Cli, arrange: Arrange[Any]) -> 
 
 
 def test_hostile_text_in_the_trail_is_made_visible(cli: Cli, arrange: Arrange[Any]) -> None:
-    arrange(lambda store: store.record("a\x1b[31m", "b\r", None, '{"c\\u001b": "d\\u001b[2J"}'))
+    nasty = By("a\x1b[31m", "w\x1b[2J", "s\x1b[2J")
+    arrange(lambda store: store.record(nasty, Note(action="b\r", details={"c\x1b": "d\x1b[2J"})))
     answer = cli("audit", "list")
     assert "\x1b" not in answer.out.replace("\x1b[0m", "")
     assert answer.code == Exit.OK

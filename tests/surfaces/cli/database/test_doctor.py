@@ -18,6 +18,7 @@ from perdure.clock import SystemClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import Reason
+from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Schedule
 from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
@@ -32,7 +33,7 @@ def test_a_problem_is_told_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> 
     assert (queues["severity"], bool(queues["advice"])) == ("problem", True)
     plain = cli("doctor")
     assert plain.code == Exit.UNHEALTHY
-    assert "nobody serves 'default'" in " ".join(plain.out.split())
+    assert "no worker serves 'default'" in " ".join(plain.out.split())
     assert "→ start a worker" in plain.out
 
 
@@ -59,7 +60,7 @@ def test_a_bad_lease_is_refused(cli: Cli) -> None:
 def test_c13_an_overdue_schedule_is_told_by_the_exit_code(cli: Cli, arrange: Arrange[Any]) -> None:
     long_ago = datetime(2020, 1, 1, tzinfo=UTC)
     report = Timed(Schedule(name="report", kind="greet", expression="@daily"), long_ago)
-    arrange(lambda store: store.save_schedule(report, "ada"))
+    arrange(lambda store: store.save_schedule(report, By("ada")))
     answer = cli("doctor", "--json")
     assert answer.code == Exit.UNHEALTHY
     [finding] = [finding for finding in answer.json["findings"] if finding["check"] == "schedules"]

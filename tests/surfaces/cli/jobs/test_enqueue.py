@@ -96,7 +96,7 @@ def test_a_time_in_words(cli: Cli) -> None:
         (("--args", "{}"), "argument day"),
         (("--args", '{"day": "2026-03-01", "colour": 1}'), "argument colour"),
         (("--args", "[1]"), "--args must be a JSON object"),
-        (("--args", "{"), "--args is no JSON"),
+        (("--args", "{"), "--args is not JSON"),
         (("--args", '{"day": "2026-03-01"}', "--priority", "10"), "priority"),
         (("--args", '{"day": "2026-03-01"}', "--id", "42"), "must be a UUID"),
         (("--args", '{"day": "2026-03-01"}', "--delay", "1h", "--at", "+1h"), "delay are both given"),

@@ -18,7 +18,7 @@ from perdure.storage.operate.kinds import KindRecord
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 
-NOBODY = str(new_job_id())
+NO_JOB = str(new_job_id())
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def parked(arrange: Arrange[JobId]) -> JobId:
 
 @pytest.fixture
 def running(arrange: Arrange[JobId]) -> JobId:
-    """A job that somebody works on."""
+    """A job that a worker runs."""
 
     async def begin(store: Store) -> JobId:
         return (await start(store)).job_id
@@ -85,7 +85,7 @@ def test_an_empty_list_is_no_error(cli: Cli, arrange: Arrange[None]) -> None:
     arrange(lambda store: store.check_schema())
     for command in (("jobs", "list"), ("dead", "list")):
         assert cli(*command).code == Exit.OK
-        assert cli(*command, "--json").json == {"jobs": [], "next": None}
+        assert cli(*command, "--json").json == {"jobs": [], "next": None, "searched_to": None}
 
 
 def test_pages_follow_each_other(cli: Cli, arrange: Arrange[Any]) -> None:
@@ -113,6 +113,13 @@ def test_pages_follow_each_other(cli: Cli, arrange: Arrange[Any]) -> None:
         (["--finished-before", "-1h"], 0),
         (["--mark", "read"], 0),
         (["--unmarked"], 2),
+        (["--where", "args.name=Ada"], 2),
+        (["--where", "args.name~AD", "--where", "error.type=ValueError"], 0),
+        (["--where", "args.name"], 2),
+        (["--where", "args.nothing"], 0),
+        (["--search", "state:dead args.name=Ada error~host"], 1),
+        (["--search", "args.name=Ada", "--kind", "greet", "--where", "error"], 1),
+        (["--group", "000000000000"], 0),
         (["--limit", "1", "--page", "2"], 1),
         (["--limit", "1", "--page", "3"], 0),
     ],
@@ -231,10 +238,10 @@ def test_a7_requeue(cli: Cli, arrange: Arrange[Any], dead: JobId, group: str) ->
 
 
 def test_requeue_for_people(cli: Cli, dead: JobId) -> None:
-    answer = cli("jobs", "requeue", dead, NOBODY)
+    answer = cli("jobs", "requeue", dead, NO_JOB)
     assert answer.code == Exit.NOT_FOUND
     assert "1 job requeued" in answer.out
-    assert f"{NOBODY}  not found" in answer.out
+    assert f"{NO_JOB}  not found" in answer.out
 
 
 def test_cancel(cli: Cli, arrange: Arrange[Any], parked: JobId, engine_url: str) -> None:
@@ -282,11 +289,11 @@ def test_purge_by_id_is_for_dead_letters_only(cli: Cli, arrange: Arrange[Any], d
 )
 def test_an_id_that_is_not_there_is_named(cli: Cli, arrange: Arrange[Any], command: tuple[str, ...]) -> None:
     arrange(lambda store: store.check_schema())
-    answer = cli(*command, NOBODY, "--json")
+    answer = cli(*command, NO_JOB, "--json")
     assert answer.code == Exit.NOT_FOUND
-    assert NOBODY in answer.error["error"]
+    assert NO_JOB in answer.error["error"]
     assert answer.out == ""
-    assert NOBODY in cli(*command, NOBODY).err
+    assert NO_JOB in cli(*command, NO_JOB).err
 
 
 @pytest.mark.parametrize(
@@ -297,10 +304,10 @@ def test_an_id_that_is_not_there_is_named(cli: Cli, arrange: Arrange[Any], comma
         ("jobs", "run-now", "--queue", "default"),
         ("dead", "requeue", "--all"),
         ("dead", "purge", "--all"),
-        ("dead", "purge", NOBODY),
+        ("dead", "purge", NO_JOB),
     ],
 )
-def test_where_nobody_can_be_asked_many_jobs_need_yes(cli: Cli, dead: JobId, command: tuple[str, ...]) -> None:
+def test_without_a_terminal_many_jobs_need_yes(cli: Cli, dead: JobId, command: tuple[str, ...]) -> None:
     for words in (command, (*command, "--json")):
         answer = cli(*words, typed="y\n")
         assert answer.code == Exit.USAGE
@@ -310,7 +317,8 @@ def test_where_nobody_can_be_asked_many_jobs_need_yes(cli: Cli, dead: JobId, com
 
 def test_dry_run_shows_and_changes_nothing(cli: Cli, arrange: Arrange[Any], dead: JobId, parked: JobId) -> None:
     answer = cli("dead", "purge", "--all", "--dry-run", "--json")
-    assert (answer.code, answer.json["ids"], answer.json["dry_run"]) == (Exit.OK, [dead], True)
+    assert (answer.code, answer.json["jobs"], answer.json["dry_run"]) == (Exit.OK, 1, True)
+    assert (answer.json["bulk"], answer.json["notes"]) == (None, ["This cannot be undone."])
     assert "1 job would be cancelled" in cli("jobs", "cancel", "--all", "--dry-run").out
     assert state(arrange, dead) is JobState.DEAD
     assert state(arrange, parked) is JobState.SCHEDULED
@@ -318,10 +326,11 @@ def test_dry_run_shows_and_changes_nothing(cli: Cli, arrange: Arrange[Any], dead
 
 def test_by_filter_with_yes(cli: Cli, arrange: Arrange[Any], dead: JobId) -> None:
     answer = cli("dead", "requeue", "--error", "no such host", "--yes", "--json")
-    assert (answer.code, answer.json["ids"]) == (Exit.OK, [dead])
+    assert (answer.code, answer.json["bulk"]["done"], answer.json["bulk"]["state"]) == (Exit.OK, 1, "done")
+    assert state(arrange, dead) is JobState.READY
     assert cli("dead", "requeue", "--all", "--yes").code == Exit.OK, "nothing to do is no error"
     assert cli("dead", "purge", "--all", "--dry-run").code == Exit.OK
-    assert cli("dead", "requeue", "--all", "--yes", "--json").json["ids"] == []
+    assert cli("dead", "requeue", "--all", "--yes", "--json").json["bulk"] is None
 
 
 def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]) -> None:
@@ -345,18 +354,18 @@ def test_the_limit_of_a_command_is_kept_and_told(cli: Cli, arrange: Arrange[Any]
         (("dead", "list", "--error", ""), "--error"),
         (("jobs", "list", "--page", "0"), "--page"),
         (("jobs", "list", "--page", "501"), "--page"),
-        (("jobs", "list", "--page", "2", "--before", NOBODY), "--page"),
+        (("jobs", "list", "--page", "2", "--before", NO_JOB), "--page"),
         (("jobs", "list", "--mark", ""), "--mark"),
         (("jobs", "list", "--mark", "read", "--unmarked"), "--mark"),
         (("jobs", "list", "--finished-after", "soon"), "--finished-after"),
         (("jobs", "count", "--cap", "0"), "--cap"),
         (("jobs", "count", "--by", "tag"), "--by"),
-        (("jobs", "mark", NOBODY), "--as"),
-        (("jobs", "mark", NOBODY, "--as", "x" * 51), "--as"),
-        (("jobs", "mark", NOBODY, "--as", "read", "--clear"), "--as"),
+        (("jobs", "mark", NO_JOB), "--as"),
+        (("jobs", "mark", NO_JOB, "--as", "x" * 51), "--as"),
+        (("jobs", "mark", NO_JOB, "--as", "read", "--clear"), "--as"),
         (("jobs", "show"), "job_id"),
         (("jobs", "cancel"), "ID"),
-        (("jobs", "cancel", NOBODY, "--kind", "greet"), "ID"),
+        (("jobs", "cancel", NO_JOB, "--kind", "greet"), "ID"),
         (("jobs", "requeue", "--state", "running", "--yes"), "--state"),
         (("dead", "purge"), "ID"),
     ],
@@ -463,9 +472,9 @@ def test_a11_a_dead_letter_is_marked_as_read(cli: Cli, dead: JobId, parked: JobI
     assert cli("jobs", "show", dead, "--json").json["job"]["mark"] == "read"
     assert [job["id"] for job in cli("dead", "list", "--mark", "read", "--json").json["jobs"]] == [dead]
     assert cli("dead", "list", "--unmarked", "--json").json["jobs"] == []
-    assert cli("jobs", "mark", "--mark", "read", "--clear", "--yes", "--json").json["ids"] == [dead]
+    assert cli("jobs", "mark", "--mark", "read", "--clear", "--yes", "--json").json["bulk"]["done"] == 1
     assert cli("dead", "list", "--unmarked", "--json").json["jobs"][0]["mark"] is None
-    assert cli("jobs", "mark", NOBODY, "--as", "read").code == Exit.NOT_FOUND
+    assert cli("jobs", "mark", NO_JOB, "--as", "read").code == Exit.NOT_FOUND
 
 
 SENT = KindRecord(name="greet", words={"succeeded": "sent", "scheduled": "pending", "ready": "pending"})
@@ -497,7 +506,8 @@ def test_f4_the_words_of_an_app_are_shown_and_understood(cli: Cli, arrange: Arra
     assert listed("--state", "sent") == [sent]
     assert listed("--state", "pending", "--state", "sent") == [pending, sent]
     assert listed("--state", "succeeded") == [other, sent]
-    assert cli("jobs", "cancel", "--state", "pending", "--yes", "--json").json["ids"] == [pending]
+    assert cli("jobs", "cancel", "--state", "pending", "--yes", "--json").json["bulk"]["done"] == 1
+    assert listed("--state", "cancelled") == [pending]
 
 
 def test_f4_a_word_that_is_not_clear_is_refused(cli: Cli, arrange: Arrange[Any]) -> None:

@@ -44,7 +44,7 @@ def test_b14_why_tells_people_until_when_and_what_to_do(cli: Cli, arrange: Arran
 def test_b14_why_for_scripts(cli: Cli, arrange: Arrange[JobId]) -> None:
     job_id = arrange(lambda store: job_in(JobState.RETRYING, store))
     found = cli("jobs", "why", job_id, "--json").json
-    assert set(found) == {"job", "answer", "facts", "until", "what_to_do"}
+    assert set(found) == {"job", "answer", "facts", "until", "what_to_do", "remedy"}
     assert (found["job"]["id"], found["job"]["args"]) == (job_id, {"name": "Ada"})
     assert found["until"] == found["job"]["due_at"]
     assert found["facts"] == ["The last error was builtins.ValueError: no such host"]

@@ -1,4 +1,4 @@
-"""What a worker says when it starts, and which queues it serves when nobody says."""
+"""What a worker says when it starts, and which queues it serves by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a worker: whoever writes to it, it looks alike and goes to standard error."""
+"""The log of a worker: all loggers share one format and go to standard error."""
 
 from __future__ import annotations
 

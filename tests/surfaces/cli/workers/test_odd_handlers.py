@@ -113,7 +113,7 @@ def test_c1_what_ignores_its_end_keeps_no_closed_worker_from_ending(
     assert process.wait(PATIENCE) == Exit.OK
     view = arrange(lambda store: show(store, odd))
     assert (view.state, view.failures, view.crashes) == (JobState.READY, 0, 0)
-    assert "ended without what still ran in it" in processes.log(process)
+    assert "ended while something still ran in it" in processes.log(process)
 
 
 @pytest.mark.parametrize("kind", ["spins", "sleeps_on_the_loop"])

@@ -48,7 +48,7 @@ def test_workers_lists_the_dead_when_asked(cli: Cli, arrange: Arrange[Any]) -> N
         await store.bury_gone("host-1:boot-1", lambda _: False)
 
     arrange(die_at_work)
-    assert cli("workers").out == "No living workers.\n"
+    assert cli("workers").out == "No running workers.\n"
     assert cli("workers", "--json").json == {"workers": []}
     listed = cli("workers", "--all").out
     assert "worker-1" in listed
@@ -62,7 +62,7 @@ def test_a_worker_that_closed_in_good_order_is_not_called_dead(cli: Cli, arrange
         await store.retire(worker.id)
 
     arrange(close_at_work)
-    assert cli("workers").out == "No living workers.\n"
+    assert cli("workers").out == "No running workers.\n"
     listed = cli("workers", "--all").out
     assert "closed" in listed
     assert "dead" not in listed
@@ -76,9 +76,9 @@ def test_quiet_by_name_and_by_id(cli: Cli, arrange: Arrange[Any], engine_url: st
     assert "open → quiet" in run_cli("workers", env={"PERDURE_URL": engine_url, "COLUMNS": "100"}).out
     arrange(lambda store: store.report(fleet[0], Phase.QUIET))
     assert "quiet" in cli("workers").out
-    assert "1 worker asked to be quiet" in cli("quiet", str(fleet[1])).out
+    assert "1 worker told to stop claiming" in cli("quiet", str(fleet[1])).out
     assert wants_quiet(arrange, fleet[1])
-    assert "asked to claim again" in cli("quiet", "mail", str(fleet[1]), "--off").out
+    assert "told to claim again" in cli("quiet", "mail", str(fleet[1]), "--off").out
     assert [wants_quiet(arrange, worker_id) for worker_id in fleet[:2]] == [False, False]
     actors = [actor for (actor,) in query(engine_url, "SELECT actor FROM {audit}")]
     assert actors
@@ -114,9 +114,9 @@ def test_a_worker_that_does_not_live_is_named_and_nothing_is_done(
 
 def test_without_any_worker_nothing_is_asked(cli: Cli, arrange: Arrange[None]) -> None:
     arrange(lambda store: store.check_schema())
-    assert cli("workers").out == "No living workers.\n"
+    assert cli("workers").out == "No running workers.\n"
     assert cli("quiet", "--all").code == Exit.OK
-    assert "no living workers" in cli("quiet").err
+    assert "no running workers" in cli("quiet").err
 
 
 def test_hostile_names_cannot_write_to_the_terminal(cli: Cli, arrange: Arrange[Any]) -> None:

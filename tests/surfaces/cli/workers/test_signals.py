@@ -218,7 +218,7 @@ def test_c13_an_isolated_attempt_is_told_with_its_process(house: House) -> None:
 
 @only_sqlite
 @pytest.mark.parametrize("kind", ["block_in_python", "block_in_sleep", "block_in_regex", "block_in_free_c"])
-def test_c13_a_blocked_event_loop_keeps_nobody_from_asking(house: House, kind: str) -> None:
+def test_c13_a_blocked_event_loop_still_answers_the_signal(house: House, kind: str) -> None:
     job_id = house.start(kind)
     house.send(signal.SIGUSR1)
     told = house.until_told("──── end of process")

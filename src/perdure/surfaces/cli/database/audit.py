@@ -6,18 +6,17 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 import typer
-from rich.text import Text
 
 from perdure.domain.operate.audit import AuditEntry
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Desk
 from perdure.operate.records import AuditPage
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.database.audit_table import show_entries
 from perdure.surfaces.cli.session import with_desk
-from perdure.surfaces.cli.terminal.hostile import one_line
-from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+from perdure.surfaces.cli.terminal.output import plain, print_json, say
 from perdure.surfaces.cli.terminal.reading import read_json
-from perdure.surfaces.cli.terminal.times import absolute, read_time
+from perdure.surfaces.cli.terminal.times import read_time
 
 audit = typer.Typer(help="Read the audit trail, and add to it.", no_args_is_help=True)
 
@@ -25,23 +24,32 @@ _FILTER: Final = "Which entries"
 Job = Annotated[str | None, typer.Option("--job", metavar="ID", help="About this job.", rich_help_panel=_FILTER)]
 Actor = Annotated[str | None, typer.Option("--actor", help="Of this actor.", rich_help_panel=_FILTER)]
 Action = Annotated[str | None, typer.Option("--action", help="Of this action.", rich_help_panel=_FILTER)]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--source", metavar="TEXT", help="From this surface, as cli or desk, or its address.", rich_help_panel=_FILTER
+    ),
+]
+Bulk = Annotated[
+    str | None, typer.Option("--bulk", metavar="ID", help="Of this bulk command.", rich_help_panel=_FILTER)
+]
 Since = Annotated[
     str | None,
     typer.Option(
-        "--since", metavar="TIME", help="From this time on, as -1h or 2026-03-01T09:00Z.", rich_help_panel=_FILTER
+        "--since", metavar="TIME", help="From this time on: -1h or 2026-03-01T09:00Z.", rich_help_panel=_FILTER
     ),
 ]
 Until = Annotated[
     str | None, typer.Option("--until", metavar="TIME", help="Before this time.", rich_help_panel=_FILTER)
 ]
-Limit = Annotated[int, typer.Option("--limit", help="At most so many.", rich_help_panel=_FILTER)]
+Limit = Annotated[int, typer.Option("--limit", help="At most this many entries.", rich_help_panel=_FILTER)]
 Before = Annotated[
     int | None,
     typer.Option(
-        "--before", metavar="NUMBER", help="Go on with the entries older than this one.", rich_help_panel=_FILTER
+        "--before", metavar="NUMBER", help="Continue with entries older than this one.", rich_help_panel=_FILTER
     ),
 ]
-Word = Annotated[str, typer.Argument(metavar="ACTION", help="What was done, in a word.", show_default=False)]
+Word = Annotated[str, typer.Argument(metavar="ACTION", help="A word for what was done.", show_default=False)]
 Details = Annotated[str | None, typer.Option("--details", metavar="JSON", help="More about it: a JSON object.")]
 
 
@@ -52,6 +60,8 @@ def list_entries(
     job: Job = None,
     actor: Actor = None,
     action: Action = None,
+    source: Source = None,
+    bulk: Bulk = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
@@ -66,6 +76,8 @@ def list_entries(
             job=job,
             actor=actor,
             action=action,
+            source=source,
+            bulk=bulk,
             since=_moment("--since", since, now),
             until=_moment("--until", until, now),
             limit=limit,
@@ -76,9 +88,9 @@ def list_entries(
     if as_json:
         print_json({"entries": [_document(entry) for entry in page.entries], "next": page.next})
         return
-    for entry in page.entries:
-        _show(entry)
-    if not page.entries:
+    if page.entries:
+        show_entries(page.entries)
+    else:
         say("No entries.", "dim")
     if page.next is not None:
         say(f"More: --before {page.next}", "dim")
@@ -89,30 +101,24 @@ def add(
     action: Word,
     *,
     url: options.Url = None,
-    job: Annotated[str | None, typer.Option("--job", metavar="ID", help="The job that it is about.")] = None,
+    job: Annotated[str | None, typer.Option("--job", metavar="ID", help="The job that the entry is about.")] = None,
     details: Details = None,
+    why: options.Why = None,
     as_json: options.Json = False,
 ) -> None:
     """Add an entry under your name."""
     given = None if details is None else read_json("--details", details)
     if given is not None and not isinstance(given, dict):
         raise ArgumentError("--details", "must be a JSON object, as '{\"ticket\": 42}'")
-    entry = with_desk(url, lambda desk: desk.record(action, job=job, details=given))
+    entry = with_desk(url, lambda desk: desk.record(action, job=job, details=given, why=why))
     if as_json:
         print_json(_document(entry))
     else:
-        _show(entry)
+        show_entries([entry])
 
 
 def _moment(option: str, text: str | None, now: datetime) -> datetime | None:
     return None if text is None else read_time(option, text).when(now)
-
-
-def _show(entry: AuditEntry) -> None:
-    details = "  ".join(f"{one_line(name)}={one_line(str(value))}" for name, value in entry.details.items())
-    head = (absolute(entry.at), "dim"), "  ", (one_line(entry.action), "bold"), f"  {one_line(entry.actor)}"
-    about = f"  {entry.job_id}" if entry.job_id else ""
-    console().print(Text.assemble(*head, about, (f"  {details}" if details else "", "dim")), soft_wrap=True)
 
 
 def _document(entry: AuditEntry) -> dict[str, Any]:

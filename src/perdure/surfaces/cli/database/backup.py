@@ -1,4 +1,4 @@
-"""`perdure backup`: a copy of the database while work goes on."""
+"""`perdure backup`: copy the database while work continues."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 Target = Annotated[
     Path,
     typer.Argument(
-        metavar="PATH", help="A new file, or a folder, where it gets a name with date and time.", show_default=False
+        metavar="PATH",
+        help="A new file, or a folder; in a folder, the name has date and time.",
+        show_default=False,
     ),
 ]
 
 
 def backup(path: Target, url: options.Url = None, as_json: options.Json = False) -> None:
-    """Copy the SQLite database to a new file while work goes on.
+    """Copy the SQLite database to a new file while work continues.
 
-    The copy is opened and checked. PostgreSQL has its own tools: there the error names them.
+    The copy is opened and checked. On PostgreSQL, the error names the tools to use.
     """
 
     async def copy(store: Store) -> Backup:

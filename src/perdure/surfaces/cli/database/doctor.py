@@ -1,4 +1,4 @@
-"""`perdure doctor`: look the whole system over."""
+"""`perdure doctor`: check the whole system."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from rich.text import Text
 
 from perdure.clock import SystemClock
 from perdure.domain.duration import parse_duration
+from perdure.domain.operate.audit import By
 from perdure.errors import StoreError
+from perdure.operate.audit_trail import checked_why
 from perdure.operate.health.checkup import Checkup
 from perdure.operate.health.checkup import repair as mend
 from perdure.storage.operate.diagnosis import Finding, Severity, fine, problem
 from perdure.storage.port import Store
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.exits import Exit
-from perdure.surfaces.cli.session import actor, shown_url, with_store
+from perdure.surfaces.cli.session import SOURCE, actor, shown_url, with_store
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 
@@ -26,32 +28,37 @@ _MARKS: Final = {
     Severity.WARNING: ("warn", "yellow"),
     Severity.PROBLEM: ("BAD", "bold red"),
 }
-Lease = Annotated[str, typer.Option("--lease", metavar="SPAN", help="The lease that your workers are run with.")]
+Lease = Annotated[str, typer.Option("--lease", metavar="SPAN", help="The lease that your workers use.")]
 
 Repair = Annotated[
-    bool, typer.Option("--repair", help="First mend the waits of jobs that were parked by a clock that was ahead.")
+    bool, typer.Option("--repair", help="First correct the waits of jobs that were parked while the clock was ahead.")
 ]
 
 
 def doctor(
-    url: options.Url = None, lease: Lease = "30s", repair: Repair = False, as_json: options.Json = False
+    url: options.Url = None,
+    lease: Lease = "30s",
+    repair: Repair = False,
+    why: options.Why = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Look over database, workers and queues; say what to do.
+    """Check the database, workers and queues, and suggest fixes.
 
-    Changes nothing, unless `--repair` is given. Exits with 5 if there is a problem; warnings alone leave it at 0.
+    Changes nothing, unless `--repair` is given. Exits with 5 if there is a problem; warnings alone exit with 0.
     """
     silent_after = parse_duration("--lease", lease)
 
     async def examine(store: Store) -> list[Finding]:
-        mended = (
-            [fine("repair", f"jobs that wait as they should again: {await mend(store, actor())}")] if repair else []
-        )
+        mended: list[Finding] = []
+        if repair:
+            count = await mend(store, By(actor(), checked_why(why), SOURCE))
+            mended.append(fine("repair", f"jobs that wait as they should again: {count}"))
         return mended + await Checkup(store, SystemClock(), silent_after).examine()
 
     try:
         findings = [fine("database", f"reachable: {shown_url(url)}"), *with_store(url, examine)]
     except StoreError as error:
-        findings = [problem("database", str(error), "mend this first: nothing else can be looked at")]
+        findings = [problem("database", str(error), "fix this first: nothing else can be checked")]
     sick = any(finding.severity is Severity.PROBLEM for finding in findings)
     if as_json:
         print_json({"healthy": not sick, "findings": plain(findings)})

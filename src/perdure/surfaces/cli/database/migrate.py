@@ -1,4 +1,4 @@
-"""`perdure migrate`: bring the schema up to date, or only look."""
+"""`perdure migrate`: update the schema, or only check it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Check = Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 unl
 
 
 def migrate(url: options.Url = None, check: Check = False, as_json: options.Json = False) -> None:
-    """Bring the schema of the database up to date.
+    """Update the schema of the database.
 
-    Says what was applied. Safe to run at any time, and from several places at once.
+    Lists the applied migrations. Safe to run at any time, and from several places at once.
     """
     if check:
         _check(url, as_json=as_json)

@@ -1,19 +1,26 @@
-"""`perdure stats`: how many jobs stand where. Counts are capped, so that it is quick on a database of any size."""
+"""`perdure stats`: count jobs by queue, kind and state; with --span, show what became of attempts lately.
+
+Counts are capped, and statistics are sums that workers write, so it is quick on any database.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
 
+import typer
 from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
 from perdure.domain.jobs.states import JobState
+from perdure.errors import ArgumentError
 from perdure.operate.desk import Desk
 from perdure.operate.records import Overview
+from perdure.operate.views.statistics import Grouping
 from perdure.storage.records import JobFilter, Tally
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.database.rates import print_rates, rates_document, read_rates
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.output import STATE_STYLE, console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
@@ -37,11 +44,35 @@ class Row(Struct, frozen=True):
     capped: bool
 
 
-def stats(url: options.Url = None, as_json: options.Json = False) -> None:
-    """Count jobs by queue, kind and state.
+Span = Annotated[
+    str | None,
+    typer.Option("--span", metavar="SPAN", help="Rates, failures, waits and run times of the last 1h, 1d, 7d, …"),
+]
+GroupBy = Annotated[Grouping | None, typer.Option("--by", help="With --span: by queue or by kind only.")]
 
-    At most 10,000 are counted in each queue and state; a plus sign means that there are more.
+
+def stats(
+    span: Span = None,
+    by: GroupBy = None,
+    queue: options.QueueName = None,
+    kind: options.KindName = None,
+    url: options.Url = None,
+    as_json: options.Json = False,
+) -> None:
+    """Count jobs by queue, kind and state; with --span, show rates, failures, waits and run times.
+
+    At most 10,000 jobs are counted in each queue and state; a plus sign means that there are more.
     """
+    if span is not None:
+        rates = with_desk(url, lambda desk: read_rates(desk, span, by, queue, kind))
+        if as_json:
+            print_json(rates_document(rates))
+        else:
+            print_rates(rates)
+        return
+    for option, given in (("--by", by), ("--queue", queue), ("--kind", kind)):
+        if given is not None:
+            raise ArgumentError(option, "needs --span, as in --span 1h")
 
     async def look(desk: Desk) -> Stats:
         return Stats(await desk.overview(), await desk.count_by("kind", "state", which=JobFilter()))
@@ -68,7 +99,7 @@ def stats(url: options.Url = None, as_json: options.Json = False) -> None:
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:
-    """One row for each name; only states in which there are jobs have a column."""
+    """One row for each name; only states that have jobs get a column."""
     states = sorted({row.state for row in rows}, key=lambda state: _ORDER.get(state, len(_ORDER)))
     table = columns(title, *states, giving_way={title})
     for name in sorted({row.name for row in rows}):

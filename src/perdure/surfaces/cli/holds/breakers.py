@@ -1,4 +1,4 @@
-"""`perdure breakers` and `perdure spent`: outside systems that are left alone, and what was spent on them."""
+"""`perdure breakers` and `perdure spent`: circuit breakers, and spending under budgets."""
 
 from __future__ import annotations
 
@@ -28,10 +28,14 @@ _STYLE: Final = {BreakerState.CLOSED: "green", BreakerState.OPEN: "bold red", Br
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The breaker's name.", show_default=False)]
 For = Annotated[
-    str | None, typer.Option("--for", metavar="SPAN", help="Then jobs try it again; else until it is closed.")
+    str | None, typer.Option("--for", metavar="SPAN", help="How long; then trial jobs run. Default: until closed.")
 ]
-Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason, for whoever asks.")]
-BudgetName = Annotated[str, typer.Argument(metavar="NAME", help="The budget's name.", show_default=False)]
+Why = Annotated[
+    str | None, typer.Option("--why", metavar="TEXT", help="The reason, shown in lists and in the audit trail.")
+]
+BudgetName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="The budget's name; all without it.", show_default=False)
+]
 
 
 @breakers.callback(invoke_without_command=True)
@@ -41,8 +45,14 @@ def list_breakers(context: typer.Context, url: options.Url = None, as_json: opti
         for option, name in (("--url", "url"), ("--json", "as_json")):
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
-                raise ArgumentError(option, f"must stand behind {context.invoked_subcommand}")
+                raise ArgumentError(option, f"must come after {context.invoked_subcommand}")
         return
+    show_breakers(url, as_json=as_json)
+
+
+@breakers.command("list")
+def show_breakers(url: options.Url = None, *, as_json: options.Json = False) -> None:
+    """List circuit breakers by name; the default command."""
 
     async def look(desk: Desk) -> tuple[list[BreakerView], datetime]:
         return await desk.holds.breakers(), await desk.now()
@@ -53,7 +63,7 @@ def list_breakers(context: typer.Context, url: options.Url = None, as_json: opti
     elif found:
         console().print(_table(found, now))
     else:
-        say("No breaker was met yet.", "dim")
+        say("No job has reached a breaker yet.", "dim")
 
 
 @breakers.command("open")
@@ -61,11 +71,11 @@ def open_breaker(
     name: Name,
     *,
     for_: For = None,
-    why: Why = None,
+    why: options.Why = None,
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:
-    """Hold back all jobs behind a breaker.
+    """Hold all jobs behind a breaker.
 
     The name is not checked: only the app's code knows its breakers.
     """
@@ -85,7 +95,9 @@ def open_breaker(
 
 
 @breakers.command("close")
-def close_breaker(name: Name, *, why: Why = None, url: options.Url = None, as_json: options.Json = False) -> None:
+def close_breaker(
+    name: Name, *, why: options.Why = None, url: options.Url = None, as_json: options.Json = False
+) -> None:
     """Let the jobs behind a breaker through again, slowly at first."""
 
     async def act(desk: Desk) -> BreakerView:
@@ -98,19 +110,31 @@ def close_breaker(name: Name, *, why: Why = None, url: options.Url = None, as_js
         say(f"{one_line(name)} closed.", "bold")
 
 
-def spent(name: BudgetName, url: options.Url = None, as_json: options.Json = False) -> None:
-    """Show what was spent under a budget's name, estimates of running jobs included."""
-
-    async def look(desk: Desk) -> Spent:
-        return await desk.holds.spent(name)
-
-    found = with_desk(url, look)
+def spent(name: BudgetName = None, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Show the spending of one budget or all, including estimates of running jobs."""
+    if name is None:
+        _list_budgets(with_desk(url, lambda desk: desk.holds.budgets()), as_json=as_json)
+        return
+    found = with_desk(url, lambda desk: desk.holds.spent(name))
     if as_json:
         print_json(plain(found))
         return
     say(one_line(name), "bold")
     sums = (("24 hours", found.daily), ("7 days", found.weekly), ("30 days", found.monthly))
     console().print(facts((window, Text(f"{amount:,.2f}")) for window, amount in sums))
+
+
+def _list_budgets(found: Sequence[Spent], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"budgets": plain(found)})
+    elif found:
+        table = columns("Budget", "24 hours", "7 days", "30 days", giving_way={"Budget"})
+        for each in found:
+            sums = (each.daily, each.weekly, each.monthly)
+            table.add_row(cell(each.name), *(Text(f"{amount:,.2f}", justify="right") for amount in sums))
+        console().print(table)
+    else:
+        say("No budget has spent anything yet.", "dim")
 
 
 def _table(found: Sequence[BreakerView], now: datetime) -> Table:

@@ -1,4 +1,4 @@
-"""`perdure pause`, `perdure resume` and `perdure pauses`: hold jobs back for a while, and let them go."""
+"""`perdure pause`, `perdure resume` and `perdure pauses`: pause jobs, and resume them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,18 @@ _GIVES_WAY: Final = {"Queue", "Kind", "Arguments", "By", "Why"}
 QueueName = Annotated[str | None, typer.Option("--queue", help="Of this queue.")]
 KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.")]
 Args = Annotated[
-    str | None, typer.Option("--args", metavar="JSON", help="With these values among their arguments; needs --kind.")
+    str | None, typer.Option("--args", metavar="JSON", help="Only jobs with these argument values; needs --kind.")
 ]
 Until = Annotated[
     str | None,
-    typer.Option("--until", metavar="TIME", help="Until then, as 2026-03-01T09:00Z or +2h; else until resumed."),
+    typer.Option("--until", metavar="TIME", help="Until 2026-03-01T09:00Z or +2h; default: until resumed."),
 ]
-Why = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="The reason, for whoever asks.")]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of pauses; or say which.", show_default=False)]
+Why = Annotated[
+    str | None, typer.Option("--why", metavar="TEXT", help="The reason, shown in lists and in the audit trail.")
+]
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="ID", help="Ids of pauses; or choose by options.", show_default=False)
+]
 Everything = Annotated[bool, typer.Option("--all", help="All pauses.")]
 
 
@@ -45,13 +49,13 @@ def pause(
     kind: KindName = None,
     args: Args = None,
     until: Until = None,
-    why: Why = None,
+    why: options.Why = None,
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let jobs of a queue or kind wait, until then or until they are resumed.
+    """Pause a queue or kind, optionally until a time.
 
-    What runs already goes on.
+    Running jobs continue.
     """
     if queue is None and kind is None:
         raise ArgumentError("--queue", "or --kind must be given; to stop all workers use perdure quiet --all")
@@ -80,6 +84,7 @@ def resume(
     queue: QueueName = None,
     kind: KindName = None,
     everything: Everything = False,
+    why: options.Why = None,
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:
@@ -88,7 +93,7 @@ def resume(
         raise ArgumentError("ID", "of a pause, or --queue and --kind, or --all: give one of them, and only one")
 
     async def act(desk: Desk) -> Resumed:
-        return await desk.holds.resume(ids or (), queue=queue, kind=kind, everything=everything)
+        return await desk.holds.resume(ids or (), queue=queue, kind=kind, everything=everything, why=why)
 
     done = with_desk(url, act)
     if as_json:
@@ -102,7 +107,7 @@ def resume(
 
 
 def pauses(url: options.Url = None, as_json: options.Json = False) -> None:
-    """List the pauses that hold now, oldest first."""
+    """List current pauses, oldest first."""
 
     async def look(desk: Desk) -> tuple[list[Pause], datetime]:
         return await desk.holds.pauses(), await desk.now()

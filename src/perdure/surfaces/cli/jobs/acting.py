@@ -1,51 +1,60 @@
-"""A command on jobs, from the question whether it is meant to the account of what it did."""
+"""A command on jobs: confirm it, run it, and report what it did."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 from rich.text import Text
 
 from perdure.operate.commands.actions import Action
 from perdure.operate.desk import Desk
+from perdure.operate.desk_base import MOST_AT_ONCE
 from perdure.operate.records import Changed
+from perdure.surfaces.cli.bulk.orders import BulkOrder
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.jobs.filters import Chosen, check_chosen
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there, some
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 
-_LISTED: Final = 20
+_JOBS_LISTED: Final = 20
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What the operator asked for, and how sure they are."""
+    """The operator's command, and whether it is confirmed."""
 
     action: Action
     as_json: bool
     yes: bool
     dry_run: bool
-    limit: int
-    why: str = ""
+    detach: bool = False
+    limit: int | None = None
+    mark: str | None = None
+    run_at: datetime | timedelta | None = None
+    why: str | None = None
 
     def carry_out(self, url: str | None, chosen: Chosen) -> None:
-        """Do it, tell what was done, and exit with the code that says so."""
+        """Run the command, report the outcome, and exit with its code. On a filter it is a bulk command."""
         check_chosen(chosen)
-        must_ask = not (self.yes or self.dry_run) and (self.action.for_good or not chosen.ids)
+        if not chosen.ids:
+            BulkOrder(**asdict(self)).carry_out(url, chosen)
+        must_ask = not (self.yes or self.dry_run) and self.action.for_good
         if must_ask:
             check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
 
         async def at(desk: Desk) -> tuple[Changed, bool]:
             which = await chosen.which(desk)
             if self.dry_run:
-                return await desk.preview(self.action, which, limit=self.limit), True
+                return await desk.preview(self.action, which, limit=MOST_AT_ONCE), True
             if must_ask:
-                foreseen = await desk.preview(self.action, which, limit=self.limit)
+                foreseen = await desk.preview(self.action, which, limit=MOST_AT_ONCE)
                 if not foreseen.ids or not self._agreed(foreseen):
                     return Changed(not_found=foreseen.not_found, unchanged=foreseen.unchanged), not foreseen.ids
-            return await desk.act(self.action, which, limit=self.limit, why=self.why), True
+            return await desk.act(self.action, which, limit=MOST_AT_ONCE, why=self.why), True
 
         changed, was_agreed = with_desk(url, at)
         self._tell(changed)
@@ -62,16 +71,14 @@ class Order(Struct, frozen=True, kw_only=True):
             return
         say(_summary(self.action.verb, changed, dry_run=self.dry_run), "bold" if changed.ids else "yellow")
         out = console()
-        for job_id in changed.ids[:_LISTED]:
+        for job_id in changed.ids[:_JOBS_LISTED]:
             out.print(Text(f"  {job_id}{'  asked to stop' if job_id in changed.asked else ''}"), soft_wrap=True)
-        if len(changed.ids) > _LISTED:
-            say(f"  … and {len(changed.ids) - _LISTED:,} more", "dim")
+        if len(changed.ids) > _JOBS_LISTED:
+            say(f"  … and {len(changed.ids) - _JOBS_LISTED:,} more", "dim")
         for missing in changed.not_found:
             say(f"  {missing}  not found", "yellow")
         for left in changed.unchanged:
             say(f"  {left.id}  unchanged: {left.why}", "yellow")
-        if changed.more:
-            say("More jobs match: raise --limit, or run it again.", "dim")
 
 
 def _summary(verb: str, changed: Changed, *, dry_run: bool) -> str:
@@ -89,7 +96,7 @@ def _summary(verb: str, changed: Changed, *, dry_run: bool) -> str:
 
 
 def _code(changed: Changed) -> Exit:
-    """A filter that no job matches is no error: there was nothing to do. Named jobs that nothing can be done to are."""
+    """A filter that no job matches is not an error: there was nothing to do. A named job that was skipped is one."""
     if changed.not_found:
         return Exit.NOT_FOUND
     return Exit.CONFLICT if changed.unchanged else Exit.OK

@@ -11,7 +11,7 @@ from rich.text import Text
 from perdure.operate.desk import Desk
 from perdure.storage.records import Tally
 from perdure.surfaces.cli import options
-from perdure.surfaces.cli.jobs.filters import Chosen, age
+from perdure.surfaces.cli.jobs.option_groups import EndFilters, JobFilters, with_option_groups
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
@@ -27,44 +27,26 @@ class By(StrEnum):
 
 Groups = Annotated[
     list[By] | None,
-    typer.Option("--by", metavar="FIELD", help="By kind, state or queue; may be given several times."),
+    typer.Option("--by", metavar="FIELD", help="Group by kind, state or queue; repeatable."),
 ]
-Cap = Annotated[int, typer.Option("--cap", help="Look at most at so many jobs of each queue and state.")]
+Cap = Annotated[int, typer.Option("--cap", help="Read at most this many jobs of each queue and state.")]
 
 
+@with_option_groups
 def count(
     *,
     url: options.Url = None,
     by: Groups = None,
     cap: Cap = 10_000,
-    state: options.States = None,
-    kind: options.KindName = None,
-    queue: options.QueueName = None,
-    tag: options.Tag = None,
-    error: options.ErrorText = None,
-    older_than: options.CreatedBefore = None,
-    finished_after: options.FinishedAfter = None,
-    finished_before: options.FinishedBefore = None,
-    mark: options.Mark = None,
-    unmarked: options.Unmarked = False,
+    filters: JobFilters,
+    ends: EndFilters,
     as_json: options.Json = False,
 ) -> None:
     """Count the jobs that match.
 
-    A number with a + is at least so large: there are more jobs than --cap allows to look at.
+    A + behind a number means: at least this many. Raise --cap to count more.
     """
-    chosen = Chosen(
-        states=tuple(state or ()),
-        kind=kind,
-        queue=queue,
-        tag=tag,
-        error=error,
-        older_than=age(older_than),
-        finished_after=finished_after,
-        finished_before=finished_before,
-        mark=mark,
-        unmarked=unmarked,
-    )
+    chosen = ends.narrow(filters.chosen())
     groups = [group.value for group in by or ()]
 
     async def look(desk: Desk) -> list[Tally]:
@@ -95,5 +77,5 @@ def _number(tally: Tally) -> str:
 
 
 def _document(tally: Tally, groups: list[str]) -> dict[str, Any]:
-    """A tally as JSON, without what it was not asked by."""
+    """A tally as JSON, without the groups that were not asked for."""
     return {name: value for name, value in plain(tally).items() if name not in frozenset(By) or name in groups}

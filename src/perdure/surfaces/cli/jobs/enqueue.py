@@ -1,4 +1,4 @@
-"""`perdure enqueue`: make a job by hand. Arguments are checked by the app's code, so the app must be known."""
+"""`perdure enqueue`: make a job by hand. The app's code checks the arguments, so the app must be known."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from perdure.app.app import App
+from perdure.app.by_name import typed_arguments
 from perdure.domain.jobs.job import Intake, JobView
 from perdure.enqueue.handle import Handle
 from perdure.errors import ArgumentError
-from perdure.kinds.encoding import encode
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.completion import complete_kind, complete_queue
 from perdure.surfaces.cli.loading import load_app
 from perdure.surfaces.cli.project import project
+from perdure.surfaces.cli.session import SOURCE, actor
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, print_json, say
 from perdure.surfaces.cli.terminal.reading import read_json
@@ -46,22 +46,18 @@ Priority = Annotated[
 ]
 OwnId = Annotated[
     str | None,
-    typer.Option(
-        "--id", metavar="UUID", help="An id of your own: given again, it is the same job.", rich_help_panel=_HOW
-    ),
+    typer.Option("--id", metavar="UUID", help="Your own id; the same id returns the same job.", rich_help_panel=_HOW),
 ]
 Ref = Annotated[
     str | None,
-    typer.Option("--ref", help="A name that people know the job by; unique among all jobs.", rich_help_panel=_HOW),
+    typer.Option("--ref", help="An external name of the job; unique among all jobs.", rich_help_panel=_HOW),
 ]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", help="A tag; may be given several times.", rich_help_panel=_HOW)
-]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeatable.", rich_help_panel=_HOW)]
 Meta = Annotated[
     str | None, typer.Option("--meta", metavar="JSON", help="A JSON object for ctx.meta.", rich_help_panel=_HOW)
 ]
 Delay = Annotated[
-    str | None, typer.Option("--delay", metavar="SPAN", help="So much from now, as 90s, 2h, 7d.", rich_help_panel=_WHEN)
+    str | None, typer.Option("--delay", metavar="SPAN", help="This long from now: 90s, 2h, 7d.", rich_help_panel=_WHEN)
 ]
 At = Annotated[
     str | None,
@@ -82,11 +78,12 @@ def enqueue(
     ref: Ref = None,
     tag: Tags = None,
     meta: Meta = None,
+    why: options.Why = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a job, in the app's own database.
+    """Enqueue a job, in the app's own database.
 
-    The app's code checks the arguments, so it must be known.
+    The app's code checks the arguments, so the app must be known.
     """
     if app is None and project().app is None:
         raise ArgumentError(
@@ -102,7 +99,7 @@ def enqueue(
             told = "  ".join(f"{name}={one_line(value, 500)}" for name, value in facts.items())
             console(sys.stderr).print(Text(f"note: {doubt}  {told}", style="yellow"), soft_wrap=True)
     job = loaded.job_named(kind)
-    known = _typed(loaded, kind, given)
+    known = typed_arguments(loaded, kind, given)
     said = _object("--meta", meta) if meta is not None else None
 
     async def act() -> tuple[Handle[Any], JobView, datetime]:
@@ -118,7 +115,9 @@ def enqueue(
                 tags=tuple(tag or ()),
                 meta=said,
             )
-            handle = await prepared.enqueue(**known)
+            desk = await loaded.desk(actor(), SOURCE)
+            receipt = await desk.enqueue(prepared.call(**known).job, why=why)
+            handle: Handle[Any] = Handle(loaded, loaded.kinds[kind], receipt)
             return handle, await handle.view(), now
 
     handle, view, now = asyncio.run(act())
@@ -129,14 +128,6 @@ def enqueue(
     due = f", due {both(view.due_at, now)}" if view.due_at is not None else ""
     say(f"{one_line(kind)} {words[handle.intake]} in {one_line(view.queue)}{due}:", "bold")
     say(f"  {handle.id}")
-
-
-def _typed(app: App, kind: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the handler's own types, as a call from Python would give them."""
-    signature = app.kinds[kind].signature
-    signature.bind((), given)
-    values = dict(zip(signature.names, signature.values(encode(given)), strict=True))
-    return {name: values[name] for name in given}
 
 
 def _object(option: str, text: str) -> dict[str, Any]:

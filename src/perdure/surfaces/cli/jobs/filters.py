@@ -1,20 +1,23 @@
-"""From a command's options to the filter that they mean."""
+"""From a command's options to a job filter."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.domain.duration import parse_duration
 from perdure.errors import ArgumentError
-from perdure.operate.desk import Desk, Which
+from perdure.operate.commands.job_commands import Which
+from perdure.operate.desk import Desk
+from perdure.operate.search import parse_condition
 from perdure.storage.records import JobFilter
 from perdure.surfaces.cli.terminal.times import read_time
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
-    """The jobs that a command line speaks of: ids, or conditions, or all."""
+    """The jobs that a command line names: ids, or conditions, or all."""
 
     ids: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -22,6 +25,9 @@ class Chosen(Struct, frozen=True, kw_only=True):
     queue: str | None = None
     tag: str | None = None
     error: str | None = None
+    search: str | None = None
+    where: tuple[str, ...] = ()
+    group: str | None = None
     older_than: timedelta | None = None
     by_death: bool = False
     finished_after: str | None = None
@@ -32,20 +38,21 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
     @property
     def has_conditions(self) -> bool:
-        """Whether anything but ids was said."""
+        """Whether anything but ids was given."""
         given = (self.kind, self.queue, self.tag, self.error, self.older_than, self.mark, self.finished_after)
-        return bool(self.states or self.unmarked) or any(value is not None for value in (*given, self.finished_before))
+        others = (self.finished_before, self.search, self.group)
+        return bool(self.states or self.unmarked or self.where) or any(each is not None for each in (*given, *others))
 
     async def which(self, desk: Desk) -> Which:
         """The ids, or the filter."""
         return self.ids or await self.filter(desk)
 
     async def filter(self, desk: Desk) -> JobFilter:
-        """The conditions as a filter: ages counted back from the database's now, and states in whosever words."""
+        """The conditions as a filter: ages count back from the database's now; states may be the app's words."""
         now = await desk.now()
         edge = None if self.older_than is None else now - self.older_than
         meant = await desk.meaning(self.states, self.kind)
-        return JobFilter(
+        which = JobFilter(
             states=meant.states,
             kind=meant.kind,
             queue=self.queue,
@@ -56,7 +63,19 @@ class Chosen(Struct, frozen=True, kw_only=True):
             finished_after=_moment("--finished-after", self.finished_after, now),
             mark=self.mark,
             marked=False if self.unmarked else None,
+            fingerprint=self.group,
+            where=tuple(parse_condition(text) for text in self.where),
         )
+        return which if self.search is None else _both(which, await desk.filter(self.search))
+
+
+def _both(options: JobFilter, search: JobFilter) -> JobFilter:
+    """What options and a search ask for together; refuses what both say."""
+    said = {name: getattr(search, name) for name in search.__struct_fields__ if getattr(search, name) not in (None, ())}
+    for name in said:
+        if name != "where" and getattr(options, name) is not None:
+            raise ArgumentError("--search", f"and the options both give {name}: give it once")
+    return replace(options, **said | {"where": options.where + search.where})
 
 
 def _moment(option: str, text: str | None, now: datetime) -> datetime | None:
@@ -64,7 +83,7 @@ def _moment(option: str, text: str | None, now: datetime) -> datetime | None:
 
 
 def age(text: str | None) -> timedelta | None:
-    """Read `--older-than`."""
+    """Parse `--older-than`."""
     return None if text is None else parse_duration("--older-than", text)
 
 

@@ -1,27 +1,24 @@
-"""`perdure preview`: the attempts that a job has ahead of it, with their dates (B14)."""
+"""`perdure preview`: the future attempts of a job, with their dates (B14)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
 from perdure.app.app import App
 from perdure.clock import SystemClock
 from perdure.domain.jobs.ids import JobId, as_job_id, is_job_id
-from perdure.domain.jobs.job import JobView
-from perdure.domain.jobs.states import ACTIVE, JobState
+from perdure.domain.jobs.states import JobState
 from perdure.errors import ArgumentError, NotFoundError, StoreError
 from perdure.operate.desk import Desk
 from perdure.operate.records import JobDetail
-from perdure.policy.own_settings import read_settings
-from perdure.policy.retries.preview import PlannedAt, preview, preview_by_error
-from perdure.policy.retries.retry import Retry, read_policy
+from perdure.operate.views.retry_preview import RetryPlan, RetryPreview, preview_of_job, preview_of_kind
+from perdure.policy.retries.preview import PlannedAt
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.jobs.display.job_page import timeline
 from perdure.surfaces.cli.loading import load_app
@@ -43,22 +40,10 @@ AppName = Annotated[
         "--app",
         metavar="APP",
         envvar="PERDURE_APP",
-        help="module:app: policies are code; a job that has its own needs none.",
+        help="module:app, which holds the policies; not needed for a job with its own.",
     ),
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many attempts.")]
-
-
-class _Plans(Struct, frozen=True):
-    """The attempts ahead, and those for errors that have a rule of their own."""
-
-    usual: list[PlannedAt]
-    by_error: Mapping[str, list[PlannedAt]]
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**_document(self.usual), "by_error": {name: _document(plan) for name, plan in self.by_error.items()}}
+Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="At most this many attempts.")]
 
 
 def show_preview(
@@ -69,9 +54,9 @@ def show_preview(
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show when attempts will be made if all fail.
+    """Show when attempts run if all of them fail.
 
-    Of a kind: from now on. Of a job: from its next attempt on, after those that were made.
+    For a kind, the plan starts now. For a job, it shows past attempts and continues with the next one.
     """
     app = app or project().app
     loaded = None if app is None else load_app(app)
@@ -88,10 +73,9 @@ def show_preview(
 
 def _show_kind(app: App, kind: str, limit: int, *, as_json: bool) -> None:
     now = SystemClock().now()
-    policy = _policy(app, kind)
-    plans = _Plans(preview(policy, now, most=limit), preview_by_error(policy, now, most=limit))
+    plans = preview_of_kind(app.kinds, kind, now, limit)
     if as_json:
-        print_json({"kind": kind, "job": None, "attempts": [], **plans.document})
+        print_json({"kind": kind, "job": None, "attempts": [], **plain(plans)})
         return
     _show_plans(f"{one_line(kind)}, enqueued now, if every attempt fails at once", plans, now)
 
@@ -102,70 +86,40 @@ def _show_job(app: App | None, job_id: JobId, url: str | None, limit: int, *, as
 
     detail, now = with_desk(url, look)
     job = detail.job
-    policy = read_settings(job.settings).retry or _policy(app, job.kind)
-    plans = _plans(policy, job, now, limit) if job.state in ACTIVE else _Plans([], {})
+    plans = preview_of_job(None if app is None else app.kinds, job, now, limit)
+    if plans is None:
+        raise _needs_app("of the job's kind")
     if as_json:
         head = {"id": job.id, "state": job.state, "reason": job.reason}
-        print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **plans.document})
+        print_json({"kind": job.kind, "job": head, "attempts": plain(detail.attempts), **plain(plans)})
         return
     out = console()
     out.print(Text.assemble((one_line(job.kind), "bold"), f"  {job.id}  {job.state}: {one_line(job.reason)}"))
     if detail.attempts:
         out.print(section("Attempts that did not succeed", timeline(detail.attempts, now, traceback=False)))
-    if plans.usual:
+    if plans.plan:
         under_way = job.state is JobState.RUNNING
         _show_plans("\nAhead, if every attempt fails at once", plans, now, under_way=under_way)
     else:
         say(f"\nIt is {job.state}: no attempt is ahead.", "dim")
 
 
-def _plans(policy: Retry, job: JobView, now: datetime, limit: int) -> _Plans:
-    due = (job.started_at if job.state is JobState.RUNNING else max(job.due_at or now, now)) or now
-    usual = preview(policy, job.since, job.failures, due=due, most=limit)
-    by_error = preview_by_error(policy, job.since, job.failures, due=due, most=limit)
-    return _Plans(_numbered(usual, job), {name: _numbered(plan, job) for name, plan in by_error.items()})
-
-
-def _numbered(plan: Sequence[PlannedAt], job: JobView) -> list[PlannedAt]:
-    """Numbered as attempts are told: those that crashed count too, although they cost none of the policy's."""
-    return [PlannedAt(step.attempt + job.crashes, step.earliest, step.latest, step.then) for step in plan]
-
-
 def _needs_app(whose: str) -> ArgumentError:
     return ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")
 
 
-def _policy(app: App | None, name: str) -> Retry:
-    if app is None:
-        raise _needs_app("of the job's kind")
-    if name not in app.kinds:
-        known = ", ".join(sorted(app.kinds)) or "none"
-        raise NotFoundError(f"the app declares no kind {name!r}; declared are: {known}")
-    try:
-        return read_policy(app.kinds[name].retry)
-    except Exception as error:
-        raise ArgumentError("retry", f"of kind {name!r} cannot be read: {type(error).__name__}: {error}") from error
-
-
-def _document(plan: Sequence[PlannedAt]) -> dict[str, Any]:
-    return {"plan": plain(plan), "more": _has_more(plan)}
-
-
-def _has_more(plan: Sequence[PlannedAt]) -> bool:
-    return bool(plan) and plan[-1].then is None
-
-
-def _show_plans(title: str, plans: _Plans, now: datetime, *, under_way: bool = False) -> None:
+def _show_plans(title: str, plans: RetryPreview, now: datetime, *, under_way: bool = False) -> None:
     say(f"{title}{' with an error that has no rule of its own' if plans.by_error else ''}:", "bold")
-    _show_plan(plans.usual, now, under_way=under_way)
+    _show_plan(plans, now, under_way=under_way)
     for name, plan in plans.by_error.items():
         say(f"\nWith {one_line(name)}:", "bold")
         _show_plan(plan, now, under_way=under_way)
 
 
-def _show_plan(plan: Sequence[PlannedAt], now: datetime, *, under_way: bool = False) -> None:
+def _show_plan(shown: RetryPreview | RetryPlan, now: datetime, *, under_way: bool = False) -> None:
+    plan = shown.plan
     console().print(_table(plan, now, under_way=under_way))
-    if _has_more(plan):
+    if shown.more:
         say("And so on: --limit shows more.", "dim")
     else:
         say(f"After attempt {plan[-1].attempt} the job is dead: {plan[-1].then}.", "red")
@@ -186,7 +140,7 @@ def _when(step: PlannedAt, now: datetime) -> str:
 
 
 def _named(text: str, url: str | None) -> JobId | None:
-    """The job that is meant, by its id or its ref; None: it must be a kind."""
+    """The job with this id or ref; None: the name must be a kind."""
     if is_job_id(text):
         return as_job_id(text)
     try:

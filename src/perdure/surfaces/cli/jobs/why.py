@@ -19,7 +19,7 @@ from perdure.surfaces.cli.terminal.times import both
 
 
 def why(job_id: options.JobId, url: options.Url = None, as_json: options.Json = False) -> None:
-    """Say why a job is not running, until when, and what to do about it."""
+    """Show why a job is not running, until when, and what to do about it."""
 
     async def look(desk: Desk) -> tuple[Why, datetime]:
         return await desk.why(job_id), await desk.now()
@@ -48,7 +48,7 @@ def _show(found: Why, now: datetime) -> None:
 
 
 def _line(out: Console, text: Text, *, indent: int = 0) -> None:
-    """On a terminal a long line goes on below its own beginning; in a file it stays one line."""
+    """Indent a long line on a terminal; in a file it stays one line."""
     if out.is_terminal:
         out.print(Padding(text, (0, 0, 0, indent)))
     else:

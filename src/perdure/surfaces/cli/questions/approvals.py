@@ -1,4 +1,4 @@
-"""`perdure approve` and `perdure approvals`: answer what jobs ask of people."""
+"""`perdure approve` and `perdure approvals`: answer the questions of jobs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from perdure.domain.flows.approval import Approval, approval_event
+from perdure.domain.flows.approval import Approval
 from perdure.domain.jobs.ids import JobId
-from perdure.domain.jobs.states import FINAL
-from perdure.errors import ConflictError
 from perdure.operate.desk import Desk
 from perdure.operate.records import Asking
-from perdure.operate.wording import listed
 from perdure.storage.records import JobFilter
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.jobs.display.job_table import job_document
@@ -24,10 +21,12 @@ from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.times import relative
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What it asks, as `approvals` tells.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The name of the question, as in `approvals`.", show_default=False)
+]
 Deny = Annotated[bool, typer.Option("--deny", help="Say no.")]
-Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A word to the job.")]
-Ahead = Annotated[bool, typer.Option("--ahead", help="Also if the job has not asked yet.")]
+Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note for the job.")]
+Ahead = Annotated[bool, typer.Option("--ahead", help="Answer even if the job has not asked yet.")]
 
 
 def approve(
@@ -38,22 +37,17 @@ def approve(
     note: Note = None,
     ahead: Ahead = False,
     url: options.Url = None,
+    why: options.Why = None,
     as_json: options.Json = False,
 ) -> None:
-    """Answer a job that waits for somebody's yes or no.
+    """Answer a job that waits for an approval.
 
-    The first answer holds.
+    The first answer counts.
     """
 
     async def act(desk: Desk) -> tuple[JobId, Approval]:
-        job = (await desk.job(job_id, lines=0)).job
-        known = job.id
-        asked = await desk.asks(known)
-        is_asked = name in asked or f"event:{approval_event(known, name)}" == job.awaits
-        if not (ahead or is_asked or job.state in FINAL):  # of one that has ended, the desk tells so
-            open_ = f"it asks {listed(repr(one) for one in asked)}" if asked else "it asks nothing now"
-            raise ConflictError(f"job {known} does not ask {name!r}: {open_}; --ahead answers what it may ask later")
-        return known, await desk.answer(known, name, approved=not deny, note=note)
+        known = (await desk.job(job_id, lines=0)).job.id
+        return known, await desk.answer(known, name, approved=not deny, note=note, why=why, ahead=ahead)
 
     known, given = with_desk(url, act)
     if as_json:
@@ -69,7 +63,7 @@ def approvals(
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:
-    """List what waits for somebody's answer, newest first."""
+    """List jobs that wait for an approval, newest first."""
 
     async def look(desk: Desk) -> tuple[list[Asking], datetime]:
         return await desk.approvals(JobFilter(kind=kind, queue=queue)), await desk.now()
@@ -79,7 +73,7 @@ def approvals(
         print_json({"approvals": [{**plain(asking), "job": job_document(asking.job)} for asking in found]})
         return
     if not found:
-        say("Nothing waits for an answer.", "dim")
+        say("No job waits for an answer.", "dim")
         return
     table = columns("Job", "Asks", "Kind", "Made", "Gives up", giving_way={"Asks", "Kind"})
     for asking in found:

@@ -1,4 +1,4 @@
-"""`perdure emit`: make an event known to the jobs that wait for it."""
+"""`perdure emit`: emit an event to the jobs waiting for it."""
 
 from __future__ import annotations
 
@@ -18,22 +18,28 @@ from perdure.surfaces.cli.terminal.output import plain, print_json, say, unpacke
 from perdure.surfaces.cli.terminal.reading import read_json
 from perdure.surfaces.cli.terminal.times import absolute
 
-_LARGEST: Final = 64 * 1024
+_PAYLOAD_LIMIT_BYTES: Final = 64 * 1024
 
 Event = Annotated[str, typer.Argument(metavar="EVENT", help="The event's name.", show_default=False)]
-Payload = Annotated[str | None, typer.Option("--payload", metavar="JSON", help="What comes with it.")]
+Payload = Annotated[str | None, typer.Option("--payload", metavar="JSON", help="The payload.")]
 
 
-def emit(event: Event, payload: Payload = None, url: options.Url = None, as_json: options.Json = False) -> None:
-    """Make an event known, and wake the jobs that wait for it.
+def emit(
+    event: Event,
+    payload: Payload = None,
+    url: options.Url = None,
+    why: options.Why = None,
+    as_json: options.Json = False,
+) -> None:
+    """Emit an event and wake the jobs waiting for it.
 
-    The first one is kept for good: emitted again, nothing changes.
+    The first emission is kept: emitting again changes nothing.
     """
     value = None if payload is None else read_json("--payload", payload)
-    text = event_payload(event, value, _LARGEST)
+    text = event_payload(event, value, _PAYLOAD_LIMIT_BYTES)
 
     async def act(desk: Desk) -> Emission:
-        return await desk.emit(event, text)
+        return await desk.emit(event, text, why=why)
 
     _tell(with_desk(url, act), as_json=as_json)
 

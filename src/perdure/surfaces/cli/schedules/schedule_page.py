@@ -1,4 +1,4 @@
-"""One schedule, everything that is known of it, on one page."""
+"""One schedule in full, on one page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDE: Final = 95
 
 
 def show_schedule(detail: ScheduleDetail, jobs: Jobs, now: datetime, *, as_json: bool) -> None:
-    """Print a schedule with its times to come and those that have passed."""
+    """Print a schedule with its next and past times."""
     if as_json:
         print_json({"schedule": detail_document(detail, jobs)})
         return
@@ -47,11 +47,9 @@ def _headline(detail: ScheduleDetail, now: datetime) -> Text:
         until = f"  until {both(view.paused_until, now)}" if view.paused_until else "  until it is resumed"
         return Text.assemble(name, "  ", ("PAUSED", "magenta"), until)
     if view.next_at is None:
-        return Text.assemble(name, "  no time to come")
+        return Text.assemble(name, "  no future time")
     if is_overdue(view.next_at, now):
-        return Text.assemble(
-            name, "  ", (f"due {relative(view.next_at, now)}", "yellow"), ", no worker has dealt with it"
-        )
+        return Text.assemble(name, "  ", (f"due {relative(view.next_at, now)}", "yellow"), ", no worker has handled it")
     return Text.assemble(name, f"  next {relative(view.next_at, now)}")
 
 
@@ -77,10 +75,10 @@ def _origin(view: ScheduleView, now: datetime) -> str:
 
 
 def _coming(detail: ScheduleDetail, now: datetime) -> Table:
-    """In UTC, and by the clocks of its zone where that is another."""
+    """In UTC, and in its own zone if that differs."""
     schedule = detail.view.schedule
-    tz = "UTC" if schedule.expression.startswith("@every") else schedule.tz  # an interval asks for no zone
-    zone = None if tz == "UTC" else ZoneInfo(tz)  # it could be read, or there were no time to come
+    tz = "UTC" if schedule.expression.startswith("@every") else schedule.tz  # an interval has no zone
+    zone = None if tz == "UTC" else ZoneInfo(tz)  # it could be read, or there were no next time
     table = columns("Time", "", *([] if zone is None else [one_line(tz)]))
     for time in detail.upcoming:
         there = [] if zone is None else [Text(time.astimezone(zone).strftime("%a %H:%M:%S %Z"))]
@@ -89,7 +87,7 @@ def _coming(detail: ScheduleDetail, now: datetime) -> Table:
 
 
 def _passed(detail: ScheduleDetail, jobs: Jobs, now: datetime, width: int) -> Table:
-    """How long ago is told where there is room for it; times and ids are always whole, so that they can be copied."""
+    """The age is shown where there is room; times and ids are never cut, so that they can be copied."""
     wide = width >= _WIDE
     table = columns("Time", *([""] if wide else []), "Became", "Cause", "Job", giving_way={"Cause"})
     for fire in detail.fires:

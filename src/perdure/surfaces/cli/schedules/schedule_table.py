@@ -1,4 +1,4 @@
-"""Lists of schedules: when each runs next, and what became of its last time."""
+"""Lists of schedules: when each runs next, and the outcome of its last time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import JobView
 from perdure.domain.schedule import Fate, Fire, Schedule, ScheduleView
 from perdure.operate.commands.calendar import ScheduleDetail
-from perdure.operate.desk import LONGEST_PAGE, Desk
+from perdure.operate.desk import Desk
+from perdure.operate.desk_base import LONGEST_PAGE
 from perdure.storage.records import JobFilter, Page
 from perdure.surfaces.cli.jobs.display.job_table import state_of
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say, unpacked
@@ -31,7 +32,7 @@ _GIVES_WAY: Final = {"Name", "Runs"}
 
 
 async def jobs_of(desk: Desk, details: Sequence[ScheduleDetail]) -> Jobs:
-    """The jobs of these schedules; those that were pruned are missing."""
+    """The jobs of these schedules; pruned ones are missing."""
     ids = [fire.job_id for detail in details for fire in detail.fires if fire.job_id is not None]
     found: dict[JobId, JobView] = {}
     for start in range(0, len(ids), LONGEST_PAGE):
@@ -53,7 +54,7 @@ def show_schedules(details: Sequence[ScheduleDetail], jobs: Jobs, now: datetime,
 
 
 def schedule_document(view: ScheduleView) -> dict[str, Any]:
-    """A schedule as JSON, on one level: spans as options take them, arguments unpacked."""
+    """A schedule as JSON, on one level: durations as options take them, arguments decoded."""
     document: dict[str, Any] = plain(view)
     schedule = view.schedule
     spans = {"within": format_duration(schedule.within), "jitter": format_duration(schedule.jitter)}
@@ -61,7 +62,7 @@ def schedule_document(view: ScheduleView) -> dict[str, Any]:
 
 
 def detail_document(detail: ScheduleDetail, jobs: Jobs) -> dict[str, Any]:
-    """A schedule as JSON, with its times to come and those that have passed."""
+    """A schedule as JSON, with its next and past times."""
     fires = [_fire_document(fire, jobs) for fire in detail.fires]
     times = {"upcoming": plain(detail.upcoming), "fires": fires, "unreadable": detail.unreadable}
     return {**schedule_document(detail.view), **times}
@@ -74,23 +75,23 @@ def _fire_document(fire: Fire, jobs: Jobs) -> dict[str, Any]:
 
 
 def runs(schedule: Schedule) -> str:
-    """When it runs, in its own words: the zone is left out where it is UTC or does not matter."""
+    """When it runs, in its own words: the zone is left out where it is UTC or irrelevant."""
     plainly = schedule.tz == "UTC" or schedule.expression.startswith("@every")
     return schedule.expression if plainly else f"{schedule.expression}  {schedule.tz}"
 
 
 def is_paused(view: ScheduleView, now: datetime) -> bool:
-    """Whether its times pass at this moment."""
+    """Whether it is paused now."""
     return view.paused_at is not None and (view.paused_until is None or view.paused_until > now)
 
 
 def is_overdue(next_at: datetime, now: datetime) -> bool:
-    """Whether a time has come and gone, and nobody has dealt with it: a worker would have by now."""
+    """Whether a due time was not handled, although a worker should have handled it by now."""
     return now - next_at > _AT_ONCE
 
 
 def became(fire: Fire, jobs: Jobs) -> Text:
-    """What became of a nominal time: the state of its job, marked if it has warnings, or why there is none."""
+    """The outcome of a nominal time: the state of its job, marked if it has warnings, or why there is none."""
     job = jobs.get(fire.job_id) if fire.job_id else None
     return Text(fire.fate, style=_FATE_STYLE[fire.fate]) if job is None else state_of(job)
 

@@ -1,4 +1,4 @@
-"""`perdure schedules`: look at schedules, make them and act on them."""
+"""`perdure schedules`: list schedules, make them and act on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from perdure.surfaces.cli.terminal.output import plain, print_json, say
 from perdure.surfaces.cli.terminal.reading import read_json
 from perdure.surfaces.cli.terminal.times import both, read_time
 
-schedules = typer.Typer(help="Look at schedules; make, pause, trigger or delete them.", no_args_is_help=True)
+schedules = typer.Typer(help="List schedules; create, pause, trigger or delete them.", no_args_is_help=True)
 
 MANY: Final = 100
 _LARGEST_ARGS: Final = 64 * 1024
@@ -35,7 +35,9 @@ _TIMES: Final = "When"
 _JOB: Final = "Which job"
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
-Shown = Annotated[int, typer.Option("--limit", min=1, max=500, help="So many times to come, and as many passed.")]
+Shown = Annotated[
+    int, typer.Option("--limit", min=1, max=500, help="Show this many next times, and as many past ones.")
+]
 Kind = Annotated[
     str,
     typer.Option("--kind", help="The kind of its jobs. Not checked: only the app's code knows.", rich_help_panel=_JOB),
@@ -52,38 +54,42 @@ Cron = Annotated[
     ),
 ]
 Every = Annotated[
-    str | None, typer.Option("--every", metavar="SPAN", help="In place of cron: 90s, 2h.", rich_help_panel=_TIMES)
+    str | None, typer.Option("--every", metavar="SPAN", help="Instead of cron: 90s, 2h.", rich_help_panel=_TIMES)
 ]
-Zone = Annotated[str, typer.Option("--tz", metavar="ZONE", help="Whose clocks tell its times.", rich_help_panel=_TIMES)]
+Zone = Annotated[str, typer.Option("--tz", metavar="ZONE", help="The time zone of its times.", rich_help_panel=_TIMES)]
 MissedPolicy = Annotated[
-    Missed, typer.Option("--missed", help="For times at which no worker ran.", rich_help_panel=_TIMES)
+    Missed, typer.Option("--missed", help="What to do about times at which no worker ran.", rich_help_panel=_TIMES)
 ]
 Within = Annotated[
     str | None,
     typer.Option(
         "--within",
         metavar="SPAN",
-        help="How late a time may still be dealt with.",
+        help="How late a time may still be handled.",
         show_default="1m with --missed skip, else 1d",
         rich_help_panel=_TIMES,
     ),
 ]
 OverlapPolicy = Annotated[
-    Overlap, typer.Option("--overlap", help="While its last job is not finished.", rich_help_panel=_TIMES)
+    Overlap,
+    typer.Option("--overlap", help="What to do while its previous job is not finished.", rich_help_panel=_TIMES),
 ]
 Jitter = Annotated[
-    str, typer.Option("--jitter", metavar="SPAN", help="Its jobs run up to so much later.", rich_help_panel=_TIMES)
+    str,
+    typer.Option(
+        "--jitter", metavar="SPAN", help="Its jobs run up to this much later, at random.", rich_help_panel=_TIMES
+    ),
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help="Until then, as 2026-03-01T09:00Z or +2h; else for good.")
+    str | None, typer.Option("--until", metavar="TIME", help="Until 2026-03-01T09:00Z or +2h; default: until resumed.")
 ]
-From = Annotated[str, typer.Option("--from", metavar="START", help="From this time, as 2026-03-01T09:00Z or -7d.")]
+From = Annotated[str, typer.Option("--from", metavar="START", help="From this time: 2026-03-01T09:00Z or -7d.")]
 To = Annotated[str, typer.Option("--to", metavar="END", help="Up to but not including this time.")]
 
 
 @schedules.command("list")
 def list_schedules(url: options.Url = None, as_json: options.Json = False) -> None:
-    """List schedules by name, with their next and last time."""
+    """List schedules by name, with their next and last times."""
 
     async def look(desk: Desk) -> tuple[list[ScheduleDetail], Jobs, datetime]:
         found = await desk.calendar.details()
@@ -94,7 +100,7 @@ def list_schedules(url: options.Url = None, as_json: options.Json = False) -> No
 
 @schedules.command("show")
 def show(name: Name, url: options.Url = None, limit: Shown = 5, as_json: options.Json = False) -> None:
-    """Show all about one schedule: its next times, and what became of the last ones."""
+    """Show one schedule in full: its next times, and the outcome of the last ones."""
 
     async def look(desk: Desk) -> tuple[ScheduleDetail, Jobs, datetime]:
         detail = await desk.calendar.schedule(name, shown=limit)
@@ -119,11 +125,12 @@ def create(
     priority: Priority = DEFAULT_PRIORITY,
     args: Args = "{}",
     url: options.Url = None,
+    why: options.Why = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a schedule, or change one that was made here.
+    """Create or replace a schedule.
 
-    It is then as this command says, whatever it was before.
+    Replaces any existing definition, unless it is declared in code.
 
     Only the app's code knows kinds and their arguments, so neither is checked.
     """
@@ -148,40 +155,47 @@ def create(
     )
 
     async def make(desk: Desk) -> tuple[ScheduleView, datetime]:
-        return await desk.calendar.save(schedule), await desk.now()
+        return await desk.calendar.save(schedule, why=why), await desk.now()
 
     view, now = with_desk(url, make)
     _tell("made" if view.version == 1 else "changed", view, now, as_json=as_json)
 
 
 @schedules.command("pause")
-def pause(name: Name, url: options.Url = None, until: Until = None, as_json: options.Json = False) -> None:
-    """Let its times pass, until then or until it is resumed."""
+def pause(
+    name: Name,
+    url: options.Url = None,
+    until: Until = None,
+    why: options.Why = None,
+    as_json: options.Json = False,
+) -> None:
+    """Pause a schedule, optionally until a time."""
     moment = None if until is None else read_time("--until", until)
 
     async def act(desk: Desk) -> tuple[ScheduleView, datetime]:
         now = await desk.now()
-        return await desk.calendar.pause(name, until=None if moment is None else moment.when(now)), now
+        end = None if moment is None else moment.when(now)
+        return await desk.calendar.pause(name, until=end, why=why), now
 
     _tell("paused", *with_desk(url, act), as_json=as_json)
 
 
 @schedules.command("resume")
-def resume(name: Name, url: options.Url = None, as_json: options.Json = False) -> None:
-    """Let it go on with its next time."""
+def resume(name: Name, url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
+    """Resume a schedule with its next time."""
 
     async def act(desk: Desk) -> tuple[ScheduleView, datetime]:
-        return await desk.calendar.resume(name), await desk.now()
+        return await desk.calendar.resume(name, why=why), await desk.now()
 
     _tell("resumed", *with_desk(url, act), as_json=as_json)
 
 
 @schedules.command("trigger")
-def trigger(name: Name, url: options.Url = None, as_json: options.Json = False) -> None:
-    """Make a job of it now, beside its regular times."""
+def trigger(name: Name, url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
+    """Enqueue its job now, in addition to its regular times."""
 
     async def act(desk: Desk) -> Fire:
-        return await desk.calendar.trigger(name)
+        return await desk.calendar.trigger(name, why=why)
 
     fire = with_desk(url, act)
     if as_json:
@@ -197,13 +211,14 @@ def backfill(
     start: From,
     end: To,
     url: options.Url = None,
+    why: options.Why = None,
     yes: options.Yes = False,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Make the jobs of a range of its times in the past.
+    """Enqueue the jobs of a range of past times.
 
-    Times that were dealt with before, with or without a job, are left alone.
+    Times already handled, with or without a job, are skipped.
 
     Asks before it makes more than 100 jobs.
     """
@@ -215,15 +230,15 @@ def backfill(
         times = len(await desk.calendar.nominal_times(name, begin, until))
         if dry_run or (times > MANY and not yes and not _agreed(name, times, as_json=as_json)):
             return times, []
-        return times, await desk.calendar.backfill(name, begin, until)
+        return times, await desk.calendar.backfill(name, begin, until, why=why)
 
     times, fires = with_desk(url, act)
     if as_json:
         print_json({"action": "backfilled", "dry_run": dry_run, "times": times, "fires": plain(fires)})
     elif dry_run:
-        say(f"{some(times, 'nominal time')} of {one_line(name)} would be dealt with, unless they were before.", "bold")
+        say(f"Would enqueue up to {some(times, 'run')} of {one_line(name)}; times already handled are skipped.", "bold")
     elif fires:
-        before = f"; {times - len(fires):,} were dealt with before" if times > len(fires) else ""
+        before = f"; {times - len(fires):,} were already handled" if times > len(fires) else ""
         say(f"{some(len(fires), 'job')} made for {some(times, 'nominal time')} of {one_line(name)}{before}.", "bold")
     else:
         say(f"No job was made for the {some(times, 'nominal time')} in this range.", "yellow")
@@ -231,19 +246,25 @@ def backfill(
 
 
 @schedules.command("delete")
-def delete(name: Name, url: options.Url = None, yes: options.Yes = False, as_json: options.Json = False) -> None:
-    """Forget a schedule and the record of its times; its jobs stay.
+def delete(
+    name: Name,
+    url: options.Url = None,
+    why: options.Why = None,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Delete a schedule and the record of its times; its jobs stay.
 
-    One declared in code comes back with the next worker: pause that instead.
+    One declared in code comes back with the next worker: pause it instead.
     """
     if not yes:
         check_somebody_is_there(as_json=as_json)
 
     async def act(desk: Desk) -> bool:
-        await desk.calendar.schedule(name, shown=1)  # a question about nothing would be a strange one
+        await desk.calendar.schedule(name, shown=1)  # do not ask about a schedule that does not exist
         if not yes and not agreed(f"Schedule {one_line(name)} and the record of its times will be deleted"):
             return False
-        await desk.calendar.delete(name)
+        await desk.calendar.delete(name, why=why)
         return True
 
     done = with_desk(url, act)
@@ -274,7 +295,7 @@ def _tell(done: str, view: ScheduleView, now: datetime, *, as_json: bool) -> Non
         print_json({"action": done, "schedule": schedule_document(view)})
         return
     if view.next_at is None:
-        coming = "no time to come until it is resumed" if view.paused_at else "no time to come"
+        coming = "no next time until it is resumed" if view.paused_at else "no future time"
     else:
         coming = f"{'due' if is_overdue(view.next_at, now) else 'next'} {both(view.next_at, now)}"
     say(f"{one_line(view.name)} {done}, {coming}", "bold")

@@ -1,4 +1,4 @@
-"""Asking whether a command is meant, where there is somebody to ask."""
+"""Asks for confirmation on a terminal."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from perdure.errors import ArgumentError
 
 
 def check_somebody_is_there(*, as_json: bool, hint: str = "") -> None:
-    """Refuse to guess where nobody can be asked: a script says --yes."""
+    """Refuse to continue without a terminal: a script passes --yes."""
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ArgumentError("--yes", f"is needed, since nobody can be asked here{hint}")
+        raise ArgumentError("--yes", f"is needed, because this is not a terminal{hint}")
 
 
 def agreed(what_will_be: str) -> bool:
-    """Ask; what the question quotes must be safe already.
+    """Ask; quoted text must be sanitized already.
 
-    An event loop keeps Ctrl-C for its next turn, and there is none while we wait for an answer. So here it is heard at
-    once.
+    An event loop handles Ctrl-C on its next turn, and there is none while this waits for an answer. So it is handled
+    here at once.
     """
     kept = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return typer.confirm(f"{what_will_be}. Go on?")
     except typer.Abort:
-        typer.echo()  # what follows begins on a line of its own
+        typer.echo()  # the next output begins on a line of its own
         raise
     finally:
         signal.signal(signal.SIGINT, kept)

@@ -1,9 +1,8 @@
-"""Text that others wrote, made safe to show.
+"""Text of others, made safe to show.
 
-Arguments, errors, names: whatever a job carries may hold escape sequences that recolour a terminal, retitle its window
-or type into it, line breaks that forge rows of a table, and marks that turn the reading direction round. Here every
-such character becomes its visible escape. Markup is no matter: what is shown goes to the terminal as plain text and is
-never read as markup.
+Arguments, errors and names of a job may contain escape sequences that recolour a terminal, retitle its window or type
+into it, line breaks that forge rows of a table, and marks that reverse the reading direction. Every such character
+becomes its visible escape. Markup is harmless: the text goes to the terminal as plain text and is never parsed.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ import re
 import unicodedata
 from typing import Final
 
-_SHOWN_AS_IT_IS: Final = frozenset({"\u200d", "\ufe0f"})  # join the pieces of an emoji, and can do nothing else
+_SHOWN_AS_IT_IS: Final = frozenset({"\u200d", "\ufe0f"})  # join the parts of an emoji, and do nothing else
 _TAB: Final = 4
 _BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
 
 
 def one_line(text: str, most: int = 2_000) -> str:
-    """Text for one line: nothing in it moves the cursor, hides, or changes colour; what is too long ends in "…"."""
+    """Text for one line: nothing in it moves the cursor, hides, or changes colour; a long text ends in "…"."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     return cut if cut.isprintable() else "".join(_visible(char) for char in cut)
 
@@ -33,7 +32,7 @@ def lines(text: str, most: int = 200) -> list[str]:
 
 
 def safe_json(document: str) -> str:
-    """The same JSON document with every character that a terminal might obey written as an escape.
+    """The same JSON document with every character that a terminal might interpret written as an escape.
 
     Outside of strings JSON is plain ASCII, and inside of them the escape means the same.
     """

@@ -1,4 +1,4 @@
-"""Where everything that is shown goes through: people on a terminal, and scripts that asked for JSON."""
+"""All output goes through here: for people on a terminal, and for scripts as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NARROWEST: Final = 60  # room for an id, a state and a time
 
 
 def console(stream: IO[str] | None = None) -> Console:
-    """A console on standard output (or `stream`) as it is now: colours on a terminal only, and no markup read."""
+    """A console on standard output (or `stream`): colours on a terminal only, and no markup parsed."""
     chosen = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
     width = max(int(columns), NARROWEST) if columns.isdigit() else None
@@ -37,7 +37,7 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 def say(text: str, style: str = "") -> None:
-    """One line for people; what it quotes must be safe already."""
+    """One line for people; quoted text must be sanitized already."""
     out = console()
     out.print(Text(text, style=style), soft_wrap=not out.is_terminal)
 
@@ -53,7 +53,7 @@ def print_json(document: Any) -> None:
 
 
 def complain(message: str, *, as_json: bool, field: str | None = None, hint: str = "") -> None:
-    """Tell standard error what went wrong."""
+    """Print an error to standard error."""
     if as_json:
         sys.stderr.write(_encoded({"error": message, "field": field}) + "\n")
         return

@@ -1,4 +1,4 @@
-"""What is written on a command line as JSON."""
+"""JSON given on the command line."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def read_json(option: str, text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
         problem = str(error).removeprefix("JSON is malformed: ")
-        raise ArgumentError(option, f"is no JSON: {problem}; quote it for the shell, as '{{\"n\": 1}}'") from None
+        raise ArgumentError(option, f"is not JSON: {problem}; quote it for the shell, as '{{\"n\": 1}}'") from None

@@ -55,25 +55,25 @@ def rough(span: timedelta) -> str:
 
 
 def took(span: timedelta) -> str:
-    """How long a thing took: exact where it was quick."""
+    """A duration: exact if it was short."""
     if span < timedelta(seconds=1):
         return f"{span / timedelta(milliseconds=1):.0f}ms"
     return f"{span.total_seconds():.1f}s" if span < _PRECISE_BELOW else rough(span)
 
 
 class Moment(Struct, frozen=True):
-    """A time that was written down: for itself, or as so much from now."""
+    """A time as given: absolute, or relative to now."""
 
     at: datetime | None = None
     ahead: timedelta = timedelta(0)
 
     def when(self, now: datetime) -> datetime:
-        """Which time that is."""
+        """The absolute time."""
         return now + self.ahead if self.at is None else self.at
 
 
 def read_time(option: str, text: str) -> Moment:
-    """Read a date and time with its zone (ISO 8601), `now`, or a distance from now such as `+2h` or `-7d`."""
+    """Parse a date and time with its zone (ISO 8601), `now`, or a distance from now such as `+2h` or `-7d`."""
     written = text.strip()
     if written == "now":
         return Moment()
@@ -83,9 +83,9 @@ def read_time(option: str, text: str) -> Moment:
     try:
         at = datetime.fromisoformat(written)
     except ValueError:
-        raise ArgumentError(option, f"is no time: {text!r}; {_EXAMPLES}") from None
+        raise ArgumentError(option, f"is not a time: {text!r}; {_EXAMPLES}") from None
     if at.tzinfo is None:
         raise ArgumentError(option, f"needs a time zone, got {text!r}; {_EXAMPLES}")
     if at.year not in _YEARS:
-        raise ArgumentError(option, f"must lie between {_YEARS[0]} and {_YEARS[-1]}, got {text!r}; {_EXAMPLES}")
+        raise ArgumentError(option, f"must be between {_YEARS[0]} and {_YEARS[-1]}, got {text!r}; {_EXAMPLES}")
     return Moment(at.astimezone(UTC))

@@ -1,4 +1,4 @@
-"""What a worker says when it starts: which version works on which database, and what it found to run."""
+"""What a worker prints when it starts: version, database, and what it found to run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMED: Final = 8  # kinds and schedules by name, the others by number
 
 
 def greet(app: App, settings: WorkerSettings, *, pretty: bool) -> None:
-    """Tell people on standard error, in a block, or a machine in one line of the log; then what looks wrong."""
+    """Print a block for people to standard error, or one log line for a machine; then the warnings."""
     queues = [queue.name for queue in settings.queues]
     if pretty:
         _show(app, settings, queues)
@@ -45,7 +45,7 @@ def greet(app: App, settings: WorkerSettings, *, pretty: bool) -> None:
 
 def _show(app: App, settings: WorkerSettings, queues: Sequence[str]) -> None:
     out = console(sys.stderr)
-    out.print(Text.assemble((f"perdure {__version__}", "bold"), "  Ctrl-C stops, and no job pays for it."))
+    out.print(Text.assemble((f"perdure {__version__}", "bold"), "  Ctrl-C stops it; no job loses an attempt."))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -81,13 +81,13 @@ def _warn(app: App, queues: Sequence[str]) -> None:
 
 
 def doubts_about_database(app: App) -> list[tuple[str, dict[str, str]]]:
-    """What makes it doubtful that the app's database is the one that is meant, each with its facts."""
+    """Reasons to doubt that the app uses the intended database, each with its facts."""
     doubts = []
     named = os.environ.get(URL_VARIABLE) or project().url
     if named is not None and _place(named) != _place(app.url):
         doubts.append(
             (
-                "the app names another database than commands without --url look at",
+                "the app names another database than commands without --url use",
                 {"app": without_password(app.url), "commands": without_password(named)},
             )
         )
@@ -97,7 +97,7 @@ def doubts_about_database(app: App) -> list[tuple[str, dict[str, str]]]:
 
 
 def _place(url: str) -> tuple[object, ...]:
-    """Where a database lies, whoever asks and with whatever options."""
+    """The location of a database, independent of options."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return ("sqlite", Path(unquote(parts.path[1:])).absolute())

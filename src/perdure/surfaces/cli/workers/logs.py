@@ -13,14 +13,14 @@ from perdure.surfaces.cli.terminal.hostile import lines, one_line
 
 
 class LogFormat(StrEnum):
-    """How log lines look."""
+    """The format of log lines."""
 
     CONSOLE = "console"
     JSON = "json"
 
 
 class LogLevel(StrEnum):
-    """What is worth a line."""
+    """The lowest level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -29,7 +29,7 @@ class LogLevel(StrEnum):
 
 
 class AttemptLines(StrEnum):
-    """Which line an attempt that starts or succeeds is worth."""
+    """The level of the lines about each attempt that starts or succeeds."""
 
     INFO = "info"
     DEBUG = "debug"
@@ -37,10 +37,10 @@ class AttemptLines(StrEnum):
 
 
 def set_up_logging(log_format: LogFormat | None, level: LogLevel | None) -> bool:
-    """Set up the log of a worker, unless the app has done so already; whether it is ours, and meant for people.
+    """Set up the log of a worker, unless the app has done so; returns whether it is perdure's own, and for people.
 
-    An app that has configured logging or structlog keeps its own configuration, and perdure's lines go there. A format
-    that was asked for replaces it.
+    An app that has configured logging or structlog keeps its own configuration, and perdure's lines go there. A
+    requested format replaces it.
     """
     if log_format is None and (structlog.is_configured() or logging.getLogger().handlers):
         if not structlog.is_configured():
@@ -53,7 +53,7 @@ def set_up_logging(log_format: LogFormat | None, level: LogLevel | None) -> bool
 
 
 def _join_logging() -> None:
-    """Hand perdure's lines to the logging of the standard library, as the app has configured it."""
+    """Pass perdure's lines to the standard library's logging, as the app has configured it."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -76,7 +76,7 @@ def _as_message(_: Any, __: str, event: structlog.typing.EventDict) -> str:
 
 
 def _configure(log_format: LogFormat, level: LogLevel) -> None:
-    """Send what perdure, the app and its libraries log, through structlog or logging, to standard error alike."""
+    """Send log lines of perdure, the app and its libraries, through structlog or logging, to standard error."""
     is_terminal = log_format is LogFormat.CONSOLE and sys.stderr.isatty()
     stamp = structlog.processors.TimeStamper(fmt="%H:%M:%S" if is_terminal else "iso", utc=not is_terminal)
     before: list[Any] = [
@@ -108,7 +108,7 @@ def _configure(log_format: LogFormat, level: LogLevel) -> None:
 
 
 def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """A line of perdure's own as it fits on a screen: what the job is comes first, and its long id comes last."""
+    """A line of perdure for a screen: the job's kind comes first, its long id last."""
     if event.get("logger") == "perdure":
         del event["logger"]
     for last in ("job_id", "error"):
@@ -121,10 +121,10 @@ def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.
 
 
 def _cleaned(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Texts of jobs, such as their errors, may try to write to the terminal: make them plain."""
+    """Texts of jobs, such as their errors, may contain terminal escapes: make them plain."""
     for key, value in event.items():
         if key in {"exception", "stack"}:
-            margin = "    " if key == "exception" else ""  # so that no line of a job's own looks like one of ours
+            margin = "    " if key == "exception" else ""  # so that no line of a job looks like one of perdure
             event[key] = "\n".join(f"{margin}{line}" for line in lines(str(value)))
         elif isinstance(value, str):
             event[key] = one_line(value)

@@ -1,4 +1,4 @@
-"""`perdure workers` and `perdure quiet`: who works, and who is to claim nothing more."""
+"""`perdure workers` and `perdure quiet`: list workers, and tell them to stop claiming."""
 
 from __future__ import annotations
 
@@ -37,51 +37,52 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(metavar="WORKER", help="Workers, by name or id; or --all.", show_default=False),
 ]
-AllLiving = Annotated[bool, typer.Option("--all", help="All living workers.")]
+AllLiving = Annotated[bool, typer.Option("--all", help="All running workers.")]
 Off = Annotated[bool, typer.Option("--off", help="Let them claim again.")]
-AllListed = Annotated[bool, typer.Option("--all", help="Those that closed or died as well, until they are forgotten.")]
+AllListed = Annotated[bool, typer.Option("--all", help="Include workers that closed or died, until they are pruned.")]
 
 
-def workers(url: options.Url = None, everybody: AllListed = False, as_json: options.Json = False) -> None:
-    """List workers: what each is about, and when it last showed that it lives."""
+def workers(url: options.Url = None, every_worker: AllListed = False, as_json: options.Json = False) -> None:
+    """List workers with status and last heartbeat."""
 
     async def look(desk: Desk) -> tuple[list[WorkerView], datetime]:
         return await desk.workers(), await desk.now()
 
     found, now = with_desk(url, look)
-    shown = [worker for worker in found if everybody or worker.dead_at is None]
+    shown = [worker for worker in found if every_worker or worker.dead_at is None]
     if as_json:
         print_json({"workers": plain(shown)})
     elif shown:
         out = console()
         out.print(_table(shown, now, wide=out.width >= _WIDE))
     else:
-        say("No workers." if everybody else "No living workers.", "dim")
+        say("No workers." if every_worker else "No running workers.", "dim")
 
 
 def quiet(
     names: Names = None,
     *,
-    everybody: AllLiving = False,
+    every_worker: AllLiving = False,
     off: Off = False,
+    why: options.Why = None,
     url: options.Url = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let workers claim nothing more, while what they run goes on.
+    """Tell running workers to stop claiming; their jobs continue.
 
-    They see it within seconds, and stay quiet until --off or a restart.
+    They react within seconds, and stay quiet until --off or a restart.
     """
-    if names and everybody:
+    if names and every_worker:
         raise ArgumentError("WORKER", "and --all are both given: use one or the other")
 
     async def act(desk: Desk) -> list[WorkerView]:
-        if not names and not everybody:
+        if not names and not every_worker:
             living = [f"{worker.name} (id {worker.id})" for worker in await desk.workers() if worker.dead_at is None]
-            there = f"living are {listed(living, most=_MOST_NAMED)}" if living else "there are no living workers now"
+            there = f"running are {listed(living, most=_MOST_NAMED)}" if living else "there are no running workers now"
             raise ArgumentError("WORKER", f"is missing: name workers by name or id, or give --all; {there}")
-        return await desk.quiet(names or None, quiet=not off)
+        return await desk.quiet(names or None, quiet=not off, why=why)
 
-    _tell(with_desk(url, act), "asked to claim again" if off else "asked to be quiet", as_json=as_json)
+    _tell(with_desk(url, act), "told to claim again" if off else "told to stop claiming", as_json=as_json)
 
 
 def _tell(asked: Sequence[WorkerView], what: str, *, as_json: bool) -> None:

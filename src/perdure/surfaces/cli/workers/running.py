@@ -1,4 +1,4 @@
-"""One worker process: it works until it is told to stop, and closes in good order."""
+"""One worker process: it runs until told to stop, and closes cleanly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import timedelta
 from functools import partial
 from types import FrameType
@@ -20,6 +21,7 @@ from perdure.lifecycle.process.forced_exit import end_within
 from perdure.lifecycle.process.stack_signals import StackSignals
 from perdure.lifecycle.process.stacks import describe, text
 from perdure.lifecycle.process.supervisor import begins_quiet
+from perdure.signals.alerts.delivery import serve as serve_alerts
 from perdure.worker.interpreter import set_up_for_work
 from perdure.worker.presence.phase import BY_SIGNAL
 from perdure.worker.settings import WorkerSettings
@@ -27,21 +29,25 @@ from perdure.worker.settings import WorkerSettings
 if TYPE_CHECKING:
     from perdure.worker.worker import Worker
 
+Beside = Callable[["Worker"], AbstractAsyncContextManager[None]]
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 _QUIETING: Final = (signal.SIGTSTP, signal.SIGCONT)
-_SAME_WISH: Final = 1.0
-_TO_END: Final = timedelta(seconds=3)  # once the worker has closed
+_SAME_SIGNAL_SECONDS: Final = 1.0
+_EXIT_TIMEOUT: Final = timedelta(seconds=3)  # once the worker has closed
 
 
-async def run_worker(app: App, settings: WorkerSettings, attempts: AttemptLog | None = None) -> int:
-    """Work until SIGTERM or SIGINT, then let running jobs finish within the stop timeout; the exit code.
+async def run_worker(
+    app: App, settings: WorkerSettings, attempts: AttemptLog | None = None, beside: Beside | None = None
+) -> int:
+    """Work until SIGTERM or SIGINT, then let running jobs finish within the stop timeout; returns the exit code.
 
-    `attempts` logs each attempt. A second signal, a second or more after the first, hurries: what still runs is asked
-    to stop, and its jobs go back to the queue at no cost. SIGTSTP makes the worker quiet: it claims nothing more and
-    lets run what runs, until SIGCONT. SIGUSR1 prints what the process does; SIGQUIT prints it and ends the process
-    with 2, without closing.
+    `attempts` logs each attempt. A second signal, a second or more after the first, hurries: running jobs are told to
+    stop, and go back to the queue without using an attempt. SIGTSTP makes the worker quiet: it stops claiming, and its
+    running jobs continue, until SIGCONT. SIGUSR1 prints what the process does; SIGQUIT prints it and ends the process
+    with 2, without closing. `beside` runs in the same process: it is entered first and left last.
     """
     app.log_events(attempts)
+    serve_alerts(app)
     stacks = Stacks(asyncio.get_running_loop())
     with StackSignals(stacks.report):
         async with app:
@@ -49,10 +55,11 @@ async def run_worker(app: App, settings: WorkerSettings, attempts: AttemptLog | 
             set_up_for_work(app.kinds)
             code = EXIT_FAILED
             try:
-                await _until_stopped(worker, Backstop(settings.stop_timeout + 2 * _TO_END, app.events))
+                async with nullcontext() if beside is None else beside(worker):
+                    await _until_stopped(worker, Backstop(settings.stop_timeout + 2 * _EXIT_TIMEOUT, app.events))
                 code = EXIT_RECYCLED if worker.recycled else EXIT_OK
             finally:
-                end_within(_TO_END, code, app.events)
+                end_within(_EXIT_TIMEOUT, code, app.events)
             return code
 
 
@@ -61,7 +68,7 @@ async def _until_stopped(worker: Worker, backstop: Backstop) -> None:
     loop = asyncio.get_running_loop()
     for number in _STOPPING:
         loop.add_signal_handler(number, signals.arrived)
-        signal.signal(number, backstop.arrived)  # beside the loop, which is told by a socket of its own
+        signal.signal(number, backstop.arrived)  # in addition to the loop, which is notified by a socket of its own
         signal.siginterrupt(number, False)
     loop.add_signal_handler(signal.SIGTSTP, worker.quiet, BY_SIGNAL)
     loop.add_signal_handler(signal.SIGCONT, worker.loud, BY_SIGNAL)
@@ -82,7 +89,7 @@ def _hint(worker: Worker) -> None:
 
 
 class Backstop:
-    """Ends a process whose event loop does not hear the signals to stop: they interrupt whatever blocks it."""
+    """Ends a process whose event loop does not handle stop signals: they interrupt what blocks it."""
 
     def __init__(self, limit: timedelta, emitter: Emitter) -> None:
         self._limit = limit
@@ -90,7 +97,7 @@ class Backstop:
         self._is_set = False
 
     def arrived(self, number: int, frame: FrameType | None) -> None:
-        """From the first signal on there is a limit; a worker that hears it has closed by then."""
+        """Set a limit after the first signal; a worker that handles it has closed by then."""
         del number, frame
         if not self._is_set:
             self._is_set = True
@@ -111,10 +118,10 @@ class Stacks:
 
 
 class StopSignals:
-    """What signals to stop mean: the first one stops, a later one hurries.
+    """What stop signals mean: the first one stops, a later one hurries.
 
-    One wish may arrive twice: systemd signals every process of a service, and the supervisor passes the same signal on.
-    So what comes within a second of the first says nothing new.
+    One request may arrive twice: systemd signals every process of a service, and the supervisor passes the same signal
+    on. So a signal within a second of the first is ignored.
     """
 
     def __init__(
@@ -132,5 +139,5 @@ class StopSignals:
             self._first = self._clock.monotonic()
             self._hint()
             self._stop()
-        elif self._clock.monotonic() - self._first >= _SAME_WISH:
+        elif self._clock.monotonic() - self._first >= _SAME_SIGNAL_SECONDS:
             self._hurry()

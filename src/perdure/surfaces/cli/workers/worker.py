@@ -1,17 +1,20 @@
-"""`perdure worker` and `perdure up`: run jobs."""
+"""`perdure worker`: run jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
+from perdure.app.app import App
 from perdure.domain.duration import format_duration, parse_duration
 from perdure.errors import ArgumentError
 from perdure.events.log import AttemptLog
@@ -21,15 +24,16 @@ from perdure.surfaces.cli.loading import load_app
 from perdure.surfaces.cli.project import project
 from perdure.surfaces.cli.workers.banner import greet
 from perdure.surfaces.cli.workers.logs import AttemptLines, LogFormat, LogLevel, set_up_logging
-from perdure.surfaces.cli.workers.running import run_worker
-from perdure.worker.settings import WorkerSettings, parse_queues
+from perdure.surfaces.cli.workers.metrics import MetricsCluster, MetricsHost, MetricsPort, metrics_beside
+from perdure.surfaces.cli.workers.running import Beside, run_worker
+from perdure.worker.settings import Queue, WorkerSettings, parse_queues
 
 _CAPACITY: Final = "Capacity"
 _LEASES: Final = "Life and death"
 _LOG: Final = "Log"
 _DEFAULTS: Final = WorkerSettings()
-_LINES_A_SECOND: Final = 50
-_MARGIN: Final = timedelta(seconds=10)  # for the database, beyond what a stop may take
+LINES_A_SECOND: Final = 50
+_MARGIN: Final = timedelta(seconds=10)  # for the database, beyond the time that a stop may take
 
 AppName = Annotated[
     str | None,
@@ -43,7 +47,7 @@ AppName = Annotated[
 Queues = Annotated[
     str | None,
     typer.Option(
-        help="Which queues, with weight after a colon and limit after an at sign: mail:3,reports@2.",
+        help="Queues, with weight after a colon and limit after an at sign: mail:3,reports@2.",
         show_default="every queue that the app's kinds use",
         rich_help_panel=_CAPACITY,
     ),
@@ -51,7 +55,7 @@ Queues = Annotated[
 Concurrency = Annotated[
     int | None,
     typer.Option(
-        help="Jobs at once, of all kinds together.",
+        help="The most jobs at once, of all kinds together.",
         show_default=str(_DEFAULTS.concurrency),
         rich_help_panel=_CAPACITY,
     ),
@@ -69,24 +73,24 @@ SlowStart = Annotated[
     str | None,
     typer.Option(
         metavar="SPAN",
-        help="Jobs at once grow from 1 to --concurrency over this time.",
+        help="Ramp up from 1 job to --concurrency over this time.",
         show_default=format_duration(_DEFAULTS.slow_start),
         rich_help_panel=_CAPACITY,
     ),
 ]
 RecycleAfter = Annotated[
     int | None,
-    typer.Option("--recycle-after-jobs", help="A fresh process after so many jobs.", rich_help_panel=_CAPACITY),
+    typer.Option("--recycle-after-jobs", help="Start a new process after this many jobs.", rich_help_panel=_CAPACITY),
 ]
 RecycleAbove = Annotated[
     int | None,
-    typer.Option("--recycle-above-mb", help="A fresh process when one needs more memory.", rich_help_panel=_CAPACITY),
+    typer.Option("--recycle-above-mb", help="Start a new process above this much memory.", rich_help_panel=_CAPACITY),
 ]
 StopTimeout = Annotated[
     str | None,
     typer.Option(
         metavar="SPAN",
-        help="How long running jobs may go on after SIGTERM.",
+        help="How long running jobs may continue after SIGTERM.",
         show_default=format_duration(_DEFAULTS.stop_timeout),
         rich_help_panel=_LEASES,
     ),
@@ -95,7 +99,7 @@ Lease = Annotated[
     str | None,
     typer.Option(
         metavar="SPAN",
-        help="Silence after which a worker counts as dead.",
+        help="Without a heartbeat for this long, a worker is dead.",
         show_default=format_duration(_DEFAULTS.lease),
         rich_help_panel=_LEASES,
     ),
@@ -104,7 +108,7 @@ Heartbeat = Annotated[
     str | None,
     typer.Option(
         metavar="SPAN",
-        help="How often a worker shows it lives.",
+        help="How often a worker sends a heartbeat.",
         show_default=format_duration(_DEFAULTS.heartbeat),
         rich_help_panel=_LEASES,
     ),
@@ -117,7 +121,7 @@ Format = Annotated[
     LogFormat | None,
     typer.Option(
         "--log-format",
-        help="How log lines look; replaces the app's own logging configuration.",
+        help="The log format; replaces the app's own logging configuration.",
         show_default="console, unless the app configures logging",
         rich_help_panel=_LOG,
     ),
@@ -133,12 +137,35 @@ Attempts = Annotated[
     ),
 ]
 PerSecond = Annotated[
-    int, typer.Option("--log-attempts-per-second", min=1, help="At most so many of these lines.", rich_help_panel=_LOG)
+    int,
+    typer.Option("--log-attempts-per-second", min=1, help="At most this many of these lines.", rich_help_panel=_LOG),
 ]
 Reload = Annotated[
-    bool, typer.Option("--reload", help="For development: start again when a Python file below this folder changes.")
+    bool, typer.Option("--reload", help="For development: restart when a Python file below this folder changes.")
 ]
 JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=_LOG)]
+
+
+class Logs(Struct, frozen=True):
+    """The log options."""
+
+    format: LogFormat | None
+    level: LogLevel | None
+    attempts: AttemptLog | None
+
+    @classmethod
+    def asked(
+        cls,
+        log_format: LogFormat | None,
+        level: LogLevel | None,
+        attempts: AttemptLines,
+        per_second: int,
+        *,
+        as_json: bool,
+    ) -> Logs:
+        """The log settings of the command line."""
+        lines = None if attempts is AttemptLines.OFF else AttemptLog(attempts, per_second)
+        return cls(LogFormat.JSON if as_json else log_format, level, lines)
 
 
 def worker(
@@ -156,32 +183,33 @@ def worker(
     heartbeat: Heartbeat = None,
     name: Name = None,
     no_migrate: NoMigrate = False,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "127.0.0.1",
+    metrics_cluster: MetricsCluster = False,
     log_format: Format = None,
     log_level: Level = None,
     log_attempts: Attempts = AttemptLines.INFO,
-    log_attempts_per_second: PerSecond = _LINES_A_SECOND,
+    log_attempts_per_second: PerSecond = LINES_A_SECOND,
     reload: Reload = False,
     as_json: JsonLog = False,
 ) -> None:
     """Run jobs until told to stop.
 
-    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second signal hurries.
+    SIGTERM or SIGINT lets running jobs finish within the stop timeout; a second one asks them to stop at once.
 
-    SIGTSTP stops the claiming and lets the rest run; SIGCONT claims again.
+    SIGTSTP stops claiming and lets running jobs continue; SIGCONT claims again.
 
-    Every worker also does the upkeep: jobs that fall due, jobs of dead workers, old jobs.
+    Every worker also runs upkeep: it promotes due jobs, rescues jobs of dead workers and prunes old jobs.
 
     Omitted options use the app's WorkerSettings.
     """
     if reload and processes > 1:
-        raise ArgumentError("--reload", "and --processes cannot go together: --reload is for development")
-    if reload and not is_reloaded():
-        raise typer.Exit(run_reloading(sys.argv[1:], Path.cwd()))
-    if reload:
-        follow_reloader()
-    asked_queues = queues or project().queues
+        raise ArgumentError("--reload", "and --processes cannot be combined: --reload is for development")
+    begin(reload=reload)
+    loaded = load_app(app)
     said = {
-        "queues": None if asked_queues is None else parse_queues(asked_queues),
+        "name": _own_name(loaded.worker_settings.name if name is None else name, processes),
+        "queues": queues_meant(queues),
         "concurrency": concurrency,
         "threads": threads,
         "recycle_after_jobs": recycle_after_jobs,
@@ -191,56 +219,40 @@ def worker(
         "lease": _span("--lease", lease),
         "heartbeat": _span("--heartbeat", heartbeat),
     }
-    loaded = load_app(app)
-    is_pretty = set_up_logging(LogFormat.JSON if as_json else log_format, log_level)
-    own = loaded.worker_settings
-    settings = loaded.serving(
-        replace(
-            own,
-            **{field: value for field, value in said.items() if value is not None},
-            name=_own_name(own.name if name is None else name, processes),
-        )
-    )
     if no_migrate:
         loaded.keep_schema()
+    logs = Logs.asked(log_format, log_level, log_attempts, log_attempts_per_second, as_json=as_json)
+    beside = metrics_beside(loaded, metrics_host, metrics_port, cluster=metrics_cluster)
+    work(loaded, said, logs, processes=processes, beside=beside)
+
+
+def begin(*, reload: bool) -> None:
+    """With `reload`, run this command line in a child process, and restart that on changes."""
+    if reload and not is_reloaded():
+        raise typer.Exit(run_reloading(sys.argv[1:], Path.cwd()))
+    if reload:
+        follow_reloader()
+
+
+def work(
+    app: App, said: Mapping[str, object], logs: Logs, *, processes: int = 1, beside: Beside | None = None
+) -> NoReturn:
+    """Run workers of the app with these settings, each replacing the app's own unless None, and exit."""
+    is_pretty = set_up_logging(logs.format, logs.level)
+    given = {field: value for field, value in said.items() if value is not None}
+    settings = app.serving(replace(app.worker_settings, **given))
     if not is_supervised():
-        greet(loaded, settings, pretty=is_pretty)
+        greet(app, settings, pretty=is_pretty)
     if (processes > 1 or settings.recycles) and not is_supervised():
         stop_within = settings.stop_timeout + settings.grace + _MARGIN
         raise typer.Exit(supervise(sys.argv[1:], processes, stop_within=stop_within))
-    attempts = None if log_attempts is AttemptLines.OFF else AttemptLog(log_attempts, log_attempts_per_second)
-    raise typer.Exit(asyncio.run(run_worker(loaded, settings, attempts)))
+    raise typer.Exit(asyncio.run(run_worker(app, settings, logs.attempts, beside)))
 
 
-def up(
-    app: AppName = None,
-    *,
-    queues: Queues = None,
-    concurrency: Concurrency = None,
-    threads: Threads = None,
-    log_format: Format = None,
-    log_level: Level = None,
-    log_attempts: Attempts = AttemptLines.INFO,
-    log_attempts_per_second: PerSecond = _LINES_A_SECOND,
-    reload: Reload = False,
-    as_json: JsonLog = False,
-) -> None:
-    """Run all that an app needs, in one process.
-
-    Today that is a worker with its upkeep. `perdure worker` is the same with more to choose.
-    """
-    worker(
-        app,
-        queues=queues,
-        concurrency=concurrency,
-        threads=threads,
-        log_format=log_format,
-        log_level=log_level,
-        log_attempts=log_attempts,
-        log_attempts_per_second=log_attempts_per_second,
-        reload=reload,
-        as_json=as_json,
-    )
+def queues_meant(given: str | None) -> tuple[Queue, ...] | None:
+    """The queues of the option, or of the project."""
+    asked = given or project().queues
+    return None if asked is None else parse_queues(asked)
 
 
 def _span(option: str, text: str | None) -> timedelta | None:
@@ -248,5 +260,5 @@ def _span(option: str, text: str | None) -> timedelta | None:
 
 
 def _own_name(name: str | None, processes: int) -> str | None:
-    """Several processes of one name are told apart by their pid."""
+    """Several processes of one name are distinguished by their pid."""
     return f"{name}:{os.getpid()}" if name and processes > 1 else name

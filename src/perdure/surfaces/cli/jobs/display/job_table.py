@@ -1,4 +1,4 @@
-"""Lists of jobs, for a terminal of any width: the id is always whole, so that it can be copied."""
+"""Lists of jobs, for a terminal of any width: the id is never cut, so that it can be copied."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ _GIVES_WAY: Final = {"Kind", "Queue", "Last error", _REMARK}
 def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False) -> None:
     """Print a page of jobs, and how to see the next one."""
     if as_json:
-        print_json({"jobs": [job_document(job) for job in page.jobs], "next": page.next})
+        print_json(page.to_dict())
         return
     if not page.jobs:
-        say("No dead letters." if dead else "No jobs.", "dim")
+        nothing = "No dead letters" if dead else "No jobs"
+        say(f"{nothing}." if page.searched_to is None else f"{nothing} so far.", "dim")
+        _say_how_far(page, now)
         return
     out = console()
-    out.width = max(out.width, NARROWEST)  # a terminal breaks longer lines by itself; half an id is of no use
+    out.width = max(out.width, NARROWEST)  # a terminal wraps longer lines by itself; half an id is useless
     if not dead:
         out.print(_job_table(page.jobs, now, wide=out.width >= WIDE))
         if any(job.warnings for job in page.jobs):
@@ -46,26 +48,33 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
         out.print(_dead_table(page.jobs, now))
     else:
         _print_dead(out, page.jobs, now)
-    if page.next:
+    if page.next and page.searched_to is None:
         say(f"More: --before {page.next}", "dim")
+    _say_how_far(page, now)
+
+
+def _say_how_far(page: JobPage, now: datetime) -> None:
+    """A search that ended early says so: older jobs may match."""
+    if page.searched_to is not None:
+        say(f"Searched back to jobs made {relative(page.searched_to, now)}. Go on: --before {page.next}", "yellow")
 
 
 def job_document(job: JobView) -> dict[str, Any]:
-    """A job as JSON: what it stores as JSON text is unpacked."""
+    """A job as JSON: stored JSON text is decoded."""
     return job.to_dict()
 
 
 def attempts_of(job: JobView) -> str:
-    """`2/5`: attempts made, of how many in all. One that runs or has succeeded counts like those that failed.
+    """`2/5`: attempts made, of the maximum. A running or successful attempt counts like a failed one.
 
-    A crash costs none of those that are allowed.
+    A crash uses none of the allowed attempts.
     """
     made = job.failures + job.crashes + (job.state in _ON_AN_ATTEMPT)
     return f"{made}/{job.max_attempts + job.crashes}" if job.max_attempts else str(made)
 
 
 def reason_of(job: JobView) -> str:
-    """Why a job is in its state; of one that waits for events, answers or children, for which."""
+    """Why a job is in its state; for events, answers or children, which ones it waits for."""
     asked, name = _awaited(job, job.awaits or "")
     first = "waiting for an answer" if asked == _ANSWER else job.reason
     others = [" ".join(_awaited(job, thing)) for thing in job.also_awaits]
@@ -73,14 +82,14 @@ def reason_of(job: JobView) -> str:
 
 
 def _awaited(job: JobView, thing: str) -> tuple[str, str]:
-    """What sort of thing a job waits for, and its name."""
+    """What a job waits for: the type and the name."""
     sort, _, name = thing.partition(":")
     asked = approval_asked(job.id, name) if sort == "event" else None
     return (_CHILDREN if sort == "family" else "event", name) if asked is None else (_ANSWER, asked)
 
 
 def word_of(job: JobView) -> str:
-    """What the app calls the job's state, to stand behind it; nothing if that is our word too."""
+    """The app's word for the job's state, to follow it; empty if it is perdure's word too."""
     return f" ({one_line(job.word)})" if job.word is not None and job.word != job.state else ""
 
 
@@ -92,7 +101,7 @@ def state_of(job: JobView) -> Text:
 
 
 def when_of(job: JobView, now: datetime) -> str:
-    """The time that matters most in the job's state: when it comes back, began, ended, or became ready."""
+    """The most relevant time in the job's state: when it comes back, began, ended, or became ready."""
     return relative(job.due_at or job.finished_at or job.started_at or job.since, now)
 
 
@@ -120,7 +129,7 @@ class _Names:
 
 
 def _remark(job: JobView) -> Text:
-    """What went wrong last; of a job that waits, for what; of one that is done with warnings, the warnings."""
+    """The last error; for a waiting job, what it waits for; for one done with warnings, the warnings."""
     if job.warnings:
         return cell("; ".join(job.warnings), "yellow")
     return cell(reason_of(job) if job.state in _WAITS else job.last_error or "", "dim")
@@ -137,7 +146,7 @@ def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:
 
 
 def _print_dead(out: Console, jobs: Sequence[JobView], now: datetime) -> None:
-    """On a narrow terminal the error gets a line of its own: it is what one looks for."""
+    """On a narrow terminal the error gets its own line: it is what people look for."""
     for job in jobs:
         where = Text(f" in {one_line(job.queue)}", style="dim")
         ref = f"{one_line(job.ref)}  " if job.ref is not None else ""

@@ -1,0 +1,1 @@
+"""Logging in with a token: page, rate limit, sessions, CSRF."""

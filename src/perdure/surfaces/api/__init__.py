@@ -1,0 +1,1 @@
+"""The HTTP API: every view and command of the desk, under /api/v1."""

@@ -1,0 +1,1 @@
+"""Handlers of the API's routes, one file per resource."""

@@ -1,0 +1,190 @@
+"""Alerts: rules, channels, open alerts and sent notices."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from perdure.domain.alerts.alert import Alert, Notice
+from perdure.domain.alerts.channel import ChannelView
+from perdure.domain.alerts.rule import AlertRule, AlertSeverity, Grouping, RuleView, When
+from perdure.operate.alerts.commands import AlertsSeen, NoticesSeen
+from perdure.operate.alerts.previews import AlertPreview
+from perdure.operate.alerts.rules import make_rule
+from perdure.surfaces.api.handlers.jobs.commands import Because
+from perdure.surfaces.api.handlers.schedules import PauseUntil
+from perdure.surfaces.api.route import Call, Given
+from perdure.surfaces.api.values import Limit
+
+
+class AlertPageQuery(Given, frozen=True, kw_only=True):
+    """Which alerts; the next page is `before` = `next`."""
+
+    rule: str | None = None
+    limit: Limit = 50
+    before: str | None = None
+
+
+class NoticePageQuery(Given, frozen=True, kw_only=True):
+    """Which notices; the next page is `before` = `next`."""
+
+    limit: Limit = 50
+    before: str | None = None
+
+
+class RuleBody(Because, frozen=True, kw_only=True):
+    """What a rule is. `limit` is a number of jobs, a duration such as "5m", or a share such as 0.2 or "20%"."""
+
+    when: When
+    to: tuple[str, ...]
+    queue: str | None = None
+    kind: str | None = None
+    about: str | None = None
+    limit: str | int | float | None = None
+    within: str | None = None
+    lasting: str = "0s"
+    least: int | None = None
+    severity: AlertSeverity = AlertSeverity.WARNING
+    throttle: str = "10m"
+    group: Grouping = Grouping.CAUSE
+    quiet: tuple[str, ...] = ()
+    recovery: bool = True
+
+
+class ChannelBody(Because, frozen=True, kw_only=True):
+    """Where a channel leads: `env:NAME`, or an address that is stored encrypted. `secret` signs webhooks."""
+
+    address: str
+    secret: str | None = None
+    allow_private: bool = False
+
+
+class ChannelNames(Because, frozen=True, kw_only=True):
+    """Which channels."""
+
+    channels: tuple[str, ...]
+
+
+class RuleList(Struct, frozen=True):
+    """All rules, by name."""
+
+    rules: tuple[RuleView, ...]
+
+
+class ChannelList(Struct, frozen=True):
+    """All channels by name, without their secrets."""
+
+    channels: tuple[ChannelView, ...]
+
+
+class OpenAlerts(Struct, frozen=True):
+    """The alerts that are open now, newest first."""
+
+    alerts: tuple[Alert, ...]
+
+
+class Gone(Struct, frozen=True):
+    """What was deleted."""
+
+    name: str
+
+
+async def list_open(call: Call[None, None]) -> OpenAlerts:
+    """List the alerts that are open now."""
+    return OpenAlerts(tuple(await call.desk.alerts.open()))
+
+
+async def list_history(call: Call[AlertPageQuery, None]) -> AlertsSeen:
+    """List alerts, open and over, the last to open first."""
+    query = call.query
+    return await call.desk.alerts.history(rule=query.rule, limit=query.limit, before=query.before)
+
+
+async def list_notices(call: Call[NoticePageQuery, None]) -> NoticesSeen:
+    """List notices, newest first, with the state of each delivery."""
+    return await call.desk.alerts.notices(limit=call.query.limit, before=call.query.before)
+
+
+async def show_notice(call: Call[None, None]) -> Notice:
+    """Show a notice with its deliveries."""
+    return await call.desk.alerts.notice(call.path["id"])
+
+
+async def list_rules(call: Call[None, None]) -> RuleList:
+    """List the rules of alerts."""
+    return RuleList(tuple(await call.desk.alerts.rules()))
+
+
+async def show_rule(call: Call[None, None]) -> RuleView:
+    """Show a rule."""
+    return await call.desk.alerts.rule(call.path["name"])
+
+
+async def put_rule(call: Call[None, RuleBody]) -> RuleView:
+    """Create a rule, or replace the one of this name; one declared in code is refused with 409."""
+    return await call.desk.alerts.save(_rule(call), why=call.body.why)
+
+
+async def preview_new_rule(call: Call[None, RuleBody]) -> AlertPreview:
+    """Show what a rule of this body finds now, and the notice it would send; stores and sends nothing."""
+    return await call.desk.alerts.preview(_rule(call))
+
+
+async def pause_rule(call: Call[None, PauseUntil]) -> RuleView:
+    """Pause a rule, also one declared in code."""
+    return await call.desk.alerts.pause(call.path["name"], until=call.body.until, why=call.body.why)
+
+
+async def resume_rule(call: Call[None, Because]) -> RuleView:
+    """Resume a paused rule."""
+    return await call.desk.alerts.resume(call.path["name"], why=call.body.why)
+
+
+async def delete_rule(call: Call[None, None]) -> Gone:
+    """Delete a rule; its open alerts end without a notice."""
+    await call.desk.alerts.delete(call.path["name"])
+    return Gone(call.path["name"])
+
+
+async def list_channels(call: Call[None, None]) -> ChannelList:
+    """List the channels of alerts, without their secrets."""
+    return ChannelList(tuple(await call.desk.alerts.channels()))
+
+
+async def put_channel(call: Call[None, ChannelBody]) -> ChannelView:
+    """Create a channel, or replace the one of this name; one declared in code is refused with 409."""
+    body = call.body
+    return await call.desk.alerts.save_channel(
+        call.path["name"], body.address, secret=body.secret, allow_private=body.allow_private, why=body.why
+    )
+
+
+async def delete_channel(call: Call[None, None]) -> Gone:
+    """Delete a channel that no rule uses."""
+    await call.desk.alerts.delete_channel(call.path["name"])
+    return Gone(call.path["name"])
+
+
+async def send_test(call: Call[None, ChannelNames]) -> Notice:
+    """Send a test through channels; the notice shows the outcome later."""
+    return await call.desk.alerts.test(call.body.channels, why=call.body.why)
+
+
+def _rule(call: Call[None, RuleBody]) -> AlertRule:
+    body = call.body
+    return make_rule(
+        call.path["name"],
+        body.when,
+        to=body.to,
+        queue=body.queue,
+        kind=body.kind,
+        about=body.about,
+        limit=body.limit,
+        within=body.within,
+        lasting=body.lasting,
+        least=body.least,
+        severity=body.severity,
+        throttle=body.throttle,
+        group=body.group,
+        quiet=body.quiet,
+        recovery=body.recovery,
+    )

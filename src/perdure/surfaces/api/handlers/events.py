@@ -1,0 +1,106 @@
+"""The event log: pages, a stream, and its switch."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from starlette.responses import StreamingResponse
+
+from perdure.domain.operate.access import Scope
+from perdure.domain.operate.event_log import EventFilter
+from perdure.operate.commands.feed import EventPage, FeedState, event_filter
+from perdure.surfaces.access.answers import Refused
+from perdure.surfaces.access.requests.visit import read_visit
+from perdure.surfaces.api.handlers.jobs.commands import Because
+from perdure.surfaces.api.route import Call, Given
+from perdure.surfaces.api.values import Limit
+from perdure.surfaces.server.event_stream import EventStream
+
+_LAST_ID = "last-event-id"
+
+
+class Wanted(Given, frozen=True, kw_only=True):
+    """Which events: by type, queue, kind, or one of several tags; without any, all."""
+
+    types: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    kind: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+
+
+class EventsQuery(Wanted, frozen=True, kw_only=True):
+    """Behind which event; without it, from the oldest that is kept."""
+
+    after: str | None = None
+    limit: Limit = 100
+
+
+class StreamQuery(Wanted, frozen=True, kw_only=True):
+    """Behind which event; without it, what happens from now on. A Last-Event-ID header goes before it."""
+
+    after: str | None = None
+
+
+class Switch(Because, frozen=True, kw_only=True):
+    """For how long events are kept, as "3d"; without it as before, or for 3 days."""
+
+    keep: str | None = None
+
+
+class LogState(Struct, frozen=True, kw_only=True):
+    """The state of the event log."""
+
+    log: FeedState
+
+
+async def list_events(call: Call[EventsQuery, None]) -> EventPage:
+    """List logged events, oldest first.
+
+    `next` is the cursor of the next page, also of an empty one; `more` says that there is something behind it already.
+    409 if the log is off; 410 if events behind the cursor are no longer kept.
+    """
+    query = call.query
+    return await call.desk.feed.events(query.after, limit=query.limit, wanted=_filter(query))
+
+
+async def follow_events(call: Call[StreamQuery, None]) -> StreamingResponse:
+    """Follow logged events as server-sent events.
+
+    Each has its type as `event`, its cursor as `id` and its JSON as `data`. After a reconnect with Last-Event-ID
+    nothing is missing and nothing comes twice. 409 if the log is off; 410 if events behind the cursor are no longer
+    kept (in an open stream: an event `gone`). A revoked token ends the stream with an event `end`.
+    """
+    wanted = _filter(call.query)
+    given = call.request.headers.get(_LAST_ID) or call.query.after
+    feed = call.desk.feed
+    begin = given or (await feed.state()).end
+    await feed.events(begin, limit=1)  # refuses a cursor that is out of reach before the stream begins
+    site = call.site
+
+    async def may_listen() -> bool:
+        try:
+            caller = await site.access.caller(read_visit(call.request.scope, site.access.settings))
+        except Refused:
+            return False
+        return caller is not None and caller.scope.allows(Scope.READ)
+
+    return EventStream(site.live, site.event_reads, begin, wanted, may_listen).response()
+
+
+async def show_event_log(call: Call[None, None]) -> LogState:
+    """Show whether events are logged, and which cursors are in reach."""
+    return LogState(log=await call.desk.feed.state())
+
+
+async def switch_event_log(call: Call[None, Switch]) -> LogState:
+    """Switch the event log on, or change for how long events are kept."""
+    return LogState(log=await call.desk.feed.switch_on(keep=call.body.keep, why=call.body.why))
+
+
+async def switch_event_log_off(call: Call[None, None]) -> LogState:
+    """Switch the event log off; what was logged is deleted. 409 while there are webhooks."""
+    return LogState(log=await call.desk.feed.switch_off())
+
+
+def _filter(query: Wanted) -> EventFilter:
+    types = [name for text in query.types for name in text.split(",") if name]
+    return event_filter(types, query.queue, query.kind, query.tag, named="types")

@@ -1,0 +1,1 @@
+"""Routes about jobs: lists, commands, bulk commands, failures, approvals and events."""

@@ -1,0 +1,89 @@
+"""Bulk commands: one action on all jobs that match a filter, planned, confirmed, and done in batches."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from perdure.operate.bulk.records import BulkPlan
+from perdure.storage.operate.bulk import BulkView
+from perdure.surfaces.api.filters import Filter
+from perdure.surfaces.api.handlers.jobs.commands import Command
+from perdure.surfaces.api.route import Call, Given
+from perdure.surfaces.api.values import Instant, Limit
+from perdure.surfaces.server.requests import path_to
+
+
+class BulkQuery(Given, frozen=True, kw_only=True):
+    """How many bulk commands, the newest."""
+
+    limit: Limit = 50
+
+
+class PlanBody(Given, frozen=True, kw_only=True):
+    """What to do, and to which jobs. `limit` means so many at most, newest first.
+
+    `run_at` is for reschedule, `mark` for mark.
+    """
+
+    action: Command
+    filter: Filter = Filter()
+    run_at: Instant | None = None
+    mark: str | None = None
+    limit: int | None = None
+
+
+class StartBody(Given, frozen=True, kw_only=True):
+    """The token of the dry run that is confirmed by this."""
+
+    token: str
+    why: str | None = None
+
+
+class StopBody(Given, frozen=True, kw_only=True):
+    """Why it is stopped."""
+
+    why: str | None = None
+
+
+class BulkList(Struct, frozen=True):
+    """Bulk commands, newest first."""
+
+    bulk: tuple[BulkView, ...]
+
+
+async def plan_bulk(call: Call[None, PlanBody]) -> BulkPlan:
+    """Make the dry run of a bulk command: count what it would do.
+
+    Nothing is changed. Give `token` to `POST /bulk` within ten minutes to start it.
+    """
+    body = call.body
+    which = await body.filter.read(call.desk)
+    return await call.desk.plan(body.action, which, mark=body.mark, run_at=body.run_at, limit=body.limit)
+
+
+async def start_bulk(call: Call[None, StartBody]) -> BulkView:
+    """Start a bulk command that was planned.
+
+    It is done in batches by workers and desks, and resumed after a crash. The answer is 409 if the dry run is too old,
+    or another number of jobs matches by now.
+    """
+    view = await call.desk.start_bulk(call.body.token, why=call.body.why)
+    if call.site.bulk is not None:
+        call.site.bulk.wake()
+    call.headers["location"] = path_to(call.request, f"/api/v1/bulk/{view.id}")
+    return view
+
+
+async def list_bulk(call: Call[BulkQuery, None]) -> BulkList:
+    """List bulk commands, newest first."""
+    return BulkList(tuple(await call.desk.bulks(call.query.limit)))
+
+
+async def show_bulk(call: Call[None, None]) -> BulkView:
+    """Show how far a bulk command is, and what it skipped."""
+    return await call.desk.bulk(call.path["id"])
+
+
+async def stop_bulk(call: Call[None, StopBody]) -> BulkView:
+    """Stop a bulk command after the batch under way."""
+    return await call.desk.stop_bulk(call.path["id"], why=call.body.why)

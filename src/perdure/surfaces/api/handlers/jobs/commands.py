@@ -1,0 +1,163 @@
+"""Commands on jobs: on one by its id or ref, on several, or on all that match a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from perdure.domain.jobs.job import JobView
+from perdure.errors import ArgumentError, NotFoundError
+from perdure.operate.commands.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
+from perdure.operate.records import Changed
+from perdure.surfaces.api.problems import HttpError
+from perdure.surfaces.api.revisions import check_version, job_etag
+from perdure.surfaces.api.route import Call, Given
+from perdure.surfaces.api.values import Ids, Instant
+
+
+class Command(StrEnum):
+    """What can be done to jobs."""
+
+    REQUEUE = "requeue"
+    CANCEL = "cancel"
+    RUN_NOW = "run_now"
+    RESCHEDULE = "reschedule"
+    MARK = "mark"
+    PURGE = "purge"
+    DELETE = "delete"
+
+
+class Because(Given, frozen=True, kw_only=True):
+    """Why it is done, for the audit trail; and the version that it is meant for, as an alternative to If-Match."""
+
+    why: str | None = None
+    revision: str | None = None
+
+
+class NewTime(Because, frozen=True, kw_only=True):
+    """When to run."""
+
+    run_at: Instant
+
+
+class NewMark(Because, frozen=True, kw_only=True):
+    """A word to find the job by; null removes it."""
+
+    mark: str | None
+
+
+class ManyJobs(Given, frozen=True, kw_only=True):
+    """Several jobs by id or ref. `run_at` is for reschedule, `mark` for mark. `dry_run` changes nothing."""
+
+    ids: Ids
+    run_at: Instant | None = None
+    mark: str | None = None
+    dry_run: bool = False
+    why: str | None = None
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """What a command did, and the job as it stands now; null if it is gone."""
+
+    changed: Changed
+    job: JobView | None
+
+
+async def requeue_job(call: Call[None, Because]) -> Done:
+    """Requeue a finished job, with all attempts available again."""
+    return await _act(call, REQUEUE)
+
+
+async def cancel_job(call: Call[None, Because]) -> Done:
+    """Cancel a job; a running one is asked to stop."""
+    return await _act(call, CANCEL)
+
+
+async def run_job_now(call: Call[None, Because]) -> Done:
+    """Run a parked job without waiting for its time."""
+    return await _act(call, RUN_NOW)
+
+
+async def reschedule_job(call: Call[None, NewTime]) -> Done:
+    """Change when a parked job runs."""
+    return await _act(call, reschedule_to(call.body.run_at))
+
+
+async def mark_job(call: Call[None, NewMark]) -> Done:
+    """Set a mark on a job, or remove it."""
+    return await _act(call, mark_as(call.body.mark))
+
+
+async def purge_job(call: Call[None, Because]) -> Done:
+    """Delete a finished job with its history, for good."""
+    return await _act(call, PURGE)
+
+
+async def delete_job(call: Call[None, Because]) -> Done:
+    """Delete a job in any state with its history; a running attempt loses its claim."""
+    return await _act(call, DELETE)
+
+
+async def command_jobs(call: Call[None, ManyJobs]) -> Changed:
+    """Run a command on several jobs by id or ref.
+
+    `command` is requeue, cancel, run_now, reschedule, mark, purge or delete. The answer reports each outcome. If
+    nothing could be done to any of them it is 404 or 409. For jobs that match a filter there are bulk commands.
+    """
+    body = call.body
+    action = _action(_command(call.path["command"]), body)
+    if body.dry_run:
+        return await call.desk.preview(action, body.ids)
+    return await call.desk.act(action, body.ids, why=body.why)
+
+
+async def _act(call: Call[None, Because] | Call[None, NewTime] | Call[None, NewMark], action: Action) -> Done:
+    name = call.path["id"]
+    job = (await call.desk.job(name, lines=0)).job
+    check_version(call.request, call.body.revision, job_etag(job), f"job {job.id}")
+    changed = await call.desk.act(action, job.id, why=call.body.why)
+    try:
+        after = (await call.desk.job(job.id, lines=0)).job
+    except NotFoundError:
+        return Done(changed=changed, job=None)
+    call.headers["etag"] = job_etag(after)
+    return Done(changed=changed, job=after)
+
+
+def _command(name: str) -> Command:
+    try:
+        return Command(name)
+    except ValueError:
+        raise HttpError(
+            404, "no-such-command", f"there is no command {name!r:.80}; there is {_listed(Command)}"
+        ) from None
+
+
+def _action(command: Command, body: ManyJobs) -> Action:
+    if body.run_at is not None and command is not Command.RESCHEDULE:
+        raise ArgumentError("run_at", f"is for reschedule, not for {command}")
+    if body.mark is not None and command is not Command.MARK:
+        raise ArgumentError("mark", f"is for mark, not for {command}")
+    match command:
+        case Command.RESCHEDULE:
+            if body.run_at is None:
+                raise ArgumentError("run_at", "is missing: give the time at which the jobs should run")
+            return reschedule_to(body.run_at)
+        case Command.MARK:
+            return mark_as(body.mark)
+    return _PLAIN[command]
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+_PLAIN = {
+    Command.REQUEUE: REQUEUE,
+    Command.CANCEL: CANCEL,
+    Command.RUN_NOW: RUN_NOW,
+    Command.PURGE: PURGE,
+    Command.DELETE: DELETE,
+}

@@ -1,0 +1,58 @@
+"""Failures by group: the same kind, error type and message, but for numbers and ids. And help with searching."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from perdure.operate.search.suggest import Suggestion
+from perdure.operate.views.failure_groups import MOST_GROUPS, FailureGroup
+from perdure.surfaces.api.filters import Filter, read_cursor, write_cursor
+from perdure.surfaces.api.route import Call, Given
+
+
+class GroupsQuery(Filter, frozen=True, kw_only=True):
+    """Which dead letters, and which page of their groups."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_GROUPS)] = 50
+    cursor: str | None = None
+
+
+class SuggestQuery(Given, frozen=True, kw_only=True):
+    """A search as far as it is typed, and where the cursor stands; without it, at the end."""
+
+    text: Annotated[str, Meta(max_length=1_000)] = ""
+    cursor: Annotated[int, Meta(ge=0, le=1_000)] | None = None
+
+
+class GroupList(Struct, frozen=True, kw_only=True):
+    """A page of groups, the last to fail first. `next` is the `cursor` of the following page; null: the end."""
+
+    groups: tuple[FailureGroup, ...]
+    next: str | None = None
+
+
+class Suggestions(Struct, frozen=True):
+    """Words in place of the one at the cursor."""
+
+    suggestions: tuple[Suggestion, ...]
+
+
+async def list_failure_groups(call: Call[GroupsQuery, None]) -> GroupList:
+    """List dead letters by group, with count, first and last seen, and trend."""
+    query = call.query
+    listed = ["groups", query.conditions]
+    which = await query.read(call.desk)
+    page = await call.desk.failure_groups(which, limit=query.limit, before=read_cursor(listed, query.cursor))
+    return GroupList(groups=page.groups, next=write_cursor(listed, page.next))
+
+
+async def show_failure_group(call: Call[None, None]) -> FailureGroup:
+    """Show a group of failures."""
+    return await call.desk.failure_group(call.path["fingerprint"])
+
+
+async def suggest_search(call: Call[SuggestQuery, None]) -> Suggestions:
+    """Suggest completions of a search: keys, states, kinds, queues, paths."""
+    return Suggestions(tuple(await call.desk.suggestions(call.query.text, call.query.cursor)))

@@ -1,0 +1,208 @@
+"""Schedules: what they are, their times, and commands on them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from perdure.app.by_name import typed_arguments
+from perdure.app.schedules import checked_schedule, one_expression
+from perdure.domain.jobs.ids import new_job_id
+from perdure.domain.jobs.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
+from perdure.domain.schedule import Fire, Missed, Overlap, ScheduleView
+from perdure.errors import NotFoundError, PayloadError
+from perdure.kinds.encoding import encode
+from perdure.kinds.options import checked_name, checked_priority
+from perdure.operate.commands.calendar import ScheduleDetail
+from perdure.surfaces.api.handlers.jobs.commands import Because
+from perdure.surfaces.api.revisions import check_version, schedule_etag
+from perdure.surfaces.api.route import Call, Given
+from perdure.surfaces.api.values import Instant, Limit
+
+_LARGEST_ARGS: Final = 64 * 1024
+
+
+class ShownQuery(Given, frozen=True, kw_only=True):
+    """How many times to come, and how many that have passed."""
+
+    shown: Limit = 5
+
+
+class TimesQuery(Given, frozen=True, kw_only=True):
+    """How many times."""
+
+    limit: Limit = 20
+
+
+class ScheduleBody(Because, frozen=True, kw_only=True):
+    """What a schedule is. Either `cron` or `every` (a duration such as "90s") says when it fires."""
+
+    kind: str
+    cron: str | None = None
+    every: str | None = None
+    tz: str = "UTC"
+    args: dict[str, Any] = field(default_factory=dict)
+    missed: Missed = Missed.SKIP
+    within: str | None = None
+    overlap: Overlap = Overlap.SKIP
+    jitter: str = "0s"
+    queue: str | None = None
+    priority: int | None = None
+
+
+class PauseUntil(Because, frozen=True, kw_only=True):
+    """Until when; without it, until it is resumed."""
+
+    until: Instant | None = None
+
+
+class Range(Because, frozen=True, kw_only=True):
+    """Times in the past from `start` up to but not including `end`. `dry_run` only counts them."""
+
+    start: Instant
+    end: Instant
+    dry_run: bool = False
+
+
+class ScheduleList(Struct, frozen=True):
+    """All schedules by name, each with its next time and its last one."""
+
+    schedules: tuple[ScheduleDetail, ...]
+
+
+class UpcomingTimes(Struct, frozen=True):
+    """The nominal times to come, the next one first."""
+
+    times: tuple[datetime, ...]
+
+
+class PastTimes(Struct, frozen=True):
+    """The outcomes of past nominal times, the latest first."""
+
+    fires: tuple[Fire, ...]
+
+
+class Backfilled(Struct, frozen=True, kw_only=True):
+    """How many nominal times the range holds, and what was fired; times handled before are skipped."""
+
+    times: int
+    fires: tuple[Fire, ...]
+    dry_run: bool
+
+
+async def list_schedules(call: Call[None, None]) -> ScheduleList:
+    """List schedules."""
+    return ScheduleList(tuple(await call.desk.calendar.details()))
+
+
+async def show_schedule(call: Call[ShownQuery, None]) -> ScheduleDetail:
+    """Show a schedule with its next times and the outcomes of past ones."""
+    detail = await call.desk.calendar.schedule(call.path["name"], shown=call.query.shown)
+    call.headers["etag"] = schedule_etag(detail.view)
+    return detail
+
+
+async def list_upcoming(call: Call[TimesQuery, None]) -> UpcomingTimes:
+    """List the next times of a schedule."""
+    detail = await call.desk.calendar.schedule(call.path["name"], shown=call.query.limit)
+    return UpcomingTimes(detail.upcoming)
+
+
+async def list_past(call: Call[TimesQuery, None]) -> PastTimes:
+    """List past times of a schedule and their outcomes."""
+    detail = await call.desk.calendar.schedule(call.path["name"], shown=call.query.limit)
+    return PastTimes(detail.fires)
+
+
+async def put_schedule(call: Call[None, ScheduleBody]) -> ScheduleView:
+    """Create a schedule, or replace the one of this name.
+
+    One declared in code is refused with 409. If the app is loaded, kind and arguments are checked. With
+    `If-None-Match: *` only a new one is made.
+    """
+    name, body = call.path["name"], call.body
+    schedule = checked_schedule(
+        name,
+        _job(call),
+        one_expression(body.cron, body.every),
+        tz=body.tz,
+        missed=body.missed,
+        within=body.within,
+        overlap=body.overlap,
+        jitter=body.jitter,
+    )
+    await _check(call, name)
+    return _told(call, await call.desk.calendar.save(schedule, why=body.why))
+
+
+async def pause_schedule(call: Call[None, PauseUntil]) -> ScheduleView:
+    """Pause a schedule, optionally until a time."""
+    name = call.path["name"]
+    await _check(call, name)
+    return _told(call, await call.desk.calendar.pause(name, until=call.body.until, why=call.body.why))
+
+
+async def resume_schedule(call: Call[None, Because]) -> ScheduleView:
+    """Resume a paused schedule with its next time."""
+    name = call.path["name"]
+    await _check(call, name)
+    return _told(call, await call.desk.calendar.resume(name, why=call.body.why))
+
+
+async def delete_schedule(call: Call[None, Because]) -> None:
+    """Delete a schedule and the record of its times; its jobs stay.
+
+    One declared in code comes back with the next worker that declares it: pause it instead.
+    """
+    name = call.path["name"]
+    await _check(call, name)
+    await call.desk.calendar.delete(name, why=call.body.why)
+
+
+async def trigger_schedule(call: Call[None, Because]) -> Fire:
+    """Enqueue a job of a schedule now, in addition to its regular times."""
+    return await call.desk.calendar.trigger(call.path["name"], why=call.body.why)
+
+
+async def backfill_schedule(call: Call[None, Range]) -> Backfilled:
+    """Enqueue the jobs of past times of a schedule that have none, at most 10,000 times."""
+    name, body = call.path["name"], call.body
+    times = len(await call.desk.calendar.nominal_times(name, body.start, body.end))
+    if body.dry_run:
+        return Backfilled(times=times, fires=(), dry_run=True)
+    fires = await call.desk.calendar.backfill(name, body.start, body.end, why=body.why)
+    return Backfilled(times=times, fires=tuple(fires), dry_run=False)
+
+
+def _job(call: Call[None, ScheduleBody]) -> NewJob:
+    """A job like those that the schedule makes; checked by the app's code where that is loaded."""
+    body, app = call.body, call.site.backing.app
+    if app is not None:
+        known = typed_arguments(app, body.kind, body.args)
+        return app.job_named(body.kind).using(queue=body.queue, priority=body.priority).call(**known).job
+    text = encode(body.args)
+    if len(text.encode()) > _LARGEST_ARGS:
+        raise PayloadError("args", f"take {len(text.encode()):,} bytes, {_LARGEST_ARGS:,} are allowed")
+    return NewJob(
+        id=new_job_id(),
+        kind=checked_name("kind", body.kind),
+        args=text,
+        queue=DEFAULT_QUEUE if body.queue is None else checked_name("queue", body.queue),
+        priority=DEFAULT_PRIORITY if body.priority is None else checked_priority(body.priority),
+    )
+
+
+async def _check(call: Call[Any, Any], name: str) -> None:
+    """Refuse a command that is meant for another version of the schedule than the one that there is."""
+    try:
+        etag: str | None = schedule_etag((await call.desk.calendar.schedule(name, shown=1)).view)
+    except NotFoundError:
+        etag = None
+    check_version(call.request, call.body.revision, etag, f"schedule {name!r}")
+
+
+def _told(call: Call[Any, Any], view: ScheduleView) -> ScheduleView:
+    call.headers["etag"] = schedule_etag(view)
+    return view

@@ -1,0 +1,69 @@
+"""Versions against concurrent edits: ETags, and the checks of If-Match and `revision`.
+
+The version of a thing is a digest of what operators see of it. A command that names another version than the
+current one is refused: with 412 if it came as If-Match, with 409 if it came as `revision` in the body. Commands on one
+thing take turns in a desk, so that of several that name one version only the first is obeyed. Between the check and
+the command another desk or a worker may still change the thing; the store then refuses a command that its state does
+not allow (409), so that nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Final
+from weakref import WeakValueDictionary
+
+from starlette.requests import Request
+
+from perdure.domain.jobs.job import JobView
+from perdure.domain.schedule import ScheduleView
+from perdure.errors import ConflictError
+from perdure.surfaces.api.encoding import encoded
+from perdure.surfaces.api.problems import PreconditionFailed
+
+_ANY: Final = "*"
+
+
+class Turns:
+    """One command at a time on each thing of this desk, named as in the path: a job by its id or its ref."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, *thing: str) -> asyncio.Lock:
+        """The turn of this thing; hold it from the check of its version to the end of the command."""
+        return self._locks.setdefault(thing, asyncio.Lock())
+
+
+def job_etag(job: JobView) -> str:
+    """The version of a job."""
+    return _etag(job)
+
+
+def schedule_etag(view: ScheduleView) -> str:
+    """The version of a schedule: of what it is and whether it is paused, not of its times that pass."""
+    return _etag([view.schedule, view.origin, view.version, view.paused_at, view.paused_until])
+
+
+def check_version(request: Request, revision: str | None, etag: str | None, what: str) -> None:
+    """Refuse a command for another version; `etag` None: the thing does not exist.
+
+    `If-None-Match: *` means a thing that must not exist yet.
+    """
+    if (wanted := _listed(request, "if-match")) and (etag is None or not wanted & {_ANY, etag}):
+        raise PreconditionFailed(what)
+    if (unwanted := _listed(request, "if-none-match")) and etag is not None and unwanted & {_ANY, etag}:
+        raise PreconditionFailed(what)
+    if revision is not None and (etag is None or revision.strip('"') != etag.strip('"')):
+        raise ConflictError(
+            f"{what} has changed since you read it: read it again, then decide whether to repeat the command"
+        )
+
+
+def _listed(request: Request, header: str) -> set[str]:
+    return {one.strip() for value in request.headers.getlist(header) for one in value.split(",")}
+
+
+def _etag(value: object) -> str:
+    return f'"{hashlib.blake2b(encoded(value), digest_size=8).hexdigest()}"'

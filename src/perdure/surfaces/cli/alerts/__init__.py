@@ -1,0 +1,1 @@
+"""Rules, channels and history of alerts."""

@@ -1,0 +1,65 @@
+"""`perdure bulk`: commands on all jobs that match a filter, as far as they are."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from perdure.operate.desk import Desk
+from perdure.storage.operate.bulk import BulkView
+from perdure.surfaces.cli import options
+from perdure.surfaces.cli.bulk.bulk_page import bulk_table, show_bulk
+from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.asking import some
+from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+
+bulk = typer.Typer(help="List bulk commands, show one, or stop it.", no_args_is_help=True)
+
+BulkId = Annotated[str, typer.Argument(metavar="ID", help="The id of the bulk command.", show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", help="At most this many.")]
+
+
+@bulk.command("list")
+def list_bulks(url: options.Url = None, limit: Limit = 20, as_json: options.Json = False) -> None:
+    """List bulk commands, newest first."""
+
+    async def look(desk: Desk) -> tuple[list[BulkView], datetime]:
+        return await desk.bulks(limit), await desk.now()
+
+    found, now = with_desk(url, look)
+    if as_json:
+        print_json({"bulks": plain(found)})
+    elif found:
+        out = console()
+        out.print(bulk_table(found, now, width=out.width))
+    else:
+        say("No bulk commands.", "dim")
+
+
+@bulk.command("show")
+def show(bulk_id: BulkId, url: options.Url = None, as_json: options.Json = False) -> None:
+    """Show a bulk command: how far it is, and which jobs it skipped and why."""
+
+    async def look(desk: Desk) -> tuple[BulkView, datetime]:
+        return await desk.bulk(bulk_id), await desk.now()
+
+    view, now = with_desk(url, look)
+    if as_json:
+        print_json({"bulk": plain(view)})
+    else:
+        show_bulk(view, now)
+
+
+@bulk.command("stop")
+def stop(bulk_id: BulkId, url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
+    """Stop a bulk command after its current batch.
+
+    Finished batches stay.
+    """
+    view = with_desk(url, lambda desk: desk.stop_bulk(bulk_id, why=why))
+    if as_json:
+        print_json({"action": "stopped", "bulk": plain(view)})
+    else:
+        say(f"Bulk command {view.id} stopped: {some(view.done, 'job')} of {view.jobs:,} done.", "bold")

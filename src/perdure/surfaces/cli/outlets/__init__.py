@@ -1,0 +1,1 @@
+"""What other programs receive: the event log and webhooks."""

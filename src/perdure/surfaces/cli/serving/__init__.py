@@ -1,0 +1,1 @@
+"""Commands that serve the web desk and the HTTP API."""

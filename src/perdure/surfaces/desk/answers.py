@@ -1,0 +1,61 @@
+"""Cached answers that open pages share: three tabs with the same figures cost one query.
+
+An answer is given again while it is fresh. Callers that ask meanwhile wait for it. A failure is never cached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+FRESH_FOR: Final = 1.0  # seconds
+
+
+class _Kept(Struct):
+    task: asyncio.Task[Any]
+    until: float
+
+
+class Answers:
+    """A short-lived cache of answers of the database."""
+
+    def __init__(self, fresh_for: float = FRESH_FOR) -> None:
+        self._fresh_for = fresh_for
+        self._kept: dict[Hashable, _Kept] = {}
+
+    async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]], fresh_for: float | None = None) -> T:
+        """The answer to `ask`, or the one given for the same key a moment ago.
+
+        `fresh_for` replaces the default lifetime, in seconds; a cache that is off ignores it.
+        """
+        loop = asyncio.get_running_loop()
+        kept = self._kept.get(key)
+        if kept is None or not self._holds(kept, loop):
+            self._forget_old(loop)
+            lasts = self._fresh_for if fresh_for is None or not self._fresh_for else fresh_for
+            kept = self._kept[key] = _Kept(loop.create_task(_called(ask)), loop.time() + lasts)
+        answer: T = await asyncio.shield(kept.task)
+        return answer
+
+    def forget(self) -> None:
+        """Drop all answers after a change, so that the next caller sees it."""
+        self._kept.clear()
+
+    def _holds(self, kept: _Kept, loop: asyncio.AbstractEventLoop) -> bool:
+        if not kept.task.done():
+            return kept.task.get_loop() is loop
+        if kept.task.cancelled() or kept.task.exception() is not None:
+            return False
+        return loop.time() < kept.until
+
+    def _forget_old(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Drop expired answers: those of a large database take megabytes."""
+        self._kept = {key: kept for key, kept in self._kept.items() if self._holds(kept, loop)}
+
+
+async def _called(ask: Callable[[], Awaitable[T]]) -> T:
+    return await ask()

@@ -1,0 +1,90 @@
+"""Elements of SVG as markup: every value is escaped, numbers are short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from perdure.surfaces.desk.view.text import plain
+
+Point = tuple[float, float]
+
+
+def tag(name: str, attributes: dict[str, Any] | None = None, children: Iterable[str] = ()) -> Markup:
+    """An element; attributes that are None are left out, plain text in `children` is escaped."""
+    words = "".join(
+        f' {key}="{escape(_short(value))}"' for key, value in (attributes or {}).items() if value is not None
+    )
+    inner = Markup("").join(child if isinstance(child, Markup) else plain(child) for child in children)
+    # Everything that is formatted in was escaped above.
+    return Markup(f"<{name}{words}>{inner}</{name}>") if inner else Markup(f"<{name}{words}/>")  # noqa: S704
+
+
+def picture(
+    label: str,
+    width: float,
+    height: float,
+    css: str,
+    children: Iterable[str],
+    *,
+    stretch: bool,
+    natural: bool = False,
+) -> Markup:
+    """The outermost element: an image with a name. `natural`: as large as it was drawn, else as wide as its place."""
+    attributes = {
+        "class": css,
+        "viewBox": f"0 0 {_short(width)} {_short(height)}",
+        "preserveAspectRatio": "none" if stretch else None,
+        "width": _short(width) if natural else None,
+        "height": _short(height) if natural else None,
+        "role": "img",
+        "aria-label": label,
+        "focusable": "false",
+    }
+    return tag("svg", attributes, children)
+
+
+def title(text: str) -> Markup:
+    """What is shown on hover."""
+    return tag("title", None, [text])
+
+
+def line_path(points: Sequence[Point | None]) -> str:
+    """A line through the points; it is broken where one is missing."""
+    commands: list[str] = []
+    pen_down = False
+    for point in points:
+        if point is None:
+            pen_down = False
+            continue
+        commands.append(f"{'L' if pen_down else 'M'}{_short(point[0])} {_short(point[1])}")
+        pen_down = True
+    return "".join(commands)
+
+
+def area_path(points: Sequence[Point | None], floor: float) -> str:
+    """The area under such a line."""
+    pieces: list[str] = []
+    for run in _runs(points):
+        first, last = run[0][0], run[-1][0]
+        pieces.append(f"{line_path(run)}L{_short(last)} {_short(floor)}L{_short(first)} {_short(floor)}Z")
+    return "".join(pieces)
+
+
+def _runs(points: Sequence[Point | None]) -> Iterable[list[Point]]:
+    run: list[Point] = []
+    for point, following in pairwise([*points, None]):
+        if point is not None:
+            run.append(point)
+            if following is None:
+                yield run
+                run = []
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else str(value)

@@ -1,0 +1,1 @@
+"""Alerts: open ones, rules, channels and sent notices."""

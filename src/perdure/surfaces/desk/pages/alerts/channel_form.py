@@ -1,0 +1,41 @@
+"""The form of a channel. Its address and secret go in, and come back on no page, not even with a mistake."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from perdure.domain.alerts.channel import ENV
+from perdure.errors import ArgumentError, ConflictError
+from perdure.surfaces.desk.visit import Visit
+
+_SHOWN: Final = ("name", "allow_private")
+
+
+async def save_written(visit: Visit) -> str:
+    """Save what the form says under a new name, which is returned."""
+    desk, name = visit.desk.alerts, visit.field("name").strip()
+    if name in {view.name for view in await desk.channels()}:
+        raise ConflictError(f"there is a channel {name!r}: delete it first, or use perdure alerts channels add")
+    await desk.save_channel(
+        name,
+        visit.field("address").strip(),
+        secret=visit.field("secret").strip() or None,
+        allow_private=visit.field("allow_private") == "yes",
+        why=visit.why,
+    )
+    return name
+
+
+async def channel_form(visit: Visit, error: Exception | None = None) -> Response:
+    """The form, with what is wrong."""
+    address = visit.field("address").strip()
+    return await visit.page(
+        "pages/alerts/channel_form.html",
+        status=200 if error is None else 422,
+        title="Channel",
+        fields={name: visit.field(name) for name in _SHOWN} | {"address": address if address.startswith(ENV) else ""},
+        problem="" if error is None else str(error),
+        wrong=error.field if isinstance(error, ArgumentError) else "",
+    )

@@ -1,0 +1,75 @@
+"""What a person writes into a form: JSON, priorities, and the form again with what is wrong in it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from perdure.errors import ArgumentError, ConflictError, NotFoundError
+from perdure.kinds.options import checked_priority
+from perdure.policy.secrets.secret import MASK
+from perdure.surfaces.desk.visit import Visit
+
+
+async def show_form(
+    visit: Visit,
+    template: str,
+    *,
+    title: str,
+    usual: Mapping[str, str],
+    error: Exception | None = None,
+    wrong: str = "",
+    **values: Any,
+) -> Response:
+    """A form: as it was sent, else as the URL says, else as is usual; with what is wrong, and the field to blame."""
+    sent = visit.form
+    fields = {name: visit.field(name) if sent else visit.query(name, value) for name, value in usual.items()}
+    status = 422 if isinstance(error, ArgumentError) else 404 if isinstance(error, NotFoundError) else 409
+    return await visit.page(
+        template,
+        title=title,
+        status=200 if error is None else status,
+        fields=fields,
+        problem="" if error is None else str(error),
+        wrong=wrong or (error.field if isinstance(error, ArgumentError) else ""),
+        **values,
+    )
+
+
+REFUSALS = (ArgumentError, ConflictError, NotFoundError)
+"""What a form says beside its fields. Other errors become pages."""
+
+
+def read_json(field: str, text: str) -> Any:
+    """The value that a text of JSON means."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ArgumentError(field, f"is not JSON: {error}") from None
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Arguments by name. A masked secret is refused: it would be stored as it is shown."""
+    found = read_json("args", text)
+    if not isinstance(found, dict):
+        raise ArgumentError("args", f'must be a JSON object, such as {{"day": "monday"}}, got {text!r:.60}')
+    if MASK in text:
+        raise ArgumentError("args", f"contain a masked secret ({MASK}): enter its value, which is not shown here")
+    return found
+
+
+def read_priority(text: str) -> int:
+    """A priority, 0 to 9."""
+    if not text.isdecimal() or len(text) > 1:
+        raise ArgumentError("priority", f"must be a number from 0 to 9, got {text!r:.20}")
+    return checked_priority(int(text))
+
+
+def command_line(words: Iterable[str], options: Mapping[str, str]) -> str:
+    """The command for a terminal that does the same; options without a value are left out."""
+    given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
+    return shlex.join(["perdure", *words, *given])

@@ -1,0 +1,212 @@
+"""Gates: what holds jobs back. Pauses, breakers with their history, rates, slots and budgets with what is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from perdure.domain.gate import BreakerView
+from perdure.domain.operate.audit import AuditEntry
+from perdure.kinds.kind import Kind, Registry
+from perdure.operate.commands.holds import Spent
+from perdure.operate.wording import some
+from perdure.policy.limits.gatekeeping import NEAR
+from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Rate
+from perdure.surfaces.desk.rooms import Room
+from perdure.surfaces.desk.view.numbers import short_span
+from perdure.surfaces.desk.visit import Visit
+
+room = Room("gates")
+_HISTORY: Final = 50
+_HISTORY_SHOWN: Final = 5
+_FRESH_FOR: Final = 5.0  # seconds, of what was spent
+_WINDOWS: Final = ("daily", "weekly", "monthly")
+_SPANS: Final = {"daily": "24 h", "weekly": "7 d", "monthly": "30 d"}
+
+
+class BreakerRow(Struct, frozen=True, kw_only=True):
+    """A breaker, what code declares of it, and what people did to it, newest first."""
+
+    view: BreakerView
+    declared: Breaker | None
+    kinds: tuple[str, ...]
+    history: tuple[AuditEntry, ...]
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """What was spent in one window; `limit` None: there is none, or only code knows it."""
+
+    span: str
+    spent: float
+    limit: float | None
+
+    @property
+    def share(self) -> float | None:
+        """How much of the limit is used."""
+        return None if self.limit is None else self.spent / self.limit
+
+    @property
+    def tone(self) -> str:
+        """The colour of its meter."""
+        return tone_of(self.share or 0)
+
+
+def tone_of(share: float) -> str:
+    """The colour of a meter: its limit is reached, near, or far."""
+    return "dead" if share >= 1 else "retrying" if share >= NEAR else "running"
+
+
+class BudgetRow(Struct, frozen=True, kw_only=True):
+    """A budget: what was spent, and the lowest limits that kinds declare."""
+
+    name: str
+    windows: tuple[Window, ...]
+    kinds: tuple[str, ...]
+
+
+class LimitRow(Struct, frozen=True, kw_only=True):
+    """A rate or a number of slots that a kind declares.
+
+    `used`: how many of the slots are in use; None: it is a rate, or each value of its key has slots of its own.
+    """
+
+    kind: str
+    name: str
+    what: str
+    by: str
+    slots: int = 0
+    used: int | None = None
+
+    @property
+    def tone(self) -> str:
+        """The colour of its meter."""
+        return tone_of((self.used or 0) / self.slots if self.slots else 0)
+
+
+@room.page("/gates")
+async def gates(visit: Visit) -> Response:
+    """Everything that can hold a job before it runs."""
+    pauses = await visit.shared("pauses", visit.desk.holds.pauses)
+    breakers = await visit.shared("breakers", visit.desk.holds.breakers)
+    history = await visit.shared("breaker history", lambda: visit.desk.audit(action="breaker", limit=_HISTORY))
+    spent = await visit.shared("budgets", visit.desk.holds.budgets, _FRESH_FOR)
+    kinds = visit.frame.kinds or {}
+    return await visit.page(
+        "pages/gates.html",
+        title="Gates",
+        now=await visit.now(),
+        pauses=pauses,
+        breakers=[_breaker_row(view, kinds, history.entries) for view in breakers],
+        budgets=_budget_rows(spent, kinds),
+        limits=_limit_rows(kinds, await _running(visit) if kinds else {}),
+        knows_code=visit.frame.kinds is not None,
+        near=NEAR,
+    )
+
+
+@room.command("/gates/pauses/{id}/resume", confirm="End this pause?")
+async def resume(visit: Visit) -> Response:
+    """End one pause."""
+    resumed = await visit.desk.holds.resume(visit.path("id"), why=visit.why)
+    return visit.done(f"The pause has ended; {some(resumed.jobs, 'job')} became ready.", back="/gates")
+
+
+@room.command("/gates/breakers/{name:path}/open", confirm="Open the breaker {name}? Jobs behind it will wait.")
+async def open_breaker(visit: Visit) -> Response:
+    """Hold all jobs behind a breaker, for a while or until it is closed."""
+    opened = await visit.desk.holds.open_breaker(
+        visit.path("name"), for_=visit.field("for").strip() or None, why=visit.why
+    )
+    end = "until it is closed" if opened.until is None else f"until {opened.until:%H:%M:%S} UTC"
+    return visit.done(f"Breaker {opened.name} is open {end}.", back="/gates")
+
+
+@room.command("/gates/breakers/{name:path}/close", confirm="Close the breaker {name}? Jobs pass slowly at first.")
+async def close_breaker(visit: Visit) -> Response:
+    """Let jobs through again."""
+    closed = await visit.desk.holds.close_breaker(visit.path("name"), why=visit.why)
+    return visit.done(f"Breaker {closed.name} is closed; jobs pass slowly at first.", back="/gates")
+
+
+def _breaker_row(view: BreakerView, kinds: Registry, history: Sequence[AuditEntry]) -> BreakerRow:
+    users = [kind for kind in kinds.values() if kind.breaker is not None and kind.breaker.name == view.name]
+    own = [entry for entry in history if entry.details.get("breaker") == view.name]
+    return BreakerRow(
+        view=view,
+        declared=users[0].breaker if users else None,
+        kinds=tuple(sorted(kind.name for kind in users)),
+        history=tuple(own[:_HISTORY_SHOWN]),
+    )
+
+
+def _budget_rows(spent: Sequence[Spent], kinds: Registry) -> list[BudgetRow]:
+    amounts = {one.name: one for one in spent}
+    declared: dict[str, list[tuple[Kind, Budget]]] = {}
+    for kind in kinds.values():
+        for budget in kind.budgets.values():
+            declared.setdefault(budget.name, []).append((kind, budget))
+    rows = []
+    for name in sorted({*amounts, *declared}):
+        known = declared.get(name, [])
+        windows = [_window(name, window, amounts, [budget for _, budget in known]) for window in _WINDOWS]
+        kept = [window for window in windows if window.limit is not None or not known]
+        rows.append(BudgetRow(name=name, windows=tuple(kept), kinds=tuple(sorted(kind.name for kind, _ in known))))
+    return rows
+
+
+def _window(name: str, window: str, amounts: dict[str, Spent], budgets: Sequence[Budget]) -> Window:
+    limits = [limit for budget in budgets if (limit := getattr(budget, window)) is not None]
+    spent = getattr(amounts[name], window) if name in amounts else 0.0
+    return Window(span=_SPANS[window], spent=spent, limit=min(limits, default=None))
+
+
+async def _running(visit: Visit) -> dict[str, int]:
+    """How many jobs of each kind run now."""
+    views = await visit.shared(("kinds", "1h"), lambda: visit.desk.kinds("1h"))
+    return {view.name: view.running for view in views}
+
+
+def _limit_rows(kinds: Registry, running: Mapping[str, int]) -> list[LimitRow]:
+    """Rates and slots as they are declared, by kind."""
+    rows = []
+    for kind in sorted(kinds.values(), key=lambda kind: kind.name):
+        for gate in kind.gates:
+            used = None
+            if isinstance(gate, Rate):
+                what = f"{gate.n:,} starts in {short_span(gate.per)}{', spread evenly' if gate.spread else ''}"
+            elif isinstance(gate, Concurrency):
+                what = f"{gate.n:,} at a time"
+                used = _in_use(gate, kind.name, kinds, running) if gate.key is None else None
+            else:
+                continue
+            name = gate.name or kind.name
+            rows.append(LimitRow(kind=kind.name, name=name, what=what, by=_by(gate), slots=gate.n, used=used))
+    return rows
+
+
+def gates_of(kind: Kind) -> list[str]:
+    """What a job of the kind has to pass before it starts, in words."""
+    rates = [f"{row.what}{f', for each {row.by}' if row.by else ''}" for row in _limit_rows({kind.name: kind}, {})]
+    breaker = [f"breaker {kind.breaker.name}"] if kind.breaker is not None else []
+    return [*rates, *breaker, *(f"budget {name}" for name in sorted(budget.name for budget in kind.budgets.values()))]
+
+
+def _in_use(gate: Concurrency, owner: str, kinds: Registry, running: Mapping[str, int]) -> int:
+    """Every running job of the kinds that share these slots holds one."""
+    if gate.name is None:
+        return running.get(owner, 0)
+    sharing = [
+        kind.name
+        for kind in kinds.values()
+        if any(isinstance(each, Concurrency) and each.name == gate.name and each.key is None for each in kind.gates)
+    ]
+    return sum(running.get(name, 0) for name in sharing)
+
+
+def _by(gate: Rate | Concurrency) -> str:
+    if gate.key is None:
+        return ""
+    return ", ".join(gate.key) if isinstance(gate.key, tuple) else "a function of its arguments"

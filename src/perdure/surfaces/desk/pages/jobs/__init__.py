@@ -1,0 +1,1 @@
+"""Pages about jobs: the list, one job, dead letters, flows, approvals, bulk commands."""

@@ -1,0 +1,79 @@
+"""The overview: problems that need a person, then the figures of the system."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from perdure.domain.jobs.states import PARKED, JobState
+from perdure.operate.attention.attention import worst_first
+from perdure.operate.views.queue_views import QueueView
+from perdure.surfaces.desk.figures import figures_in, figures_of
+from perdure.surfaces.desk.rooms import Room
+from perdure.surfaces.desk.visit import Visit
+
+NEEDS_FOR: Final = 3.0  # seconds
+DATABASE_FOR: Final = 60.0  # seconds: settings and clocks of a database change seldom
+_ORDER: Final = (JobState.READY, JobState.RUNNING, JobState.RETRYING, JobState.SCHEDULED, JobState.WAITING)
+_SHOWN: Final = (*_ORDER, JobState.PAUSED, JobState.DEAD)
+
+room = Room("overview")
+
+
+class Depth(Struct, frozen=True):
+    """How many jobs are in one state, over all queues."""
+
+    state: JobState
+    jobs: int
+    capped: bool
+
+
+@room.page("/")
+async def overview(visit: Visit) -> Response:
+    """What needs a person, the figures of the chosen span, and the queues."""
+    span = visit.span
+    # All at once: beside a busy worker most of the time of a question is the wait for a processor.
+    problems, found, lately, queues, known = await asyncio.gather(
+        visit.shared("database", visit.desk.database_problems, DATABASE_FOR),
+        visit.shared("needs", visit.desk.attention, NEEDS_FOR),
+        visit.shared(("statistics", span), lambda: visit.desk.statistics(span)),
+        visit.shared(("queues", span), lambda: visit.desk.queues(span)),
+        visit.shared("workers", visit.desk.workers),
+    )
+    needs = worst_first([*problems, *found])
+    workers = [worker for worker in known if worker.dead_at is None]
+    return await visit.page(
+        "pages/overview.html",
+        title="Overview",
+        has_span=True,
+        now=await visit.now(),
+        needs=needs,
+        figures=figures_of(lately),
+        queues=queues,
+        figures_in=figures_in,
+        depths=depths(queues),
+        running=sum(worker.running for worker in workers),
+        slots=sum(worker.concurrency for worker in workers),
+        workers=len(workers),
+        hosts=len({worker.process.host for worker in workers}),
+        oldest=min((queue.oldest_ready_at for queue in queues if queue.oldest_ready_at is not None), default=None),
+    )
+
+
+def depths(queues: list[QueueView]) -> list[Depth]:
+    """Jobs that are not over, and dead letters, by state."""
+    jobs = dict.fromkeys(_SHOWN, 0)
+    capped = set[JobState]()
+    for queue in queues:
+        jobs[JobState.READY] += queue.ready
+        jobs[JobState.RUNNING] += queue.running
+        jobs[JobState.DEAD] += queue.dead
+        for state, number in queue.parked.items():
+            jobs[state] += number
+        capped |= {JobState.READY} if queue.ready_capped else set()
+        capped |= {JobState.DEAD} if queue.dead_capped else set()
+        capped |= PARKED if queue.parked_capped else set()
+    return [Depth(state, number, state in capped) for state, number in jobs.items()]

@@ -1,0 +1,116 @@
+"""The receivers of events, their commands, and a form to add one.
+
+Secrets go in by the form, and are not shown by any page: not even in a form that comes back with a mistake.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from perdure.domain.operate.access import Scope
+from perdure.domain.operate.event_log import EventType
+from perdure.domain.operate.webhook import QUEUE
+from perdure.errors import ArgumentError, ConflictError
+from perdure.surfaces.desk.rooms import Room
+from perdure.surfaces.desk.visit import Visit
+
+room = Room("webhooks")
+_FIELDS: Final = ("name", "url", "events", "queues", "kinds", "tags")  # what a form shows again: not the secret
+
+
+@room.page("/webhooks")
+async def webhooks(visit: Visit) -> Response:
+    """All webhooks, or the form for a new one."""
+    if visit.query("form"):
+        return await _form(visit, None)
+    workers = await visit.shared("workers", visit.desk.workers)
+    return await visit.page(
+        "pages/webhooks/webhooks.html",
+        title="Webhooks",
+        now=await visit.now(),
+        views=await visit.shared("webhooks", visit.desk.webhooks.webhooks),
+        is_served=any(QUEUE in worker.queues for worker in workers if worker.dead_at is None),
+    )
+
+
+@room.command("/webhooks", scope=Scope.ADMIN)
+async def add(visit: Visit) -> Response:
+    """Add a webhook with the secret that its receiver knows; what is wrong is said beside the form."""
+    try:
+        name = await _save(visit)
+    except (ArgumentError, ConflictError) as error:
+        return await _form(visit, error)
+    return visit.done(f"Webhook {name} was added.", back="/webhooks")
+
+
+@room.command(
+    "/webhooks/{name:path}/pause",
+    confirm="Pause the webhook {name}? Events during the pause are sent when it is resumed.",
+)
+async def pause(visit: Visit) -> Response:
+    """Tell a receiver nothing for now."""
+    await visit.desk.webhooks.pause(visit.path("name"), why=visit.why)
+    return visit.done(f"Webhook {visit.path('name')} is paused.", back="/webhooks")
+
+
+@room.command("/webhooks/{name:path}/resume")
+async def resume(visit: Visit) -> Response:
+    """Go on where a webhook was paused."""
+    await visit.desk.webhooks.resume(visit.path("name"), why=visit.why)
+    return visit.done(f"Webhook {visit.path('name')} is resumed.", back="/webhooks")
+
+
+@room.command("/webhooks/{name:path}/test", confirm="Send a test to {name}?")
+async def send_test(visit: Visit) -> Response:
+    """Deliver a test as a job."""
+    receipt = await visit.desk.webhooks.test(visit.path("name"), why=visit.why)
+    return visit.done(f"A test is on its way to {visit.path('name')}.", back=f"/jobs/{receipt.job_id}")
+
+
+@room.command(
+    "/webhooks/{name:path}/delete",
+    scope=Scope.ADMIN,
+    confirm="Delete the webhook {name} and its secret? Deliveries that wait are cancelled.",
+)
+async def delete(visit: Visit) -> Response:
+    """Delete a webhook."""
+    await visit.desk.webhooks.delete(visit.path("name"), why=visit.why)
+    return visit.done(f"Webhook {visit.path('name')} was deleted.", back="/webhooks")
+
+
+async def _save(visit: Visit) -> str:
+    """Save what the form says under a new name; a secret must be given, because one that is made would be shown."""
+    desk, name, secret = visit.desk.webhooks, visit.field("name").strip(), visit.field("secret")
+    if not secret:
+        raise ArgumentError("secret", "is missing: write the one that the receiver checks requests with")
+    if name in {view.webhook.name for view in await desk.webhooks()}:
+        raise ConflictError(f"there is a webhook {name!r}: change it with perdure webhooks save")
+    await desk.save(
+        name,
+        visit.field("url").strip(),
+        secret=secret,
+        events=_listed(visit, "events"),
+        queues=_listed(visit, "queues"),
+        kinds=_listed(visit, "kinds"),
+        tags=_listed(visit, "tags"),
+        why=visit.why,
+    )
+    return name
+
+
+def _listed(visit: Visit, field: str) -> list[str]:
+    return [one.strip() for one in visit.field(field).split(",") if one.strip()]
+
+
+async def _form(visit: Visit, error: Exception | None) -> Response:
+    return await visit.page(
+        "pages/webhooks/form.html",
+        status=200 if error is None else 422,
+        title="Webhook",
+        fields={name: visit.field(name) for name in _FIELDS},
+        problem="" if error is None else str(error),
+        wrong=error.field if isinstance(error, ArgumentError) else "",
+        events=tuple(EventType),
+    )

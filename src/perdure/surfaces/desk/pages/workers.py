@@ -1,0 +1,127 @@
+"""Workers: what runs where and since when, heartbeats, and who is quiet, opening, closing or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from perdure.domain.jobs.job import JobView
+from perdure.domain.jobs.states import JobState
+from perdure.domain.worker import Phase, WorkerView
+from perdure.operate.health.checkup import LEASE
+from perdure.operate.wording import listed
+from perdure.storage.records import JobFilter, Page
+from perdure.surfaces.desk.rooms import Room
+from perdure.surfaces.desk.visit import Visit
+
+room = Room("workers")
+_JOBS_LOOKED_AT: Final = 300
+_JOBS_SHOWN: Final = 8
+_GONE_SHOWN: Final = 20
+_RUNNING: Final = JobFilter(states=frozenset({JobState.RUNNING}))
+
+
+class WorkerRow(Struct, frozen=True, kw_only=True):
+    """A worker as it is shown. `word` is its phase, or `lost`; `said` explains it.
+
+    `jobs` are the longest running of those that were looked at; `more`: how many others it runs.
+    """
+
+    view: WorkerView
+    word: str
+    mark: str
+    said: str
+    jobs: tuple[JobView, ...] = ()
+    more: int = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it was told to stop claiming."""
+        return self.view.quiet_at is not None or self.view.phase is Phase.QUIET
+
+
+@room.page("/workers")
+async def workers(visit: Visit) -> Response:
+    """Running workers with their jobs, and those that are gone."""
+    views = await visit.shared("workers", visit.desk.workers)
+    running = await visit.shared("running", lambda: visit.desk.jobs(_RUNNING, Page(_JOBS_LOOKED_AT)))
+    now = await visit.now()
+    living = [view for view in views if view.dead_at is None]
+    gone = sorted(
+        (view for view in views if view.dead_at is not None), key=lambda view: view.dead_at or now, reverse=True
+    )
+    return await visit.page(
+        "pages/workers.html",
+        title="Workers",
+        now=now,
+        living=[row_of(view, now, running.jobs) for view in living],
+        gone=[row_of(view, now) for view in gone[:_GONE_SHOWN]],
+        gone_more=max(len(gone) - _GONE_SHOWN, 0),
+        running=sum(view.running for view in living),
+        slots=sum(view.concurrency for view in living),
+        hosts=len({view.process.host for view in living}),
+    )
+
+
+@room.command("/workers/{id}/quiet", confirm="Let this worker claim no more jobs?")
+async def quiet(visit: Visit) -> Response:
+    """Tell one worker to stop claiming."""
+    return await _tell(visit, [visit.path("id")], quiet=True)
+
+
+@room.command("/workers/{id}/loud")
+async def loud(visit: Visit) -> Response:
+    """Let one worker claim again."""
+    return await _tell(visit, [visit.path("id")], quiet=False)
+
+
+@room.command("/workers/quiet", confirm="Let no worker claim any more jobs?")
+async def quiet_all(visit: Visit) -> Response:
+    """Tell all workers to stop claiming."""
+    return await _tell(visit, None, quiet=True)
+
+
+@room.command("/workers/loud")
+async def loud_all(visit: Visit) -> Response:
+    """Let all workers claim again."""
+    return await _tell(visit, None, quiet=False)
+
+
+async def _tell(visit: Visit, names: Sequence[str] | None, *, quiet: bool) -> Response:
+    told = await visit.desk.quiet(names, quiet=quiet, why=visit.why)
+    if not told:
+        return visit.done("No worker runs.", back="/workers")
+    what = "will claim nothing more; their jobs go on" if quiet else "claim again"
+    return visit.done(f"Told {listed(worker.name for worker in told)}: they {what}.", back="/workers")
+
+
+def row_of(view: WorkerView, now: datetime, running: Sequence[JobView] = ()) -> WorkerRow:
+    """One worker; `running` are jobs of any worker."""
+    own = sorted((job for job in running if job.worker == view.name), key=lambda job: job.started_at or now)
+    shown = tuple(own[:_JOBS_SHOWN])
+    word, mark, said = _status(view, now)
+    return WorkerRow(view=view, word=word, mark=mark, said=said, jobs=shown, more=max(view.running - len(shown), 0))
+
+
+def _status(view: WorkerView, now: datetime) -> tuple[str, str, str]:
+    if view.dead_at is not None:
+        if view.phase is Phase.CLOSED:
+            return "closed", "❀", "It closed in good order."
+        return "lost", "", "It ended without a word; its jobs went to other workers."
+    if now - view.beat_at > LEASE:
+        return "lost", "", "It sends no heartbeat; its jobs come back to other workers."
+    if view.phase in {Phase.OPENING, Phase.CLOSING}:
+        return view.phase, *_GENTLE[view.phase]
+    if view.phase is Phase.QUIET or view.quiet_at is not None:
+        return "quiet", "", "It was told to claim nothing; its running jobs go on."
+    return view.phase, "", "It claims jobs."
+
+
+_GENTLE: Final = {
+    Phase.OPENING: ("✿", "It opens gently: it takes on more jobs step by step."),
+    Phase.CLOSING: ("❀", "It closes: it claims nothing, and lets its jobs finish."),
+}

@@ -1,0 +1,71 @@
+"""The rail: the pages of the desk in their order, the keys that lead to them, and figures beside their names."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from perdure.domain.jobs.states import JobState
+from perdure.operate.desk import Desk
+from perdure.storage.records import JobFilter
+
+_DEAD: Final = JobFilter(states=frozenset({JobState.DEAD}))
+_MOST_COUNTED: Final = 1_000
+_MOST_ASKED: Final = 200
+
+
+class RailEntry(Struct, frozen=True):
+    """A page of the rail. `key` follows `g` on the keyboard; `gap`: some room before it. `scope`: who sees it."""
+
+    name: str
+    title: str
+    path: str
+    key: str
+    gap: bool = False
+    scope: str = "read"
+
+
+ENTRIES: Final = (
+    RailEntry("overview", "Overview", "/", "o"),
+    RailEntry("jobs", "Jobs", "/jobs", "j"),
+    RailEntry("dead", "Dead letters", "/dead", "d"),
+    RailEntry("approvals", "Approvals", "/approvals", "p"),
+    RailEntry("queues", "Queues", "/queues", "q", gap=True),
+    RailEntry("kinds", "Kinds", "/kinds", "k"),
+    RailEntry("flows", "Flows", "/flows", "f"),
+    RailEntry("gates", "Gates", "/gates", "t"),
+    RailEntry("schedules", "Schedules", "/schedules", "s", gap=True),
+    RailEntry("workers", "Workers", "/workers", "w"),
+    RailEntry("alerts", "Alerts", "/alerts", "l"),
+    RailEntry("webhooks", "Webhooks", "/webhooks", "h"),
+    RailEntry("bulk", "Bulk commands", "/bulk", "b"),
+    RailEntry("audit", "Audit", "/audit", "a"),
+    RailEntry("tokens", "Tokens", "/tokens", "n", scope="admin"),
+)
+
+
+class Badge(Struct, frozen=True):
+    """A figure beside a name. `hot`: it needs a person."""
+
+    count: int
+    capped: bool = False
+    hot: bool = False
+
+
+Badges = dict[str, Badge]
+
+
+async def count_badges(desk: Desk) -> Badges:
+    """The figures of the rail. All of them are bounded, however many jobs there are."""
+    dead = await desk.count(_DEAD, cap=_MOST_COUNTED)
+    asking = len(await desk.approvals(most=_MOST_ASKED))
+    living = [worker for worker in await desk.workers() if worker.dead_at is None]
+    badges = {"workers": Badge(len(living)), "schedules": Badge(len(await desk.calendar.schedules()))}
+    if opened := await desk.alerts.open():
+        badges["alerts"] = Badge(len(opened), hot=True)
+    if dead.jobs:
+        badges["dead"] = Badge(dead.jobs, capped=dead.capped, hot=True)
+    if asking:
+        badges["approvals"] = Badge(asking, hot=True)
+    return badges

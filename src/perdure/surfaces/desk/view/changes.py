@@ -1,0 +1,58 @@
+"""What an entry of the audit trail says: what changed, from what to what, and other facts."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from perdure.domain.operate.audit import AuditEntry
+from perdure.surfaces.desk.view.numbers import short_span
+
+LONGEST_VALUE: Final = 300
+LONGEST_SPAN: Final = 24
+_FRACTION: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+")  # of a second: noise to a reader
+_SPAN: Final = re.compile(r"-?P(?=[\dT])(\d+D)?(T\d+(\.\d+)?S)?")  # as JSON holds it
+_TOLD_ELSEWHERE: Final = frozenset({"before", "after"})
+
+
+class Change(Struct, frozen=True):
+    """One thing before and after; None: there was or is none."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class Account(Struct, frozen=True):
+    """The details of an entry: facts by name, and changes."""
+
+    facts: tuple[tuple[str, str], ...]
+    changes: tuple[Change, ...]
+
+
+def account_of(entry: AuditEntry) -> Account:
+    """The details as a person reads them; what stayed the same is left out."""
+    before, after = (_named(entry.details.get(when)) for when in ("before", "after"))
+    changes = [Change(name, _told(before.get(name)), _told(after.get(name))) for name in {**before, **after}]
+    facts = [(name, _told(value) or "none") for name, value in entry.details.items() if name not in _TOLD_ELSEWHERE]
+    return Account(tuple(facts), tuple(change for change in changes if change.before != change.after))
+
+
+def _named(found: Any) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def _told(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if len(value) < LONGEST_SPAN and _SPAN.fullmatch(value):
+            return short_span(msgspec.convert(value, timedelta))
+        return _FRACTION.sub(r"\1", value)[:LONGEST_VALUE]
+    return msgspec.json.encode(value).decode()[:LONGEST_VALUE]

@@ -1,0 +1,60 @@
+"""Untrusted text, shown so that nothing in it can hide.
+
+Arguments, errors and names may hold control characters, marks that turn the reading direction round, and characters
+without a width. HTML escaping stops none of them from misleading a reader. Each becomes its visible escape.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from markupsafe import Markup, escape
+
+LONGEST_LINE: Final = 2_000
+_SHOWN_AS_IT_IS: Final = frozenset("\n\t\u200d\ufe0f")  # line breaks, tabs, and what joins the pieces of an emoji
+_MAYBE_ODD: Final = re.compile(r"[^\n\t -~]")
+_HIDDEN: Final = frozenset({"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"})  # letters and marks without a shape
+
+
+def is_odd(char: str) -> bool:
+    """Whether a character moves, hides or turns text round instead of showing something."""
+    category = unicodedata.category(char)
+    return char not in _SHOWN_AS_IT_IS and (category[0] == "C" or category in {"Zl", "Zp"} or char in _HIDDEN)
+
+
+def plain(text: str) -> str:
+    r"""The text with every odd character as an escape such as `\u202e`; for attributes and simple places."""
+    return _MAYBE_ODD.sub(lambda found: _escape(found[0]) if is_odd(found[0]) else found[0], text)
+
+
+def visible(text: str, most: int = LONGEST_LINE) -> Markup:
+    """The text as HTML, with odd characters marked and named in a tooltip; what is too long ends in "…"."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    pieces: list[str] = []
+    end = 0
+    for found in _MAYBE_ODD.finditer(cut):
+        if is_odd(found[0]):
+            pieces += [escape(cut[end : found.start()]), _marked(found[0])]
+            end = found.end()
+    return Markup("").join([*pieces, escape(cut[end:])])
+
+
+def short_url(url: str, most: int = 26) -> str:
+    """A database in few characters: its scheme and the end of its path."""
+    if len(url) <= most:
+        return url
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://…/{rest.partition('?')[0].rpartition('/')[2]}"
+
+
+def _marked(char: str) -> Markup:
+    name = unicodedata.name(char, "control character")
+    return Markup('<span class="odd" title="U+{code} {name}">{shown}</span>').format(
+        code=f"{ord(char):04X}", name=name.lower(), shown=_escape(char)
+    )
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,84 @@
+"""Times: written in UTC by the server, put into the viewer's zone by the script, with UTC in the tooltip.
+
+Without the script a page still says the time, and says that it is UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from markupsafe import Markup
+
+from perdure.domain.duration import parse_duration
+from perdure.errors import ArgumentError
+from perdure.surfaces.desk.view.numbers import NOTHING, short_span, span
+from perdure.surfaces.desk.view.text import LONGEST_LINE, visible
+
+_NEAR: Final = timedelta(hours=20)
+_TIME: Final = r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z\b| UTC\b|[+-]\d\d:\d\d\b)"
+_SPAN: Final = r"(?<![^\s(])(?P<span>(?:\d{1,9}(?:\.\d{1,6})?(?:d|h|ms|us|m|s))+)(?=[,.;:)]*(?:\s|$))"
+_IN_A_SENTENCE: Final = re.compile(f"{_TIME}|{_SPAN}")
+
+
+def moment(at: datetime | None, now: datetime) -> Markup:
+    """When: the time of day if that is near, else with its date."""
+    if at is None:
+        return Markup("{}").format(NOTHING)
+    near = abs(now - at) < _NEAR
+    shown = at.astimezone(UTC).strftime("%H:%M:%S" if near else "%Y-%m-%d %H:%M")
+    return _time(at, "clock" if near else "day", f"{shown} UTC")
+
+
+def full(at: datetime | None) -> Markup:
+    """When, with date and seconds."""
+    if at is None:
+        return Markup("{}").format(NOTHING)
+    return _time(at, "full", f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+def ago(at: datetime | None, now: datetime) -> Markup:
+    """How long since, or until: `3 m ago`, `in 20 s`."""
+    if at is None:
+        return Markup("{}").format(NOTHING)
+    gone = now - at
+    if abs(gone) < timedelta(seconds=1):
+        return _time(at, "none", "now")
+    return _time(at, "none", f"{short_span(gone)} ago" if gone > timedelta(0) else f"in {short_span(-gone)}")
+
+
+def sentence(words: str, now: datetime, most: int = LONGEST_LINE) -> Markup:
+    """Words that are not trusted, as `visible` shows them.
+
+    Times with a zone are shown as `moment` does, and spans such as `1h51m`, the form of the terminal, as `span` does.
+    """
+    cut = words if len(words) <= most else words[: most - 1] + "…"
+    pieces: list[str] = []
+    end = 0
+    for found in _IN_A_SENTENCE.finditer(cut):
+        shown = _span_of(found["span"]) if found["span"] else _moment_of(found[0], now)
+        pieces += [visible(cut[end : found.start()]), shown]
+        end = found.end()
+    return Markup("").join([*pieces, visible(cut[end:])])
+
+
+def _moment_of(written: str, now: datetime) -> Markup:
+    try:
+        return moment(datetime.fromisoformat(written.replace(" UTC", "Z")), now)
+    except (ValueError, OverflowError):
+        return visible(written)
+
+
+def _span_of(written: str) -> Markup:
+    try:
+        return span(parse_duration("span", written))
+    except ArgumentError:
+        return visible(written)
+
+
+def _time(at: datetime, form: str, shown: str) -> Markup:
+    stamp = at.astimezone(UTC)
+    return Markup('<time datetime="{}" data-as="{}" title="{} UTC">{}</time>').format(
+        stamp.isoformat(), form, stamp.strftime("%Y-%m-%d %H:%M:%S"), shown
+    )

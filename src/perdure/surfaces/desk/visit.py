@@ -1,0 +1,129 @@
+"""One request to a page: who asks, for which span, and the desk that answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from perdure.domain.operate.access import Scope
+from perdure.errors import ArgumentError
+from perdure.operate.desk import Desk
+from perdure.surfaces.access.caller import Caller, caller_of
+
+if TYPE_CHECKING:
+    from perdure.surfaces.desk.frame import Frame
+
+T = TypeVar("T")
+SPANS: Final = {"1h": "1 h", "1d": "1 d", "7d": "7 d"}
+SAID: Final = "perdure_said"  # the cookie that carries one sentence to the next page
+_LONGEST_WHY: Final = 500
+_LONGEST_SAID: Final = 600
+_SAID_FOR: Final = 30  # seconds
+
+
+class Visit:
+    """A request, as pages and commands are given it."""
+
+    def __init__(self, request: Request, frame: Frame, room: str) -> None:
+        self.request = request
+        self.frame = frame
+        self.room = room
+        self.caller: Caller = caller_of(request.scope)
+        self.desk: Desk = frame.desk_for(request)
+        self.form: FormData = FormData()
+        self._begun = time.monotonic()
+
+    @property
+    def took(self) -> float:
+        """How many seconds the answer has taken so far. An open page refreshes more seldom if it is expensive."""
+        return time.monotonic() - self._begun
+
+    @property
+    def span(self) -> str:
+        """The span of time that charts and rates cover: `1h`, `1d` or `7d`."""
+        given = self.request.query_params.get("span", "1h")
+        if given not in SPANS:
+            raise ArgumentError("span", f"must be 1h, 1d or 7d, got {given!r:.40}")
+        return given
+
+    @property
+    def is_part(self) -> bool:
+        """Whether an open page asks for its new content only."""
+        return self.request.headers.get("perdure-part") == "page"
+
+    @property
+    def own_path(self) -> str:
+        """The path of this page without the prefix, quoted as the browser sent it: names in it stay whole."""
+        raw = self.request.scope.get("raw_path") or quote(self.request.scope["path"]).encode()
+        path = raw.decode("latin-1").removeprefix(self.request.scope.get("root_path", ""))
+        return "/" + path.lstrip("/")
+
+    def may(self, scope: str) -> bool:
+        """Whether the caller's scope allows what needs this one."""
+        if self.frame.about.read_only and scope != Scope.READ:
+            return False
+        return self.caller.scope.allows(Scope(scope))
+
+    def path(self, name: str) -> str:
+        """A part of the path, such as a queue's name."""
+        return str(self.request.path_params[name])
+
+    def query(self, name: str, default: str = "") -> str:
+        """A parameter of the URL."""
+        return self.request.query_params.get(name, default)
+
+    def field(self, name: str, default: str = "") -> str:
+        """A field of the form that was posted; browsers end its lines with CRLF."""
+        value = self.form.get(name, default)
+        return value.replace("\r\n", "\n") if isinstance(value, str) else default
+
+    @property
+    def why(self) -> str:
+        """The reason that the caller gave for a command."""
+        why = self.field("why").strip()
+        if len(why) > _LONGEST_WHY:
+            raise ArgumentError("why", f"has {len(why)} characters, {_LONGEST_WHY} are allowed")
+        return why
+
+    def url(self, path: str, query: Mapping[str, Any] | None = None, **more: Any) -> str:
+        """A URL of this desk: under its prefix, with the span of this page, and without parameters that are empty."""
+        given = {**(query or {}), **more}
+        if "span" not in given and (span := self.query("span", "1h")) in SPANS and span != "1h":
+            given["span"] = span
+        if given.get("span") == "1h":
+            del given["span"]
+        words = urlencode({name: value for name, value in given.items() if value not in {None, ""}})
+        return f"{self.request.scope.get('root_path', '')}{path}{('&' if '?' in path else '?') if words else ''}{words}"
+
+    def back(self, page: str) -> str:
+        """Where a command leads: to the page of this desk that its form names, else to `page`."""
+        asked = self.field("back")
+        return asked if asked.startswith("/") and not asked.startswith(("//", "/\\")) else page
+
+    async def shared(self, key: Hashable, ask: Callable[[], Awaitable[T]], fresh_for: float | None = None) -> T:
+        """An answer that open pages share for a moment, or for so many seconds; it must not depend on who asks."""
+        return await self.frame.answers.get(key, ask, fresh_for)
+
+    async def now(self) -> datetime:
+        """The database's time."""
+        return await self.shared("now", self.desk.now)
+
+    async def page(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
+        """Render a page, or only its content for one that is open."""
+        return await self.frame.render(self, template, title=title, status=status, values=values)
+
+    def done(self, sentence: str, back: str) -> Response:
+        """The answer to a command: go (back) to a page, which says what was done."""
+        self.frame.answers.forget()
+        response = RedirectResponse(self.url(back), 303)
+        prefix = self.request.scope.get("root_path", "") or "/"
+        said = urlencode({"": sentence[:_LONGEST_SAID]})[1:]
+        response.set_cookie(SAID, said, max_age=_SAID_FOR, path=prefix, httponly=True, samesite="strict")
+        return response

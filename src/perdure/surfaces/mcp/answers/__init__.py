@@ -1,0 +1,1 @@
+"""What the tools return: the schemas that agents see."""

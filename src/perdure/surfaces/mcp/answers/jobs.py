@@ -1,0 +1,193 @@
+"""Jobs as agents see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from perdure.domain.flows.flow import FamilyView, StepRecord
+from perdure.domain.jobs.job import Attempt, JobView
+from perdure.operate.records import JobDetail, Why
+from perdure.surfaces.mcp.answers.base import Answer, Part
+from perdure.surfaces.mcp.quoting import Quoted, Quoter, name, sentence
+
+_SHOWN_ATTEMPTS: Final = 5
+_SHOWN_STEPS: Final = 20
+_SHOWN_LINES: Final = 20
+_SHORT: Final = 300
+_LONG: Final = 4_000
+_TAIL: Final = 2_000  # the end of a traceback says where it happened
+
+
+class JobLine(Part):
+    """A job in a list."""
+
+    id: str
+    kind: str
+    queue: str
+    state: str
+    created_at: datetime
+    due_at: datetime | None
+    finished_at: datetime | None
+    failures: int
+    failure_group: str | None
+    ref: Quoted | None
+    last_error: Quoted | None
+
+
+class FoundJobs(Answer):
+    """Jobs that match, newest first. `next`: give it as `before` for the following ones.
+
+    `searched_to`: time ran out there; older jobs may match too, and `next` goes on behind it.
+    """
+
+    jobs: list[JobLine]
+    next: str | None
+    searched_to: datetime | None
+
+
+class AttemptMade(Part):
+    """An attempt that did not succeed."""
+
+    number: int
+    reason: str
+    worker: str
+    started_at: datetime
+    finished_at: datetime
+    error: Quoted
+    traceback: Quoted | None
+    next_at: datetime | None
+
+
+class Children(Part):
+    """The children of one key."""
+
+    key: str
+    total: int
+    succeeded: int
+    failed: int
+
+
+class Step(Part):
+    """A step of a job, or something that it waits for."""
+
+    key: str
+    kind: str
+    state: str
+    tries: int
+    due_at: datetime | None
+    note: Quoted | None
+
+
+class WhyShort(Part):
+    """Why a job does not run, and what helps."""
+
+    answer: Quoted
+    facts: list[Quoted]
+    until: datetime | None
+    what_to_do: str | None
+
+
+class JobExplained(Answer):
+    """One job with its history: the last attempts, steps and log lines, and why it does not run now."""
+
+    job: JobLine
+    priority: int
+    crashes: int
+    max_attempts: int | None
+    worker: str | None
+    parent: str | None
+    started_at: datetime | None
+    why_not_running: WhyShort | None
+    args: Quoted
+    result: Quoted | None
+    meta: Quoted | None
+    attempts: list[AttemptMade]
+    children: list[Children]
+    steps: list[Step]
+    log: list[Quoted]
+
+
+class WhyNotRunning(Answer):
+    """Why a job does not run: `until` is when that changes by itself, if known."""
+
+    job: JobLine
+    why: WhyShort
+
+
+def job_line(quoter: Quoter, job: JobView) -> JobLine:
+    """A job in a list."""
+    return JobLine(
+        id=job.id,
+        kind=name(job.kind),
+        queue=name(job.queue),
+        state=job.state,
+        created_at=job.created_at,
+        due_at=job.due_at,
+        finished_at=job.finished_at,
+        failures=job.failures,
+        failure_group=job.fingerprint,
+        ref=quoter.maybe(job.ref, _SHORT),
+        last_error=quoter.maybe(job.last_error, _SHORT),
+    )
+
+
+def why_short(quoter: Quoter, why: Why) -> WhyShort:
+    """Why a job does not run. The sentences quote names and errors, so they count as text of others."""
+    return WhyShort(
+        answer=quoter.text(why.answer, _SHORT),
+        facts=[quoter.text(fact, _SHORT) for fact in why.facts],
+        until=why.until,
+        what_to_do=None if why.what_to_do is None else sentence(why.what_to_do),
+    )
+
+
+def job_explained(quoter: Quoter, detail: JobDetail, why: Why | None) -> JobExplained:
+    """One job with its history."""
+    job = detail.job
+    return JobExplained(
+        job=job_line(quoter, job),
+        priority=job.priority,
+        crashes=job.crashes,
+        max_attempts=job.max_attempts,
+        worker=None if job.worker is None else name(job.worker),
+        parent=job.parent,
+        started_at=job.started_at,
+        why_not_running=None if why is None else why_short(quoter, why),
+        args=quoter.text(job.args, _LONG),
+        attempts=[attempt_made(quoter, attempt) for attempt in detail.attempts[-_SHOWN_ATTEMPTS:]],
+        result=quoter.maybe(job.result),
+        meta=quoter.maybe(job.meta),
+        children=[_children(family) for family in detail.families[:_SHOWN_STEPS]],
+        steps=[_step(quoter, step) for step in detail.steps[-_SHOWN_STEPS:]],
+        log=[quoter.text(f"{line.at.isoformat()} {line.text}", _SHORT) for line in detail.lines[-_SHOWN_LINES:]],
+    )
+
+
+def attempt_made(quoter: Quoter, attempt: Attempt) -> AttemptMade:
+    """An attempt that did not succeed."""
+    return AttemptMade(
+        number=attempt.number,
+        reason=attempt.reason,
+        worker=name(attempt.worker),
+        started_at=attempt.started_at,
+        finished_at=attempt.finished_at,
+        error=quoter.text(f"{attempt.error_type}: {attempt.message}"),
+        traceback=None if attempt.traceback is None else quoter.text(attempt.traceback[-_TAIL:], _TAIL),
+        next_at=attempt.next_at,
+    )
+
+
+def _children(family: FamilyView) -> Children:
+    return Children(key=name(family.key), total=family.total, succeeded=family.succeeded, failed=family.failed)
+
+
+def _step(quoter: Quoter, step: StepRecord) -> Step:
+    return Step(
+        key=name(step.key),
+        kind=step.kind,
+        state=step.state,
+        tries=step.tries,
+        due_at=step.due_at,
+        note=quoter.maybe(step.note, _SHORT),
+    )

@@ -1,0 +1,55 @@
+"""Who calls a tool: the token or the user that let the agent in, and the name that the agent gives itself.
+
+An agent's own name is not proved, so it never decides what is allowed: the audit trail shows it beside the proved
+name.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from typing import Any, Final
+
+from mcp.server.mcpserver import Context
+from msgspec import Struct
+
+from perdure.domain.operate.access import Scope
+from perdure.surfaces.access.caller import Caller, caller_of
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_CLIENT_NAME: Final = 60
+_UNKNOWN: Final = "unknown"
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """An agent: its name in the audit trail, the source of its commands, and what it may do."""
+
+    actor: str
+    source: str
+    scope: Scope
+
+
+def agent_of(context: Context[Any, Any], at_terminal: Caller | None = None) -> Agent:
+    """Who calls: the user whose client started this process, or the caller that the access layer has let in."""
+    request = context.request_context.request
+    caller = at_terminal or caller_of({} if request is None else request.scope)
+    return Agent(actor=f"mcp:{_client(context)}@{caller.name}", source=caller.source, scope=caller.scope)
+
+
+def user_at_terminal(*, commands: bool) -> Caller:
+    """The caller over stdio: the user whose client has started this process."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for this user
+        user = f"uid {os.getuid()}"
+    scope = Scope.OPERATE if commands else Scope.READ
+    return Caller(name=f"{user}@{socket.gethostname()}", scope=scope, source="mcp stdio")
+
+
+def _client(context: Context[Any, Any]) -> str:
+    """The agent's own name, in characters that cannot imitate another part of the actor."""
+    told = context.session.client_params
+    word = _ODD.sub("-", told.client_info.name)[:_LONGEST_CLIENT_NAME].strip("-") if told is not None else ""
+    return word or _UNKNOWN

@@ -1,0 +1,89 @@
+"""The SDK's server as ours: the overview and single jobs as resources, and plain words for odd requests.
+
+The SDK gives a resource without parameters no request, so it could not know the caller. The overview is therefore read
+here, before the SDK looks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError, UnexpectedToolError
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Resource
+from pydantic import AnyUrl, ValidationError
+
+from perdure.surfaces.mcp.quoting import sentence
+from perdure.surfaces.mcp.tools.figures import FigureTools
+from perdure.surfaces.mcp.tools.jobs import JobTools
+
+OVERVIEW: Final = "perdure://overview"
+JOB: Final = "perdure://job/{job}"
+_JSON: Final = "application/json"
+_MOST_WRONG: Final = 5
+
+
+class AgentServer(MCPServer[Any]):
+    """The SDK's server, with a resource that knows the caller, and short errors."""
+
+    _figures: FigureTools
+
+    def serve_resources(self, figures: FigureTools, jobs: JobTools) -> None:
+        """Serve what the tools overview and explain_job return, as JSON."""
+        self._figures = figures
+
+        @self.resource(JOB, name="job", title="One job", mime_type=_JSON)
+        async def job(context: Context[Any, Any], job: str) -> str:
+            """Explain one job, by its id or ref."""
+            try:
+                return (await jobs.explain_job(context, job)).model_dump_json()
+            except ToolError as error:
+                raise ResourceError(str(error)) from error
+
+    async def list_resources(self) -> list[Resource]:
+        """The overview; jobs have a template."""
+        shown = Resource(uri=OVERVIEW, name="overview", title="How is it going", mime_type=_JSON)
+        return [shown, *await super().list_resources()]
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read the overview, or a job."""
+        if str(uri) != OVERVIEW or context is None:
+            return await super().read_resource(uri, context)
+        try:
+            answer = await self._figures.overview(context)
+        except ToolError as error:
+            raise ResourceError(str(error)) from error
+        return [ReadResourceContents(content=answer.model_dump_json(), mime_type=_JSON)]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; wrong arguments are named, without the rest of what the checker says."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_wrong(name, error.__cause__)) from error.__cause__
+            raise
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Get a prompt; an unknown name or a missing argument is the caller's mistake, and no crash."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            raise MCPError(INVALID_PARAMS, sentence(str(error))) from error
+
+
+def _wrong(tool: str, error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    named = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found[:_MOST_WRONG])
+    return sentence(f"{tool} cannot be called like this. {'; '.join(named)}")

@@ -1,0 +1,1 @@
+"""The HTTP server that API and web desk share."""

@@ -1,0 +1,79 @@
+"""The database behind a site: of an app, or of a URL alone.
+
+A site has a store of its own, also beside an app that has one: a slow query of a page holds up no enqueue and no
+worker. It is opened when it is first needed, and a database that is away at that moment is tried again by a later
+request, at most once a second.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from perdure.app.app import App
+from perdure.app.connect import listen_url_for, refuse_missing_file, store_for
+from perdure.clock import Clock, SystemClock
+from perdure.enqueue.stores import Stores
+from perdure.errors import SettingsError, StoreError, StoreUnavailable
+from perdure.events import Emitter
+from perdure.storage.port import Store
+
+_REST: Final = 1.0  # seconds between two tries to open a database
+_OPEN_TIMEOUT: Final = timedelta(seconds=2)
+
+
+class Backing:
+    """One database, and its app if that is loaded.
+
+    With `read_only`, or by a URL alone, opening only checks the schema. Otherwise it is brought up to date if the app
+    says so.
+    """
+
+    def __init__(self, source: App | str, *, read_only: bool = False, clock: Clock | None = None) -> None:
+        if not isinstance(source, App | str):
+            raise SettingsError("source", f"must be a perdure.App or the URL of a database, got {source!r:.100}")
+        self.app = source if isinstance(source, App) else None
+        self.url = source if isinstance(source, str) else source.url
+        self.read_only = read_only
+        self.events = Emitter() if self.app is None else self.app.events
+        self._clock = clock or SystemClock()
+        migrates = self.app is not None and self.app.migrates and not read_only
+        if not migrates:
+            refuse_missing_file(self.url)
+        self._make()  # a bad URL is refused here, not at the first request
+        self._stores = Stores(self._make, migrate=migrates, patience=_OPEN_TIMEOUT)
+        self._failed: tuple[float, StoreError] | None = None
+
+    async def store(self) -> Store:
+        """The store of the running event loop, open; raises StoreError while it cannot be opened."""
+        if (doorway := self._stores.at_hand()) is not None:
+            return doorway.store
+        if self._failed is not None and self._clock.monotonic() - self._failed[0] < _REST:
+            raise StoreUnavailable(str(self._failed[1])) from self._failed[1]
+        try:
+            store = (await self._stores.here()).store
+        except StoreError as error:
+            self._failed = self._clock.monotonic(), error
+            raise
+        self._failed = None
+        return store
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the store of the running event loop is open."""
+        return self._stores.at_hand() is not None
+
+    def opened(self) -> Store:
+        """The store of the running event loop, which was opened before; raises StoreUnavailable if it was not."""
+        if (doorway := self._stores.at_hand()) is None:
+            raise StoreUnavailable("the database is not open")
+        return doorway.store
+
+    async def close(self) -> None:
+        """Close the store of the running event loop."""
+        await self._stores.close()
+
+    def _make(self) -> Store:
+        if self.app is not None:
+            return self.app.new_store()
+        return store_for(self.url, listen_url=listen_url_for(self.url))

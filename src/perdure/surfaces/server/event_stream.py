@@ -1,0 +1,118 @@
+"""The event log as server-sent events: each stream goes on from a cursor of its own.
+
+Streams at the same cursor share one query. A slow reader is given nothing new until
+it has taken what was sent, so it costs no memory. Every few seconds the caller is checked again: a token that was
+revoked ends the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+import msgspec
+from starlette.responses import StreamingResponse
+
+from perdure.clock import Clock, SystemClock
+from perdure.domain.operate.event_log import EventFilter, LoggedEvent
+from perdure.errors import EventsGone, StoreError
+from perdure.operate.commands.feed import EventPage
+from perdure.operate.desk import Desk
+from perdure.surfaces.server.live import (
+    EVENT_STREAM,
+    HEARTBEAT,
+    LONGEST_STREAM_SECONDS,
+    RECONNECT,
+    LiveHub,
+    Stream,
+    sse,
+)
+
+LOOK_INTERVAL_SECONDS: Final = 0.5
+CHECK_INTERVAL_SECONDS: Final = 2.0
+_BATCH: Final = 500
+
+Check = Callable[[], Awaitable[bool]]
+"""Whether the caller's access is still valid."""
+
+
+class EventReads:
+    """Asks the log what is behind a cursor, once for all streams that ask for the same within a moment."""
+
+    def __init__(self, desk: Callable[[], Awaitable[Desk]], clock: Clock | None = None) -> None:
+        self._desk = desk
+        self._clock = clock or SystemClock()
+        self._asked: dict[str, tuple[float, asyncio.Task[EventPage]]] = {}
+
+    async def behind(self, cursor: str) -> EventPage:
+        """The events behind a cursor; raises EventsGone, and StoreError while the database is away."""
+        now = self._clock.monotonic()
+        self._asked = {at: asked for at, asked in self._asked.items() if now - asked[0] < LOOK_INTERVAL_SECONDS}
+        if cursor not in self._asked:
+            self._asked[cursor] = (now, asyncio.create_task(self._ask(cursor)))
+        return await asyncio.shield(self._asked[cursor][1])
+
+    async def _ask(self, cursor: str) -> EventPage:
+        return await (await self._desk()).feed.events(cursor, limit=_BATCH)
+
+
+class EventStream:
+    """One stream of the log, from `cursor` on, for as long as its reader, the server and the caller's token last."""
+
+    def __init__(self, hub: LiveHub, reads: EventReads, cursor: str, wanted: EventFilter, check: Check) -> None:
+        self._hub = hub
+        self._reads = reads
+        self._cursor = cursor
+        self._wanted = wanted
+        self._check = check
+        self._clock = SystemClock()
+
+    def response(self) -> StreamingResponse:
+        """The response that streams; raises TooManyStreams."""
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        stream = self._hub.open(())
+        return StreamingResponse(self._read(stream), media_type=EVENT_STREAM, headers=headers)
+
+    async def _read(self, stream: Stream) -> AsyncIterator[bytes]:
+        begun = checked = spoken = self._clock.monotonic()
+        try:
+            yield f"retry: {RECONNECT}\nid: {self._cursor}\n\n".encode()
+            while not stream.is_closed and (now := self._clock.monotonic()) - begun < LONGEST_STREAM_SECONDS:
+                if now - checked >= CHECK_INTERVAL_SECONDS:
+                    checked = now
+                    if not await self._may_listen():
+                        yield sse("end", b'{"why":"the token was revoked or has expired"}')
+                        return
+                try:
+                    said, more = await self._next()
+                except EventsGone as gone:
+                    yield sse("gone", msgspec.json.encode({"error": str(gone)}))
+                    return
+                if said or now - spoken >= HEARTBEAT:
+                    spoken = now
+                    yield said or f"id: {self._cursor}\n\n".encode()
+                if not more:
+                    await stream.next(LOOK_INTERVAL_SECONDS)
+        finally:
+            self._hub.leave(stream)
+
+    async def _next(self) -> tuple[bytes, bool]:
+        """What to send now, and whether there is more; nothing while the database is away."""
+        try:
+            page = await self._reads.behind(self._cursor)
+        except StoreError:
+            return b"", False
+        wanted = [_message(event) for event in page.events if self._wanted.lets(event)]
+        self._cursor = page.next
+        return b"".join(wanted), page.more
+
+    async def _may_listen(self) -> bool:
+        try:
+            return await self._check()
+        except StoreError:
+            return True  # asked again soon; while the database is away there is nothing to hear
+
+
+def _message(event: LoggedEvent) -> bytes:
+    return f"id: {event.id}\n".encode() + sse(event.type, msgspec.json.encode(event))

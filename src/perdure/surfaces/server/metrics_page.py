@@ -1,0 +1,62 @@
+"""`/metrics` of the desk: this process and the cluster, for Prometheus.
+
+The access layer has let the caller in: on this machine, or with a token. Any scope includes reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from perdure.domain.operate.access import Scope as AccessScope
+from perdure.errors import SettingsError
+from perdure.lifecycle.loops.loop import Loop
+from perdure.signals.metrics.extra import MISSING, missing_metrics
+from perdure.signals.metrics.settings import MetricsSettings
+from perdure.surfaces.access.caller import caller_of
+from perdure.surfaces.server.backing import Backing
+from perdure.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from perdure.signals.metrics.exporter import Exporter
+
+
+class MetricsPage:
+    """Counts from the start of the site; without the metrics extra its answer says so."""
+
+    def __init__(
+        self,
+        backing: Backing,
+        settings: MetricsSettings,
+        *,
+        workers: Collection[Worker],
+        loops: Callable[[], Iterable[Loop[Any]]],
+    ) -> None:
+        self._exporter: Exporter | None = None
+        try:
+            from perdure.signals.metrics.making import make_exporter  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            if not isinstance(missing_metrics(error), SettingsError):
+                raise
+        else:
+            self._exporter = make_exporter(
+                backing.events, settings, app=backing.app, workers=workers, loops=loops, cluster=backing.store
+            )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        caller_of(scope).require(AccessScope.READ)
+        await (await self._answer(Request(scope, receive)))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.method not in {"GET", "HEAD"}:
+            return Response(status_code=405, headers={"allow": "GET, HEAD"})
+        if self._exporter is None:
+            return Response(f"/metrics {MISSING}\n", 501, media_type="text/plain")
+        found = await self._exporter.exposition(request.headers.get("accept"))
+        headers = {"content-type": found.content_type, "cache-control": "no-store"}
+        return Response(found.body, headers=headers)

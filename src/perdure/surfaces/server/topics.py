@@ -1,0 +1,49 @@
+"""What streams can follow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from perdure.operate.desk import Desk
+from perdure.surfaces.server.live import Ask, Topic
+
+_LOOKED_AT: Final = 100  # jobs in each queue and state
+_REFRESH_INTERVAL_SECONDS: Final = 5.0  # seconds
+
+
+async def _overview(desk: Desk) -> object:
+    """The overview without its time, which differs each time."""
+    seen = await desk.overview()
+    return {"counts": seen.counts, "workers": seen.workers}
+
+
+async def _workers(desk: Desk) -> object:
+    return {"workers": await desk.workers()}
+
+
+async def _revision(desk: Desk) -> object:
+    """A word that changes with the counts of jobs, with workers, with what operators do, and with time.
+
+    Counts are capped low, so that the query stays cheap. Where they stand at the cap, the time brings pages up to
+    date: a full queue looks the same from one second to the next, its statistics do not.
+    """
+    counts = await desk.count_by("queue", "state", cap=_LOOKED_AT)
+    workers = [(one.id, one.phase, one.running, one.dead_at, one.quiet_at) for one in await desk.workers()]
+    trail = (await desk.audit(limit=1)).entries
+    stretch = int((await desk.now()).timestamp() / _REFRESH_INTERVAL_SECONDS)
+    told = msgspec.json.encode([counts, workers, [entry.id for entry in trail], stretch])
+    return {"revision": hashlib.blake2b(told, digest_size=8).hexdigest()}
+
+
+TICK: Final = Topic("tick", "tick", _revision)
+TOPICS: Final[Mapping[str, Ask]] = {"overview": _overview, "workers": _workers, "tick": _revision}
+"""The topics that the API offers by name."""
+
+
+def topic_of_job(name: str) -> Topic:
+    """One job with its history."""
+    return Topic("job", f"job {name}", lambda desk: desk.job(name))

@@ -1,0 +1,1 @@
+"""`perdure top`: a live screen in the terminal. Needs the extra `top` (Textual)."""

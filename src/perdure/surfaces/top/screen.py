@@ -1,0 +1,218 @@
+"""The screen of `perdure top`: one look every two seconds, lists that keep their cursor, and commands by keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+from textual.widgets import DataTable, Footer, Static
+
+from perdure.domain.worker import WorkerView
+from perdure.errors import PerdureError
+from perdure.operate.desk import Desk
+from perdure.operate.views.failure_groups import FailureGroup
+from perdure.operate.views.kind_views import KindView
+from perdure.operate.views.queue_views import QueueView
+from perdure.surfaces.cli.terminal.hostile import one_line
+from perdure.surfaces.top import commands
+from perdure.surfaces.top.details import details
+from perdure.surfaces.top.dialogs import Notice, Question
+from perdure.surfaces.top.head import KEYS, figures, needs, tabs, title
+from perdure.surfaces.top.look import SPANS, Look, look
+from perdure.surfaces.top.tables import LISTS, ListView, Row
+
+_REFRESH_SECONDS: Final = 2.0
+_NARROW: Final = 100  # columns of the terminal
+
+
+class Top(App[None]):
+    """A live screen of queues, workers, dead letters and kinds."""
+
+    CSS_PATH = "top.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(number), f"list({number - 1})", show=False) for number in range(1, len(LISTS) + 1)),
+        Binding("tab", "next_list", "List", priority=True),
+        Binding("s", "span", "Span"),
+        Binding("enter", "details", "Details"),
+        Binding("p", "pause", "Pause"),
+        Binding("u", "quiet", "Quiet"),
+        Binding("o", "probe", "Probe"),
+        Binding("r", "requeue", "Requeue"),
+        Binding("question_mark", "keys", "Keys"),
+        Binding("q,ctrl+c", "quit", "Quit"),
+    ]
+    shown: reactive[int] = reactive(0)
+
+    def __init__(self, desk: Desk, database: str, *, refresh_seconds: float = _REFRESH_SECONDS) -> None:
+        super().__init__()
+        self._desk = desk
+        self._database = database
+        self._refresh_seconds = refresh_seconds
+        self._span = SPANS[0]
+        self._look: Look | None = None
+        self._away_since: datetime | None = None
+        self._rows: dict[str, Row] = {}
+        self._columns: tuple[str, ...] = ()
+        self._lock = asyncio.Lock()
+
+    def compose(self) -> ComposeResult:
+        """Lay the parts out from top to bottom."""
+        yield Static(id="title")
+        yield Static(id="figures")
+        yield Static(id="needs")
+        yield Static(id="tabs")
+        yield Static(id="empty")
+        yield DataTable[Text](id="list", cursor_type="row", zebra_stripes=False)
+        yield Static(id="status")
+        yield Footer(compact=True)
+
+    async def on_mount(self) -> None:
+        """Take the first look, then one after the other."""
+        self.query_one(DataTable).focus()
+        await self.refresh_look()
+        self.set_interval(self._refresh_seconds, self.refresh_look)
+
+    async def refresh_look(self) -> None:
+        """Read everything again. While the database is away, the last look stays, and says so."""
+        if self._lock.locked():
+            return
+        async with self._lock:
+            try:
+                self._look = await look(self._desk, self._span)
+                if self._away_since is not None:
+                    self._away_since = None
+                    self._say("")
+            except PerdureError as error:
+                self._away_since = self._away_since or (None if self._look is None else self._look.at)
+                self._say(f"No answer from the database: {one_line(str(error))}. Retrying…", "bold red")
+        self._draw()
+
+    @property
+    def _list(self) -> ListView:
+        return LISTS[self.shown]
+
+    def watch_shown(self) -> None:
+        """Show another list."""
+        if self.is_running:
+            self._draw()
+
+    def on_resize(self) -> None:
+        """A narrow terminal shows fewer columns."""
+        self._draw()
+
+    def _draw(self) -> None:
+        seen = self._look
+        if seen is None:
+            return
+        width = self.size.width
+        self.query_one("#title", Static).update(title(self._database, seen, self._away_since, width))
+        self.query_one("#figures", Static).update(figures(seen, width))
+        self.query_one("#needs", Static).update(needs(seen, width))
+        self.query_one("#tabs", Static).update(tabs(seen, self.shown))
+        self._fill(self._list, seen, narrow=width < _NARROW)
+
+    def _fill(self, chosen: ListView, seen: Look, *, narrow: bool) -> None:
+        table = self.query_one(DataTable)
+        hidden = chosen.hidden_when_narrow if narrow else frozenset()
+        columns = tuple(column for column in chosen.columns if column not in hidden)
+        rows = chosen.rows(seen)
+        current = self._current_key(table)
+        self._rows = {row.key: row for row in rows}
+        is_same = columns == self._columns and [row.key for row in rows] == [key.value for key in table.rows]
+        if not is_same:
+            table.clear(columns=True)
+            table.add_columns(*columns)
+            self._columns = columns
+        shown = [index for index, column in enumerate(chosen.columns) if column not in hidden]
+        for place, row in enumerate(rows):
+            cells = [row.cells[index] for index in shown]
+            if is_same:
+                for number, cell in enumerate(cells):
+                    table.update_cell_at((place, number), cell, update_width=True)  # type: ignore[arg-type]
+            else:
+                table.add_row(*cells, key=row.key)
+        if not is_same and current in self._rows:
+            table.move_cursor(row=table.get_row_index(current))
+        table.display = bool(rows)
+        empty = self.query_one("#empty", Static)
+        empty.display = not rows
+        empty.update(chosen.empty)
+
+    def _current_key(self, table: DataTable[Text]) -> str:
+        if not table.row_count:
+            return ""
+        return str(table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value)
+
+    def _selected(self) -> Any:
+        row = self._rows.get(self._current_key(self.query_one(DataTable)))
+        return None if row is None else row.about
+
+    def _say(self, text: str, style: str = "") -> None:
+        self.query_one("#status", Static).update(Text(text, style=style))
+
+    def action_list(self, number: int) -> None:
+        """Show the list of this number."""
+        self.shown = number
+
+    def action_next_list(self) -> None:
+        """Show the list after this one."""
+        self.shown = (self.shown + 1) % len(LISTS)
+
+    async def action_span(self) -> None:
+        """Switch between the last hour, day and week."""
+        self._span = SPANS[(SPANS.index(self._span) + 1) % len(SPANS)]
+        await self.refresh_look()
+
+    def action_keys(self) -> None:
+        """Explain the keys."""
+        self.push_screen(Notice("Keys", KEYS))
+
+    def on_data_table_row_selected(self) -> None:
+        """Enter on a row explains it."""
+        if self._look is not None and (about := self._selected()) is not None:
+            self.push_screen(Notice(*details(about, self._look.at)))
+
+    def action_details(self) -> None:
+        """Explain the row under the cursor."""
+        self.on_data_table_row_selected()
+
+    def action_pause(self) -> None:
+        """Pause or resume the queue or kind under the cursor."""
+        self._offer(commands.pause_or_resume, QueueView | KindView, "a queue or kind")
+
+    def action_quiet(self) -> None:
+        """Tell the worker under the cursor to stop claiming, or to claim again."""
+        self._offer(commands.quiet_or_loud, WorkerView, "a worker")
+
+    def action_probe(self) -> None:
+        """Requeue one dead letter of the group under the cursor."""
+        self._offer(commands.probe, FailureGroup, "a group of dead letters")
+
+    def action_requeue(self) -> None:
+        """Requeue the group under the cursor."""
+        self._offer(commands.requeue_group, FailureGroup, "a group of dead letters")
+
+    def _offer(self, make: Callable[[Desk, Any], Awaitable[commands.Offer]], wanted: Any, what: str) -> None:
+        about = self._selected()
+        if isinstance(about, wanted):
+            self._ask_and_run(make, about)
+        else:
+            self._say(f"Choose {what} first: the keys 1 to {len(LISTS)} show the lists.", "yellow")
+
+    @work(exclusive=True)
+    async def _ask_and_run(self, make: Callable[[Desk, Any], Awaitable[commands.Offer]], about: Any) -> None:
+        try:
+            offer = await make(self._desk, about)
+            if await self.push_screen_wait(Question(offer.question, offer.facts)):
+                self._say(await offer.run(), "green")
+                await self.refresh_look()
+        except PerdureError as error:
+            self._say(one_line(str(error)), "bold red")

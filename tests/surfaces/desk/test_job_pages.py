@@ -1,0 +1,169 @@
+"""Jobs, one job, dead letters and bulk commands on the desk: what they show, and what their buttons do."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+
+from httpx import AsyncClient
+from tests.support.builders.jobs import apply, claim_some, employ, enqueue, state_of
+
+from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.outcome import Failure
+from perdure.domain.jobs.states import JobState, Reason
+from perdure.domain.jobs.transition import died
+from perdure.operate.desk import Desk
+from perdure.storage.port import Store
+from perdure.storage.records import JobFilter
+
+
+async def dead_letters(store: Store, number: int, kind: str = "charge_card") -> list[JobId]:
+    """So many jobs of one kind that died of one cause, but for its numbers."""
+    worker = await employ(store, queues=("payments",))
+    for place in range(number):
+        await enqueue(store, kind=kind, queue="payments", args=f'{{"order":{place}}}')
+    claims = await claim_some(store, worker, number, "payments")
+    for place, claim in enumerate(claims):
+        failure = Failure("TimeoutError", f"gateway {7 + place} gave up")
+        await apply(store, died(claim, Reason.EXHAUSTED, failure))
+    return [claim.job_id for claim in claims]
+
+
+async def test_a_search_shows_what_it_means_and_keeps_itself_in_every_link(pages: AsyncClient, store: Store) -> None:
+    await dead_letters(store, 2)
+    await enqueue(store, kind="send_mail", args='{"to":"ada"}')
+    page = await pages.get("/jobs", params={"q": "kind:charge_card args.order=1"})
+    assert page.status_code == 200
+    assert page.text.count('id="job-') == 1
+    assert "send_mail" not in page.text
+    assert "/jobs?q=kind%3Acharge_card+args.order%3D1+state%3Adead" in page.text
+    assert "perdure jobs list --search" in page.text
+
+
+async def test_a_search_that_is_not_understood_names_the_word(pages: AsyncClient) -> None:
+    page = await pages.get("/jobs", params={"q": "colour:red"})
+    assert page.status_code == 400
+    assert "does not understand colour:red" in page.text
+
+
+async def test_a_job_of_the_wrong_page_or_ref_is_told_with_404(pages: AsyncClient) -> None:
+    assert (await pages.get("/jobs/order-77")).status_code == 404
+    assert (await pages.get("/dead/0000000000000000")).status_code == 404
+    assert (await pages.get("/bulk/nothing")).status_code == 404
+    assert (await pages.get("/jobs", params={"before": "x"})).status_code == 400
+
+
+async def test_a_paused_job_says_why_and_its_button_resumes_the_queue(pages: AsyncClient, store: Store) -> None:
+    job_id = await enqueue(store, kind="report", queue="reports")
+    desk = Desk(store, "grace")
+    pause = await desk.holds.pause(queue="reports", why="month end")
+    page = await pages.get(f"/jobs/{job_id}")
+    assert "Why is it not running?" in page.text
+    assert "month end" in page.text
+    form = {"action": "resume", "target": pause.id, "why": "the month is over"}
+    answer = await pages.post(f"/jobs/{job_id}/remedy", data=form)
+    assert answer.status_code == 303
+    assert await desk.holds.pauses() == []
+    [entry] = (await desk.audit(action="resume")).entries
+    assert (entry.why, entry.actor) == ("the month is over", "ada")
+
+
+async def test_a_remedy_that_no_longer_helps_does_nothing(pages: AsyncClient, store: Store) -> None:
+    [job_id] = await dead_letters(store, 1)
+    answer = await pages.post(f"/jobs/{job_id}/remedy", data={"action": "resume", "target": "whatever"})
+    assert answer.status_code == 303
+    assert await state_of(store, job_id) is JobState.DEAD
+
+
+async def test_commands_of_a_job_act_and_are_audited_with_their_reason(pages: AsyncClient, store: Store) -> None:
+    [job_id] = await dead_letters(store, 1)
+    await pages.post(f"/jobs/{job_id}/requeue", data={"why": "the gateway is back", "confirmed": "yes"})
+    assert await state_of(store, job_id) is JobState.READY
+    again = await pages.post(f"/jobs/{job_id}/requeue", data={"why": "twice", "confirmed": "yes"})
+    assert again.status_code == 409
+    await pages.post(f"/jobs/{job_id}/cancel", data={"why": "not needed", "confirmed": "yes"})
+    assert await state_of(store, job_id) is JobState.CANCELLED
+    page = await pages.get(f"/jobs/{job_id}", params={"tab": "audit"})
+    assert "the gateway is back" in page.text
+    assert "not needed" in page.text
+
+
+async def test_a_new_time_is_read_as_a_span_from_now(pages: AsyncClient, store: Store) -> None:
+    job_id = await enqueue(store, kind="report", delay=timedelta(hours=5))
+    refused = await pages.post(f"/jobs/{job_id}/reschedule", data={"delay": "soon"})
+    assert refused.status_code == 400
+    await pages.post(f"/jobs/{job_id}/reschedule", data={"delay": "30m"})
+    found = await store.job(job_id)
+    assert found is not None
+    assert found.due_at is not None
+    assert found.due_at - await store.now() <= timedelta(minutes=30)
+
+
+async def test_dead_letters_come_in_groups_with_retries_and_the_whole_error_in_a_tooltip(
+    pages: AsyncClient, store: Store
+) -> None:
+    await dead_letters(store, 3)
+    page = await pages.get("/dead")
+    assert page.text.count('id="group-') == 1
+    assert "TimeoutError: gateway … gave up" in unescape(page.text)
+    [path] = set(re.findall(r'href="(/dead/[0-9a-f]+)"', page.text))
+    group = await pages.get(path)
+    assert group.text.count('id="job-') == 3
+    assert re.search(r'title="[^"]*gateway 7 gave up"', unescape(group.text))
+
+
+async def test_what_a_search_leaves_of_a_group_is_what_its_button_is_for(pages: AsyncClient, store: Store) -> None:
+    ids = await dead_letters(store, 3)
+    page = unescape((await pages.get("/dead", params={"q": f"id:{ids[0]}"})).text)
+    assert 'action="/dead"' in page  # the box searches in what is shown
+    assert f'href="/jobs?q=id%3A{ids[0]}"' in page
+    [plan] = re.findall(r'href="(/bulk/plan[^"]+)">Requeue 1…', page)
+    assert "<b>1</b> job matches now" in (await pages.get(plan)).text
+
+
+async def test_one_of_a_group_is_requeued_as_a_probe_after_a_question(pages: AsyncClient, store: Store) -> None:
+    ids = await dead_letters(store, 3)
+    [group] = (await Desk(store, "ada").failure_groups()).groups
+    question = await pages.post(f"/dead/{group.fingerprint}/probe", data={})
+    assert "as a probe?" in question.text
+    assert [await state_of(store, job_id) for job_id in ids] == [JobState.DEAD] * 3
+    done = await pages.post(f"/dead/{group.fingerprint}/probe", data={"confirmed": "yes"})
+    assert done.headers["location"] == f"/jobs/{group.newest}"
+    assert sorted([await state_of(store, job_id) for job_id in ids]) == ["dead", "dead", "ready"]
+
+
+async def test_a_bulk_command_is_counted_confirmed_done_and_shown(pages: AsyncClient, store: Store) -> None:
+    await dead_letters(store, 5)
+    plan = await pages.get("/bulk/plan", params={"action": "requeue", "q": "state:dead"})
+    assert "Requeue 5 jobs" in plan.text
+    [token] = re.findall(r'name="token" value="([^"]+)"', plan.text)
+    started = await pages.post("/bulk", data={"token": unescape(token), "why": "the gateway is back"})
+    assert started.status_code == 303
+    desk = Desk(store, "ada")
+    bulk_id = started.headers["location"].rsplit("/", 1)[1]
+    async for _ in desk.work_on_bulk(bulk_id):
+        pass
+    page = await pages.get(f"/bulk/{bulk_id}")
+    assert "the gateway is back" in page.text
+    assert (await desk.count(JobFilter(states="dead"))).jobs == 0
+    assert bulk_id in (await pages.get("/bulk")).text
+    twice = await pages.post("/bulk", data={"token": unescape(token)})
+    assert twice.status_code == 409
+
+
+async def test_chosen_rows_are_changed_and_what_could_not_be_is_told(pages: AsyncClient, store: Store) -> None:
+    ids = await dead_letters(store, 2)
+    ready = await enqueue(store, kind="report")
+    answer = await pages.post("/jobs", data={"id": [*ids, ready], "action": "requeue", "confirmed": "yes"})
+    assert answer.status_code == 303
+    assert "1+job+could+not+be+changed" in answer.headers["set-cookie"]
+    assert [await state_of(store, job_id) for job_id in ids] == [JobState.READY] * 2
+    assert (await pages.post("/jobs", data={"action": "requeue", "confirmed": "yes"})).status_code == 400
+    assert (await pages.post("/jobs", data={"id": ids, "action": "explode"})).status_code == 400
+
+
+async def test_suggestions_are_words_that_could_come_next(pages: AsyncClient, store: Store) -> None:
+    await dead_letters(store, 1)
+    answer = await pages.get("/suggestions", params={"q": "state:de"})
+    assert [each["text"] for each in answer.json()] == ["state:dead"]

@@ -1,0 +1,80 @@
+"""The ASGI application that joins API, pages and health checks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.types import ASGIApp
+from tests.support.web.http_site import client_of
+
+from perdure import App, SettingsError, StoreRefused
+from perdure.desk import asgi
+from perdure.surfaces.server.site import Site
+
+
+async def get(app: ASGIApp, path: str) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        return await client.get(path)
+
+
+async def test_health_is_told_without_a_database_and_readiness_with_one(client: httpx.AsyncClient) -> None:
+    alive, ready = await client.get("/healthz"), await client.get("/readyz")
+    assert (alive.status_code, alive.json()) == (200, {"status": "ok"})
+    assert ready.status_code == 200
+    assert {check["name"]: check["status"] for check in ready.json()["checks"]}["workers"] == "warning"
+
+
+async def test_the_desk_works_below_its_prefix_and_behind_a_proxy_that_takes_it_off(app: App) -> None:
+    async with app, asgi(app, prefix="/perdure/") as site:
+        assert [(await get(site, path)).status_code for path in ("/perdure/api/v1/jobs", "/api/v1/jobs")] == [200, 200]
+
+
+async def test_mounted_in_another_app_the_first_request_opens_the_desk(app: App) -> None:
+    site = asgi(app)
+    async with app:
+        answer = await get(Starlette(routes=[Mount("/ops/desk", site)]), "/ops/desk/api/v1/overview")
+        await site.close()
+    assert answer.status_code == 200
+
+
+async def test_a_site_can_be_opened_again(site: Site) -> None:
+    await site.close()
+    await site.open()
+    assert (await get(site, "/api/v1/jobs")).status_code == 200
+
+
+@pytest.mark.parametrize("source", ["sqlite:///", "mysql://x", 7])
+def test_a_bad_source_is_refused_at_once(source: object) -> None:
+    with pytest.raises(SettingsError):
+        Site(source)  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreRefused, match="no such file"):
+        Site(f"sqlite:///{tmp_path}/none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize("prefix", ["/a//b", "a?b", "/%2F", 3])
+def test_a_bad_prefix_is_refused(prefix: object, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="prefix"):
+        Site(App(f"sqlite:///{tmp_path}/a.db"), prefix=prefix)  # type: ignore[arg-type]
+
+
+async def test_others_are_led_to_the_login_page_of_the_desk(site: Site) -> None:
+    async with client_of(site, address="192.0.2.7") as client:
+        answer = await client.get("/dead", headers={"accept": "text/html"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=/dead")
+        assert "desk" in (await client.get("/login", headers={"accept": "text/html"})).text
+
+
+async def test_what_is_refused_has_the_look_of_the_desk(site: Site) -> None:
+    async with client_of(site) as client:
+        page = await client.get("/", headers={"accept": "text/html", "host": "evil.example"})
+        [style] = re.findall(r'<link rel="stylesheet" href="(/static/[^"]+)">', page.text)
+        assert (page.status_code, (await client.get(style)).status_code) == (421, 200)
