@@ -1,4 +1,4 @@
-"""`python -m perdure` is the command line; supervisors start their workers this way."""
+"""`python -m perdure` runs the command line; supervisors start their workers this way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a process is doing, for programs that run workers themselves.
+"""Show what a process is doing, for programs that run workers themselves.
 
-`stack_signals` gives such a program the signals of `perdure worker`; `describe` and `text` give the same report as data
-and as text, for a page or a log.
+`stack_signals` installs the signals of `perdure worker`; `describe` and `text` give the same report as data and as
+text, for a page or a log.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ __all__ = [
 
 @contextmanager
 def stack_signals(workers: Collection[Worker] = ()) -> Iterator[None]:
-    """While entered, SIGUSR1 prints the stacks to standard error, and SIGQUIT prints them and exits with 2.
+    """While entered, SIGUSR1 prints the stacks to standard error; SIGQUIT prints them and exits with 2.
 
-    `workers` are looked at when a signal comes, so a list may be filled later. Enter it on the event loop, in the main
-    thread; in another thread it does nothing, because Python has signal handlers in the main thread only.
+    `workers` is read when a signal arrives, so a list may be filled later. Enter it on the event loop, in the main
+    thread; in another thread it does nothing, because Python runs signal handlers in the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -53,7 +53,7 @@ def stack_signals(workers: Collection[Worker] = ()) -> Iterator[None]:
 
 
 def describe(workers: Collection[Worker] = ()) -> Snapshot:
-    """Every thread and every task of this process, with the jobs that these workers run; `head` is of the first one.
+    """Every thread and task of this process, with the jobs that these workers run; `head` describes the first worker.
 
     The tasks are those of the running event loop.
     """
@@ -74,7 +74,7 @@ def _snapshot(
 
 
 def _joined(one: Snapshot, other: Snapshot) -> Snapshot:
-    """One snapshot with the attempts that another worker of the same process runs."""
+    """One snapshot, extended by the attempts of another worker in the same process."""
     by_thread = {thread.ident: thread.attempt for thread in other.threads if thread.attempt is not None}
     by_task = {task.name: task.attempt for task in other.tasks if task.attempt is not None}
     return replace(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tools import metric_tables
 from tools.event_tables import PAGE, render
 
 import perdure
@@ -18,6 +19,7 @@ from perdure import errors, events
 from perdure.domain.duration import format_duration
 from perdure.operate.commands.calendar import Calendar
 from perdure.operate.desk import Desk
+from perdure.signals.metrics.catalogue import METRICS
 from perdure.storage.records import Keep
 from perdure.surfaces.cli.workers import worker as worker_command
 
@@ -111,7 +113,7 @@ def test_every_public_name_is_in_the_python_reference(name: str) -> None:
 def test_every_method_of_the_desk_and_its_calendar_is_listed() -> None:
     desk = section("reference/python-api.md", "The desk")
     shared = {"act", "preview", "save"}  # what the command line and app.schedule are made of
-    for name in (*vars(Desk), *vars(Calendar)):
+    for name in (*dir(Desk), *dir(Calendar)):
         assert name.startswith("_") or name in shared or re.search(rf"`(await )?{name}[(`]", desk), name
 
 
@@ -129,6 +131,13 @@ def test_every_event_is_listed_as_it_is() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(text.count(f"\n| `{event.__name__}` |") == 2 for event in events.Event.__subclasses__())
     assert text == render(text)
+
+
+def test_every_metric_is_listed_as_it_is() -> None:
+    """Out of date? Run `python tools/metric_tables.py`."""
+    text = metric_tables.PAGE.read_text(encoding="utf-8")
+    assert text.count("\n| `perdure_") == len(METRICS)
+    assert text == metric_tables.render(text)
 
 
 def test_every_error_is_listed_with_its_parents() -> None:

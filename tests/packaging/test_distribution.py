@@ -27,7 +27,7 @@ def test_the_wheel_is_typed_and_brings_its_sql(built: Path) -> None:
     [wheel] = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "perdure/py.typed" in names
-    assert "perdure/engines/sqlite/sql/claims.sql" in names
+    assert "perdure/engines/sqlite/sql/claims/claims.sql" in names
     assert "perdure/engines/postgres/sql/migrations/0001_jobs.sql" in names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 
