@@ -6,7 +6,7 @@ import asyncio
 
 from perdure_systems.audits.jobs import app, database
 from perdure_systems.audits.pipeline.instruments import using_instruments
-from perdure_systems.audits.standins.outside import QuickInstruments
+from perdure_systems.audits.standins import QuickInstruments
 
 
 class Hanging(QuickInstruments):

@@ -10,7 +10,7 @@ import pytest
 from perdure.testing import Sandbox
 from perdure_systems.audits.jobs import app, database
 from perdure_systems.audits.pipeline.instruments import using_instruments
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.notifications.jobs import app as notifications
 
 TOKEN = "the-token"  # noqa: S105 - of a test

@@ -11,11 +11,11 @@ import pytest
 from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
-from perdure_systems.audits import addresses
-from perdure_systems.audits.addresses import AddressRefused, check_address, is_public, normal_url
+from perdure.webhooks import is_public
+from perdure_systems.audits.addresses import AddressRefused, check_address, normal_url
 from perdure_systems.audits.jobs import audit, deliver
 from perdure_systems.audits.pipeline.egress import open_egress
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 
 Setting = Callable[[str, str], None]
 
@@ -110,18 +110,6 @@ async def test_a_receiver_of_the_own_network_is_called_if_the_settings_name_it(
     await box.drain(travel=True)
     assert [(await box.job(one)).word for one in told] == ["delivered", "failed"]
     assert outside.calls == {"hook": 1}
-
-
-async def test_the_name_stays_in_the_request_when_the_checked_address_is_called(
-    outside: Outside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def resolved(host: str, port: int) -> str:
-        return "127.0.0.1"
-
-    monkeypatch.setattr(addresses, "allowed_ip", resolved)
-    async with httpx.AsyncClient(transport=addresses.GuardedTransport()) as client:
-        await client.post(outside.hook.replace("127.0.0.1", "named.example"))
-    assert outside.received[0].headers["host"].startswith("named.example:")
 
 
 async def test_the_proxy_tunnels_only_to_allowed_addresses(outside: Outside, settings: Setting) -> None:

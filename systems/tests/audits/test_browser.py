@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Any
+from unicodedata import normalize
 
 import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Error, Locator, Page
 from pypdf import PdfReader
+from systems.tests.running import running_system
 
 from perdure.testing import Sandbox
 from perdure_systems.audits import addresses
@@ -21,11 +23,10 @@ from perdure_systems.audits.jobs import audit
 from perdure_systems.audits.pipeline.browsing import Chromium
 from perdure_systems.audits.pipeline.instruments import RealInstruments, using_instruments
 from perdure_systems.audits.settings import storage_folder
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.system import SYSTEM
 from perdure_systems.audits.web.views import audit_view
 from perdure_systems.kit.browser import find_browser
-from perdure_systems.kit.service import run_system
 
 # One Chromium and one running system for all tests here: to start them takes longer than to use them.
 pytestmark = [
@@ -54,14 +55,10 @@ def real(chromium: Chromium) -> Iterator[RealInstruments]:
 async def address(tmp_path_factory: pytest.TempPathFactory, real: RealInstruments) -> AsyncIterator[str]:
     """The system as it is run, with real workers, on a database of its own."""
     url = f"sqlite:///{tmp_path_factory.mktemp('audits') / 'audits.db'}"
-    opened, stop = asyncio.get_running_loop().create_future(), asyncio.Event()
     async with AsyncExitStack() as stack:
         for one in SYSTEM.apps:
             await stack.enter_async_context(Sandbox(one, url=url))
-        running = asyncio.create_task(run_system(SYSTEM, port=0, stop=stop, when_open=opened.set_result))
-        yield await asyncio.wait_for(opened, PATIENCE)
-        stop.set()
-        await running
+        yield await stack.enter_async_context(running_system(SYSTEM))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -112,9 +109,9 @@ async def test_e8_an_audit_with_the_browsers_own_timings_both_screenshots_and_a_
     assert jpeg_size((folder / "desktop.jpg").read_bytes()) == (1920, 1080)
     assert jpeg_size((folder / "mobile.jpg").read_bytes()) == (375, 812)
     report = PdfReader(folder / "report.pdf")
-    text = "\n".join(page.extract_text() for page in report.pages)
+    text = normalize("NFKC", "".join(page.extract_text() for page in report.pages))  # "ff" may be one character
     for words in ("127.0.0.1", "Performance", "First Contentful Paint", "Screenshots", handle.id, "Page 1 of"):
-        assert words in text
+        assert "".join(words.split()) in "".join(text.split()), "wherever a line is broken"
     assert images(folder / "report.pdf") == {(1920, 1080), (375, 812)}
 
 
@@ -124,7 +121,7 @@ async def test_e4_a_report_without_pictures_says_so_and_holds_none(outside: Outs
     file = storage_folder() / handle.id / "report.pdf"
     text = "\n".join(page.extract_text() for page in PdfReader(file).pages)
     assert "No screenshot" in text
-    assert "could not be photographed" in text
+    assert "The screenshot failed" in text
     assert images(file) == set()
     async with asyncio.timeout(PATIENCE):
         while not outside.received:
@@ -165,16 +162,16 @@ async def test_an_audit_is_asked_for_failed_retried_and_read_on_the_page(
     await seen(page, row.get_by_role("link", name="PDF"))
     await row.get_by_role("link", name=url).click()
     await page.get_by_role("heading", name=url, exact=True).wait_for()
-    await seen(page, page.get_by_text(f"{outside.hook} answered 400"))
+    await seen(page, page.get_by_text(f"{outside.hook.removesuffix('/hook')} answered 400"))
     outside.receiver.status = 200
     await page.goto(f"{address}/webhooks?status=failed")
     await page.get_by_role("button", name="Retry failed").click()
     await page.goto(f"{address}/webhooks?status=delivered")
     await seen(page, page.get_by_role("link", name=url))
-    await page.goto(f"{address}/status")
-    await page.get_by_text("chromium", exact=False).first.wait_for()
+    await page.goto(f"{address}/figures")
+    await seen(page, page.get_by_text(re.compile(r"\b[1-9]\d* delivered")).first)
     await page.set_viewport_size({"width": 390, "height": 800})
-    for path in ("/", "/webhooks", "/status"):
+    for path in ("/", "/webhooks", "/figures"):
         await page.goto(f"{address}{path}")
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -182,7 +179,7 @@ async def test_an_audit_is_asked_for_failed_retried_and_read_on_the_page(
 async def test_the_pages_ask_for_the_password_if_one_is_set(address: str, settings: Setting) -> None:
     settings("AUDITS_PAGE_PASSWORD", "open sesame")
     async with httpx.AsyncClient(base_url=address) as client:
-        for path in ("/", "/webhooks", "/status", "/audits/x", "/audits/x/report.pdf", "/audits/x/mobile.jpg"):
+        for path in ("/", "/webhooks", "/figures", "/audits/x", "/audits/x/report.pdf", "/audits/x/mobile.jpg"):
             for given in (None, ("anyone", "wrong"), ("open sesame", "")):
                 answer = await client.get(path, auth=given)
                 assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Basic realm="site audits"')
@@ -236,8 +233,6 @@ def jpeg_size(content: bytes) -> tuple[int, int]:
 
 def images(file: Path) -> set[tuple[int, int]]:
     """The sizes of the pictures in a PDF."""
-    if shutil.which("pdfimages") is None:
-        pytest.skip("pdfimages is not installed")
-    listed = subprocess.run(["pdfimages", "-list", file], capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in listed.splitlines()[2:]]
-    return {(int(row[3]), int(row[4])) for row in rows if row[2] == "image"}
+    resources: list[Any] = [page["/Resources"] for page in PdfReader(file).pages]
+    drawn = [one.get_object() for each in resources for one in each.get("/XObject", {}).values()]
+    return {(int(one["/Width"]), int(one["/Height"])) for one in drawn if one["/Subtype"] == "/Image"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perdure.testing import Sandbox
 from perdure_systems.audits.jobs import app, audit
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.web.views import audit_view
 
 AUDITOR = Path(__file__).with_name("auditor.py")

@@ -13,7 +13,7 @@ from perdure.testing import Sandbox
 from perdure_systems.audits import storage
 from perdure_systems.audits.jobs import audit
 from perdure_systems.audits.settings import storage_folder
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.web.views import audit_view
 
 Setting = Callable[[str, str], None]

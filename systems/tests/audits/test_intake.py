@@ -1,4 +1,4 @@
-"""E1, E2: one audit for a page, whoever asks and however many at once."""
+"""E1, E2: one audit for a page, for any caller and any number of calls at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from perdure.testing import Sandbox
 from perdure_systems.audits import intake
 from perdure_systems.audits.intake import create_or_find
 from perdure_systems.audits.jobs import AUDIT, app, audit, database, records
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 
 Setting = Callable[[str, str], None]
 RACER = Path(__file__).with_name("racer.py")

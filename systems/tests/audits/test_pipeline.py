@@ -14,7 +14,7 @@ from perdure.testing import Sandbox
 from perdure_systems.audits import settings as audit_settings
 from perdure_systems.audits.jobs import app, audit
 from perdure_systems.audits.results import PageSpeed, Size
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.web.actions import retry_audit
 from perdure_systems.audits.web.views import AuditView, audit_view
 

@@ -13,7 +13,7 @@ from perdure.events import GateNearlyFull
 from perdure.testing import Sandbox
 from perdure_systems.audits.jobs import app, audit
 from perdure_systems.audits.settings import QUOTA
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.web.stats import stats
 from perdure_systems.audits.web.views import audit_view
 

@@ -15,7 +15,7 @@ from perdure.testing import Sandbox
 from perdure_systems.audits import storage
 from perdure_systems.audits.jobs import app, audit, records, report_failures
 from perdure_systems.audits.records import MIGRATIONS, Delivery
-from perdure_systems.audits.standins.outside import Outside, QuickInstruments
+from perdure_systems.audits.standins import Outside, QuickInstruments
 from perdure_systems.audits.web.actions import retry_audit
 from perdure_systems.audits.web.stats import stats
 from perdure_systems.audits.web.views import audit_view

@@ -43,7 +43,7 @@ def test_the_values_of_the_example_are_the_defaults(settings: Setting, monkeypat
         ("AUDITS_JOB_BACKOFF_BASE", "half", audit_settings.audit_retry, "a whole number from 0 to 86400, got 'half'"),
         ("AUDITS_FAILED_RETRY_AFTER", "-1", audit_settings.failed_retry_after, "from 0 to 86400, got -1"),
         ("AUDITS_REQUIRE_SCREENSHOTS", "perhaps", audit_settings.require_screenshots, "true or false, got 'perhaps'"),
-        ("AUDITS_API_TOKEN", "", audit_settings.api_token, "is not set: the API answers nobody without it"),
+        ("AUDITS_API_TOKEN", "", audit_settings.api_token, "is not set: without it the API refuses all requests"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Page, expect
 from systems.tests.authorities.support import order
+from systems.tests.running import running_system
 
 from perdure.testing import Sandbox
 from perdure_systems.authorities.settings import Authority
 from perdure_systems.authorities.standins import Reply, StandIns, new_request
 from perdure_systems.authorities.system import SYSTEM
-from perdure_systems.kit.service import System, run_system
+from perdure_systems.kit.service import System
 
 
 @pytest.fixture
 async def address(sqlite_box: Sandbox) -> AsyncIterator[str]:
     """The system's HTTP server, without workers: the sandbox runs the jobs."""
-    stop, opened = asyncio.Event(), asyncio.get_running_loop().create_future()
     served = System(name="a", title="Authorities", port=0, apps=(), routes=SYSTEM.routes)
-    running = asyncio.create_task(run_system(served, port=0, run_jobs=False, stop=stop, when_open=opened.set_result))
-    yield await opened
-    stop.set()
-    await running
+    async with running_system(served, run_jobs=False) as address:
+        yield address
 
 
 async def test_an_order_can_be_followed_polled_and_downloaded(

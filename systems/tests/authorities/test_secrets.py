@@ -1,4 +1,4 @@
-"""Keys and passwords reach their authority, and nothing and nobody else."""
+"""Keys and passwords reach their authority only."""
 
 from __future__ import annotations
 

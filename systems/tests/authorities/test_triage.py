@@ -138,7 +138,7 @@ async def test_d3_network_and_tls_errors_are_still_pending(
 async def test_d3_retry_after_is_honoured(
     authority: Authority, status: int, sqlite_box: Sandbox, standins: StandIns
 ) -> None:
-    """Longer than the table: taken. Shorter: the table holds, so that nobody can make us hurry (D11)."""
+    """Longer than the table: taken. Shorter: the table holds, so that no authority can speed up our polls (D11)."""
     standin = standins.of(authority)
     standin.behaviour.fail_next(1, status, **{"Retry-After": "90"})
     standin.behaviour.fail_next(1, status, **{"Retry-After": "1"})

@@ -174,7 +174,8 @@ async def test_a_csr_and_an_approval_let_the_job_go_on(box: Sandbox, client: Api
     done = await client.job(job_id)
     assert done["status"] == "Completed"
     assert [(one["actor"], one["action"], one["details"]) for one in done["audit"]] == [
-        ("grace", "approve", {"note": "known host"})
+        ("grace", "approve", {"note": "known host"}),
+        ("grace", "answer", {"question": "issue", "after": {"approved": True, "note": "known host"}}),
     ]
     shown = await client.certificate(certificate)
     leaf = x509.load_pem_x509_certificate(shown["chain"].encode())

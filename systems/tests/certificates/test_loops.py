@@ -213,7 +213,7 @@ async def test_short_lived_certificates_are_renewed_after_two_thirds_of_their_li
     assert (await client.certificate(certificate))["status"] == "active"
 
 
-async def test_after_a_refusal_nobody_is_asked_again_for_a_day(box: Sandbox, client: Api) -> None:
+async def test_after_a_refusal_no_approver_is_asked_again_for_a_day(box: Sandbox, client: Api) -> None:
     certificate, job = await client.requested(needs_approval=True)
     await box.drain()
     await client.post(f"/api/v1/jobs/{job}/approve")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Page
-from systems.tests.certificates.programs import PATIENCE, Api
+from systems.tests.certificates.programs import Api
+from systems.tests.running import running_system
 
 from perdure.testing import Sandbox
 from perdure_systems.certificates import loops
 from perdure_systems.certificates.jobs import app, database
 from perdure_systems.certificates.system import SYSTEM
-from perdure_systems.kit.service import run_system
 from perdure_systems.notifications.jobs import app as notifications_app
 
 HOSTILE = "<script>document.title = 'stolen'</script><img src=x onerror=alert(1)>"
@@ -22,16 +21,9 @@ HOSTILE = "<script>document.title = 'stolen'</script><img src=x onerror=alert(1)
 @pytest.fixture
 async def served() -> AsyncIterator[tuple[str, Sandbox]]:
     """The API and the pages over HTTP; jobs run when the test says so."""
-    stop = asyncio.Event()
-    opened: list[str] = []
     async with Sandbox(app, periodic=False) as box, Sandbox(notifications_app, url=app.url):
-        serving = asyncio.create_task(run_system(SYSTEM, port=0, run_jobs=False, stop=stop, when_open=opened.append))
-        async with asyncio.timeout(PATIENCE):
-            while not opened:
-                await asyncio.sleep(0.02)
-        yield opened[0], box
-        stop.set()
-        await serving
+        async with running_system(SYSTEM, run_jobs=False) as address:
+            yield address, box
         await database.close()
 
 

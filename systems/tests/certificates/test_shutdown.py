@@ -15,6 +15,7 @@ import httpx
 import msgspec
 import pytest
 from systems.tests.certificates.programs import PATIENCE, Api, SlowKey, certificate, locked, running
+from tests.support.waiting import is_stopped, until
 
 from perdure import JobState, StillRunning, Worker, WorkerSettings
 from perdure.clock import SystemClock
@@ -130,6 +131,7 @@ async def test_a16_a_worker_that_is_silent_for_five_minutes_loses_its_jobs(engin
         pipe = await slow_key.is_being_read()
         async with locked(engine_url, "certificate_loop"):  # a process that is frozen with SQLite's lock keeps it
             server.process.send_signal(signal.SIGSTOP)
+            await until(lambda: is_stopped(server.process.pid))
             frozen = SystemClock().now()
         os.close(pipe)
         slow_key.put_back()

@@ -49,6 +49,7 @@ async def test_the_tour_keeps_its_promises_and_goes_on_after_an_interrupt(tmp_pa
         said = await read_until(first, "the parent holds no worker")
         assert f"port {port} is in use: the pages took free ports instead" in said
         assert "this step failed" not in said
+        assert said.index("/desk/") < said.index("1/8"), "the desk comes first"
 
         first.send_signal(signal.SIGINT)
         began = time.monotonic()
@@ -78,7 +79,7 @@ async def test_an_interrupt_while_it_opens_closes_in_good_order(tmp_path: Path) 
 @pytest.mark.proof
 async def test_a_tour_that_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
     killed = await demo(tmp_path / "demo", "--port", str(free_port()))
-    await read_until(killed, "pages at")
+    await read_until(killed, "logs in")
     parts = children_of(killed.pid)
     assert len(parts) == 2
     killed.kill()

@@ -19,7 +19,6 @@ from perdure_systems.flags.standins import CacheStandIn
 from perdure_systems.flags.store import add_flag
 from perdure_systems.flags.system import SYSTEM
 from perdure_systems.kit.web import api
-from perdure_systems.notifications.jobs import app as notifications_app
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -31,7 +30,7 @@ AUTHORIZED = {"Authorization": f"Bearer {ADMIN}"}
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Two callers, and nothing else set, whatever the machine's environment says."""
-    for variable in ("FLAG_SCHEDULE_MAX_RETRIES", "FLAG_CACHE_URL", "FLAG_ALERT_CHANNEL"):
+    for variable in ("FLAG_SCHEDULE_MAX_RETRIES", "FLAG_CACHE_URL", "FLAG_ALERT_ADDRESS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("FLAG_ADMIN_TOKENS", f"ada:{ADMIN},bob:bob-admin-token")
     monkeypatch.setenv("FLAG_READER_TOKENS", f"shop:{READER}")
@@ -54,13 +53,6 @@ async def box(engine_url: str) -> AsyncIterator[Sandbox]:
             yield sandbox
         finally:
             await database.close()
-
-
-@pytest.fixture
-async def outbox(box: Sandbox, engine_url: str) -> AsyncIterator[Sandbox]:
-    """The notifications beside it."""
-    async with Sandbox(notifications_app, url=engine_url, start=NOON, periodic=False) as sandbox:
-        yield sandbox
 
 
 @pytest.fixture

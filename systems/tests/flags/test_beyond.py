@@ -14,10 +14,10 @@ from structlog.typing import EventDict
 from systems.tests.engines import on_sqlite
 
 from perdure.testing import Sandbox
-from perdure_systems.flags.jobs import alert_operators, app, database
+from perdure_systems.flags.jobs import QUEUE, database
 from perdure_systems.flags.records import Change
 from perdure_systems.flags.standins import CacheStandIn
-from perdure_systems.notifications.jobs import notify
+from perdure_systems.notifications.standins import StandIns
 
 from .conftest import MINUTE, NOON, Faults, Run, instant, make_flag, make_schedule, shown
 
@@ -40,50 +40,54 @@ async def give_up(client: httpx.AsyncClient, box: Sandbox, faults: Faults, key: 
 
 
 async def test_b14_an_alert_is_sent_once_when_the_limit_is_passed(
-    client: httpx.AsyncClient, box: Sandbox, faults: Faults, outbox: Sandbox
+    client: httpx.AsyncClient, box: Sandbox, faults: Faults
 ) -> None:
     schedule_id = await make_schedule(client, "dark-mode", NOON + MINUTE)
     await faults.break_flag("dark-mode")
+    await box.look_for_alerts()
     await box.drain(travel="10m")
-    await alert_operators()
-    assert outbox.enqueued(notify) == [], "it still retries"
+    assert await box.look_for_alerts() == (), "it still retries"
     await box.drain(travel="1h")
-    for _ in range(3):
-        await alert_operators()
-    alert = outbox.assert_enqueued_once(notify, channel="slack")
-    assert alert.arguments["subject"] == f"Schedule {schedule_id} of flag dark-mode has failed"
-    assert "attempts exhausted after 4 failures" in alert.arguments["body"]
-    assert "the disk is broken" in alert.arguments["body"]
+    notices = [notice for _ in range(3) for notice in await box.look_for_alerts()]
+    [alert] = notices
+    assert (alert.rule, alert.severity, alert.count) == ("flags.apply", "critical", 1)
+    assert "the disk is broken" in alert.title
+    assert [one.channel for one in alert.deliveries] == ["operators"]
     await client.post(f"/api/admin/flags/dark-mode/schedule/{schedule_id}/retry")
     await box.drain("flags", travel="1h")
-    await alert_operators()
-    outbox.assert_enqueued_times(2, notify)
+    [again] = await box.look_for_alerts()
+    assert again.count == 2
 
 
 @on_sqlite
-async def test_b14_an_alert_that_was_sent_before_a_crash_is_not_sent_again(
-    client: httpx.AsyncClient, box: Sandbox, faults: Faults, outbox: Sandbox
+async def test_b14_an_alert_is_delivered_by_mail_and_outlives_a_mail_server_that_is_away(
+    client: httpx.AsyncClient, box: Sandbox, faults: Faults, settings: pytest.MonkeyPatch
 ) -> None:
-    """The process dies after the alert was handed over and before the mark: the alert's ref holds it together."""
-    schedule_id = await give_up(client, box, faults)
-    await alert_operators()
-    await (await app.desk("test")).mark(schedule_id, None)
-    await alert_operators()
-    outbox.assert_enqueued_once(notify)
+    async with StandIns() as outside:
+        settings.setenv("FLAG_ALERT_ADDRESS", "smtp://127.0.0.1:1/?from=a@example.com&to=b@example.com&tls=none")
+        await box.look_for_alerts()
+        await give_up(client, box, faults)
+        [alert] = await box.look_for_alerts()
+        await box.drain("perdure-alerts")
+        assert outside.taken["email"] == []
+        where = f"smtp://127.0.0.1:{outside.smtp_port}/?from=a@example.com&to=b@example.com&tls=none"
+        settings.setenv("FLAG_ALERT_ADDRESS", where)
+        await box.drain("perdure-alerts", travel="1h")
+        [mail] = outside.taken["email"]
+    assert mail.headers["subject"] == f"[CRITICAL] {alert.title}"
 
 
 @on_sqlite
 async def test_b14_an_alert_tells_of_a_cache_after_a_change_by_hand(
-    client: httpx.AsyncClient, box: Sandbox, cache: CacheStandIn, outbox: Sandbox
+    client: httpx.AsyncClient, box: Sandbox, cache: CacheStandIn
 ) -> None:
-    """There is no schedule to name: the flag is named, and the command that helps."""
     cache.failing = -1
+    await box.look_for_alerts()
     await client.post("/api/admin/flags", json={"key": "dark-mode"})
     await box.drain(travel="1h")
-    await alert_operators()
-    alert = outbox.assert_enqueued_once(notify)
-    assert alert.arguments["subject"] == "The invalidation of flag dark-mode has failed"
-    assert "perdure dead requeue " in alert.arguments["body"]
+    [alert] = await box.look_for_alerts()
+    assert alert.rule == "flags.invalidate"
+    assert "perdure dead list --group " in alert.body
 
 
 @on_sqlite
@@ -116,8 +120,8 @@ async def test_b14_the_metrics_tell_rates_and_the_backlog(
     assert sum(hour["appliedAtOnce"] + hour["appliedOnRetry"] for hour in found["hours"]) == 7
     assert sum(hour["failed"] for hour in found["hours"]) == 1
     text = (await client.get("/metrics")).text
-    assert 'flags_schedules_ended_24h{how="applied_on_retry"} 1.0' in text
-    assert 'flags_schedules_backlog{state="retrying"} 1.0' in text
+    assert f'perdure_cluster_jobs{{queue="{QUEUE}",state="retrying"}} 1.0' in text
+    assert f'perdure_cluster_jobs{{queue="{QUEUE}",state="dead"}} 1.0' in text
 
 
 async def test_b14_an_operator_retries_by_hand(
@@ -307,10 +311,11 @@ async def test_b14_a_cache_that_cannot_be_invalidated_counts_as_a_failure_and_ch
 
 @on_sqlite
 async def test_b14_failures_of_the_flag_and_of_the_cache_share_one_limit(
-    client: httpx.AsyncClient, box: Sandbox, faults: Faults, cache: CacheStandIn, runs: list[Run], outbox: Sandbox
+    client: httpx.AsyncClient, box: Sandbox, faults: Faults, cache: CacheStandIn, runs: list[Run]
 ) -> None:
     """Two failures of the flag leave one retry to the cache, after the 8 minutes that are its turn."""
     schedule_id = await make_schedule(client, "dark-mode", NOON + MINUTE)
+    await box.look_for_alerts()
     cache.failing = -1
     await faults.break_flag("dark-mode")
     await box.drain(travel=True, until=lambda: len(runs) == 2)
@@ -322,9 +327,7 @@ async def test_b14_failures_of_the_flag_and_of_the_cache_share_one_limit(
     assert (seen["status"], seen["retryCount"], seen["needsOperator"]) == ("failed", 3, True)
     figures = await get(client, "/api/admin/flag-schedules/metrics")
     assert (figures["applied"], figures["failed"], figures["failureRate"]) == (0, 1, 1.0)
-    await alert_operators()
-    alert = outbox.assert_enqueued_once(notify)
-    assert schedule_id in alert.arguments["subject"]
+    assert [alert.rule for alert in await box.look_for_alerts()] == ["flags.invalidate"]
     history = await get(client, f"/api/admin/flags/dark-mode/schedule/{schedule_id}/history")
     assert [one["part"] for one in history["tries"]] == ["flag", "flag", "cache", "cache"]
     cache.failing = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -12,12 +11,12 @@ import msgspec
 import pytest
 from playwright.async_api import Page, expect
 from systems.tests.engines import on_sqlite
+from systems.tests.running import running_system
 
 from perdure.testing import Sandbox
 from perdure_systems.flags.office import failing_schedules
 from perdure_systems.flags.standins import CacheStandIn
 from perdure_systems.flags.system import SYSTEM
-from perdure_systems.kit.service import run_system
 
 from .conftest import ADMIN, MINUTE, NOON, READER, Faults, make_flag, make_schedule, shown
 
@@ -27,14 +26,9 @@ HOSTILE = "<script>document.title='broken'</script>"
 @pytest.fixture
 async def site(box: Sandbox) -> AsyncIterator[str]:
     """The system's pages at an address of their own, on the sandbox's database and clock."""
-    stop, opened = asyncio.Event(), asyncio.get_running_loop().create_future()
     pages_only = msgspec.structs.replace(SYSTEM, apps=(), databases=())
-    running = asyncio.create_task(
-        run_system(pages_only, port=0, run_jobs=False, stop=stop, when_open=opened.set_result)
-    )
-    yield await opened
-    stop.set()
-    await running
+    async with running_system(pages_only, run_jobs=False) as address:
+        yield address
 
 
 @pytest.fixture
@@ -65,7 +59,7 @@ async def test_pages_need_an_admin(client: httpx.AsyncClient) -> None:
 
 
 @on_sqlite
-async def test_nobody_is_an_admin_without_a_token(client: httpx.AsyncClient) -> None:
+async def test_without_a_token_no_caller_is_an_admin(client: httpx.AsyncClient) -> None:
     bare = httpx.AsyncClient(transport=client._transport, base_url="http://flags")
     assert (await bare.get("/api/admin/flags")).status_code == 401
     assert (await bare.get("/api/admin/flags", headers={"Authorization": "Bearer wrong"})).status_code == 401

@@ -112,7 +112,7 @@ async def test_b6_at_the_limit_it_stays_failed_and_waits_for_an_operator(
     assert "the disk is broken" in seen["lastError"]
     await faults.mend()
     await box.drain(travel="30d")
-    assert len(runs) == 4, "nobody but an operator tries it again"
+    assert len(runs) == 4, "only an operator retries it"
 
 
 @on_sqlite

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 from starlette.routing import Route
+from systems.tests.running import running_system
 
 from perdure import App, WorkerSettings
 from perdure.errors import LifespanError
@@ -40,6 +41,11 @@ async def test_settings_are_read_at_the_start_and_routes_see_the_workers(tmp_pat
     running = asyncio.create_task(run_system(system, stop=stop, when_open=address.set_result))
     async with httpx.AsyncClient(base_url=await asyncio.wait_for(address, 30)) as client:
         assert (await client.get("/workers")).json() == ["second"]
+        page = await client.get("/desk/")
+        assert (page.status_code, "default-src 'self'" in page.headers["content-security-policy"]) == (200, True)
+        assert 'href="/desk/jobs' in page.text, "its links stay below the prefix"
+        stacks = (await client.get("/desk/api/v1/diagnostics/stacks")).json()
+        assert stacks["head"]["worker"] == "second"
     stop.set()
     await asyncio.wait_for(running, 30)
 
@@ -87,3 +93,13 @@ async def test_a_worker_that_cannot_start_ends_the_system_with_its_error(tmp_pat
     system = System(name="small", title="Small", port=0, apps=(app,), routes=[])
     with pytest.raises(LifespanError, match="lifespan broken could not be opened: FileNotFoundError"):
         await asyncio.wait_for(run_system(system), 30)
+
+
+async def test_a_system_without_jobs_serves_its_pages_and_no_desk() -> None:
+    async def hello(request: Request) -> JsonResponse:
+        return JsonResponse("hello")
+
+    pages = System(name="small", title="Small", port=0, apps=(), routes=[Route("/", hello)])
+    async with running_system(pages) as address, httpx.AsyncClient(base_url=address) as client:
+        assert (await client.get("/")).json() == "hello"
+        assert (await client.get("/desk/")).status_code == 404

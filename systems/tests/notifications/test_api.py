@@ -9,13 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from typer.testing import CliRunner
 
 from perdure import App
-from perdure.surfaces.cli.commands import perdure as command_line
+from perdure.desk import asgi
+from perdure.surfaces.cli.commands import command_line
 from perdure.testing import Sandbox
 from perdure_systems.notifications.jobs import app, notify
 from perdure_systems.notifications.standins import StandIns
+from perdure_systems.notifications.system import SYSTEM
 
 LIST = "/api/v1/notifications"
 NEW = {"channel": "slack", "subject": "Certificate expires", "body": "api.example.com: 7 days left"}
@@ -206,7 +211,7 @@ async def test_a11_dead_ones_are_in_the_command_line(
 
     async def perdure(*arguments: str) -> Any:
         command = [*arguments, "--url", engine_url, "--json"]
-        done = await asyncio.to_thread(CliRunner().invoke, command_line, command, catch_exceptions=False)
+        done = await asyncio.to_thread(CliRunner().invoke, command_line(), command, catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -218,3 +223,34 @@ async def test_a11_dead_ones_are_in_the_command_line(
     await box.drain()
     [sent] = (await perdure("jobs", "list", "--state", "sent"))["jobs"]
     assert sent["id"] == dead
+
+
+async def test_a11_dead_ones_are_seen_and_requeued_over_mcp(
+    engine_url: str, box: Sandbox, client: httpx.AsyncClient, refuse: Callable[..., None], receivers: StandIns
+) -> None:
+    """An agent finds the dead letter, explains its group, and requeues it after a dry run; the API shows it."""
+    dead = await dead_letter(box, refuse)
+    _, secret = await (await app.desk("ops")).create_token("oncall-bot", "operate")
+    async with asgi(engine_url, mcp=SYSTEM.mcp) as desk:
+        transport = httpx2.ASGITransport(app=desk, client=("127.0.0.1", 5000))
+        headers = {"authorization": f"Bearer {secret}"}
+        async with httpx2.AsyncClient(transport=transport, headers=headers, timeout=30) as http:
+            server = streamable_http_client("http://127.0.0.1:8484/mcp", http_client=http)
+            async with Client(server, read_timeout_seconds=30) as agent:
+
+                async def ask(tool: str, **arguments: Any) -> Any:
+                    answer = await agent.call_tool(tool, arguments)
+                    assert not answer.is_error, answer.content
+                    return answer.structured_content
+
+                [group] = (await ask("failure_groups", search="kind:notifications.notify"))["groups"]
+                found = await ask("explain_failure_group", fingerprint=group["fingerprint"])
+                assert [job["id"] for job in found["jobs"]] == [dead]
+                assert "slack answered 503" in found["last_attempt"]["error"]["untrusted_text"]
+                call = {"search": found["search"], "why": "slack is back"}
+                planned = await ask("requeue", **call)
+                assert (await client.get(f"{LIST}/{dead}")).json()["status"] == "dead"
+                assert (await ask("requeue", dry_run_id=planned["dry_run_id"], **call))["jobs"] == [dead]
+    assert (await client.get(f"{LIST}/{dead}")).json()["status"] == "pending"
+    [entry] = (await (await app.desk("ops")).audit(action="requeue")).entries
+    assert (entry.actor, entry.why) == ("mcp:mcp@oncall-bot", "slack is back")

@@ -16,8 +16,8 @@ from cryptography.x509.oid import NameOID
 
 from perdure import SettingsError
 from perdure.testing import Sandbox
+from perdure.webhooks import SignatureRefused, verify
 from perdure_systems.notifications.channels.message import Channel, Severity
-from perdure_systems.notifications.channels.webhook import signature
 from perdure_systems.notifications.jobs import app, notify
 from perdure_systems.notifications.records import notification_of
 from perdure_systems.notifications.settings import notifier_for
@@ -73,7 +73,9 @@ async def test_a13_webhook_is_json_with_a_signature(receivers: StandIns) -> None
     assert set(request.content) == {"id", "type", "recipient", "subject", "body", "metadata", "created_at"}
     assert (request.content["id"], request.content["subject"], request.content["body"]) == (job_id, HEADLINE, BODY)
     assert request.content["metadata"] == {"severity": "error"}
-    assert request.headers["x-webhook-signature"] == f"sha256={signature(WEBHOOK_SECRET, request.body)}"
+    verify(WEBHOOK_SECRET, request.headers, request.body)
+    with pytest.raises(SignatureRefused):
+        verify(WEBHOOK_SECRET, request.headers, request.body + b" ")
     assert request.headers["idempotency-key"] == job_id
 
 
@@ -149,8 +151,23 @@ async def test_a13_a_receiver_that_does_not_answer_is_given_up(
     receivers: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perdure_systems.notifications.jobs._HTTP_TIMEOUT", 0.1)
-    receivers.knobs["slack"].slow = 5
+    monkeypatch.setattr("perdure_systems.notifications.channels.webhook.TIMEOUT", "0.1s")
+    for channel in ("slack", "webhook"):
+        receivers.knobs[channel].slow = 5
     assert await error_of("slack") == "slack did not answer in time"
+    assert await error_of("webhook") == "webhook was not reached, or did not answer in time"
+
+
+async def test_a13_a_webhook_without_a_secret_is_not_signed_and_a_bad_url_is_named_by_its_setting(
+    receivers: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CERTCTL_WEBHOOK_SECRET", "")
+    _, request = await sent("webhook", receivers)
+    assert "x-webhook-signature" not in request.headers
+    monkeypatch.setenv("CERTCTL_WEBHOOK_URL", "ftp://internal.example/hook")
+    error = await error_of("webhook")
+    assert "CERTCTL_WEBHOOK_URL" in error
+    assert "internal.example" not in error
 
 
 @pytest.mark.parametrize(

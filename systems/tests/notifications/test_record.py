@@ -11,6 +11,7 @@ import httpx
 import psycopg
 
 from perdure import App
+from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.sessions import Terms
 from perdure.engines.shared.database.placeholders import numbered
 from perdure.testing import Sandbox
@@ -68,7 +69,7 @@ async def test_a2_the_sweep_for_due_retries_reads_an_index_that_forgets_dead_one
 async def plans_on_sqlite(box: Sandbox, url: str) -> list[str]:
     """The plans of what finds late retries and of what makes due ones ready; checks what their index holds."""
     store: Any = await box.app.store()
-    statements = store._database.statements("upkeep.sql")
+    statements = store._database.statements("fleet/upkeep.sql")
     connection = apsw.Connection(url.removeprefix("sqlite:///"), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         [(definition,)] = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'perdure_parked_due'")
@@ -85,8 +86,8 @@ async def plans_on_sqlite(box: Sandbox, url: str) -> list[str]:
 
 async def plans_on_postgres(box: Sandbox, url: str) -> list[str]:
     """The same, with the settings of the engine's own sessions."""
-    store: Any = await box.app.store()
-    statements = store._upkeep._statements
+    del box
+    statements = Naming("perdure").statements("fleet/upkeep.sql")
     with psycopg.connect(url.partition("schema=")[0].rstrip("?&"), autocommit=True) as connection:
         [(definition,)] = connection.execute(
             "SELECT indexdef FROM pg_indexes WHERE schemaname = 'perdure' AND indexname = 'parked_due_at_idx'"

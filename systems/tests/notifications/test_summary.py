@@ -21,7 +21,13 @@ BREAK_POSTGRES = "ALTER TABLE finished RENAME TO gone"
 
 
 def metrics_in(text: str) -> dict[str, float]:
-    return {sample.name: sample.value for family in text_string_to_metric_families(text) for sample in family.samples}
+    """Values by name, and by name with labels where there are some."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
 
 
 async def one_of_each(box: Sandbox, refuse: Callable[..., None]) -> None:
@@ -90,7 +96,9 @@ async def test_a10_the_metric_is_the_number_of_the_summary(
     assert scraped.headers["content-type"].startswith("text/plain")
     found = metrics_in(scraped.text)
     assert found["certctl_notification_dead_total"] == summary["notifications_dead"] == 2
-    assert (found["certctl_notification_failed"], found["certctl_notification_counted"]) == (1, 1)
+    assert found["certctl_notification_counted"] == 1
+    assert found['perdure_cluster_jobs{queue="notifications",state="dead"}'] == 2
+    assert found['perdure_cluster_jobs{queue="notifications",state="retrying"}'] == 1
 
     run_sql(BREAK_SQLITE, BREAK_POSTGRES)
     found = metrics_in((await client.get("/metrics")).text)

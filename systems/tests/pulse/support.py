@@ -15,6 +15,7 @@ from perdure.app.connect import store_for
 from perdure.clock import SystemClock
 from perdure.events import FamilySpawned
 from perdure.testing import Sandbox
+from perdure.worker.wiring.worker import build_worker
 from perdure_systems.pulse.documents import read
 from perdure_systems.pulse.jobs import app
 from perdure_systems.pulse.model import model
@@ -56,7 +57,13 @@ async def at_work_in_real_time(url: str, **changes: str) -> AsyncIterator[Worker
     """A worker on the same database with a clock of its own, that of the machine, where the sandbox's stands still."""
     store = store_for(url)
     await store.open()
-    worker = Worker(store, app.kinds, worker_settings(FOR_TESTS | changes), app.events, SystemClock())
+    worker = build_worker(
+        store=store,
+        kinds=app.kinds,
+        settings=worker_settings(FOR_TESTS | changes),
+        emitter=app.events,
+        clock=SystemClock(),
+    )
     async with model.opened():
         running = asyncio.create_task(worker.run())
         await worker.started()

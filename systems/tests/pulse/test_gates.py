@@ -38,7 +38,7 @@ async def test_c11_a_job_over_the_rate_is_paused_at_no_cost_and_resumes_by_itsel
     await box.drain()
     assert len(standin.asked) == 3
     view = await box.job(submitted.job_id)
-    assert view.state is JobState.SUCCEEDED, "nobody has resumed it"
+    assert view.state is JobState.SUCCEEDED, "no operator has resumed it"
     assert [(child.failures, child.crashes) for child in await children_of(submitted.job_id)] == [(0, 0)] * 3
 
 
@@ -63,7 +63,7 @@ async def test_c11_a_job_over_the_budget_is_paused_at_no_cost_and_resumes_by_its
     assert len(standin.asked) == 2
     await box.drain(travel="1h")
     assert len(standin.asked) == 3
-    assert (await box.job(submitted.job_id)).state is JobState.SUCCEEDED, "nobody has resumed it"
+    assert (await box.job(submitted.job_id)).state is JobState.SUCCEEDED, "no operator has resumed it"
     assert [(child.failures, child.crashes) for child in await children_of(submitted.job_id)] == [(0, 0)] * 3
 
 

@@ -1,4 +1,4 @@
-"""Two-phase jobs (C5): ingest creates children, aggregate joins what they found, and nobody is held meanwhile."""
+"""Two-phase jobs (C5): ingest creates children, aggregate joins what they found, and no worker is held meanwhile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Which addresses the service may call: pages to audit and receivers of webhooks are named by strangers.
 
-Only http and https, only hosts whose every address is public. The check is made when a request comes in, and again at
-each connection, on the very address that is connected to: a name may resolve to something else by then.
+Only http and https, only hosts whose every address is public. The check is made when a request arrives, and again at
+each connection, on the address that is connected to: the name may resolve to another address by then. Webhooks are
+sent by perdure's own sender, which does the same.
 """
 
 from __future__ import annotations
@@ -10,17 +11,16 @@ import asyncio
 import socket
 import ssl
 from functools import lru_cache
-from ipaddress import IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import httpx
 
+from perdure.webhooks import is_public
 from perdure_systems.audits import settings
 
 _PORTS: Final = {"http": 80, "https": 443}
 _LONGEST: Final = 2_000
-_UNICAST: Final = IPv6Network("2000::/3")  # all else is local, of a special use, or leads to IPv4 by a gateway
 
 
 class AddressRefused(ValueError):  # noqa: N818 - says what happened
@@ -83,27 +83,7 @@ async def allowed_ip(host: str, port: int) -> str:
     return addresses[0]
 
 
-def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet."""
-    ip = ip_address(address.partition("%")[0])
-    ip = getattr(ip, "ipv4_mapped", None) or getattr(ip, "sixtofour", None) or ip
-    return ip.is_global and not ip.is_multicast and (ip.version == 4 or ip in _UNICAST)  # noqa: PLR2004 - of the protocol
-
-
 @lru_cache(maxsize=1)
 def tls() -> ssl.SSLContext:
     """The trusted authorities, read once: that takes longer than a request."""
     return httpx.create_ssl_context()
-
-
-class GuardedTransport(httpx.AsyncHTTPTransport):
-    """Connects to the address that was checked, and to no other. The host's name stays in the request and in TLS."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request to an allowed address of its host."""
-        host = request.url.host
-        port = request.url.port or _PORTS[request.url.scheme]
-        ip = await allowed_ip(host, port)
-        request.extensions = {**request.extensions, "sni_hostname": host}
-        request.url = request.url.copy_with(host=ip)
-        return await super().handle_async_request(request)

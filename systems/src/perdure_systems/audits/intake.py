@@ -1,4 +1,4 @@
-"""Create an audit or find the one that stands for the page.
+"""Create an audit or find the existing one for the page.
 
 The database holds the promise: one unique key for a page and strategy while its audit is pending or processing, and for
 a while after it failed. So the request that loses a race is simply given the audit of the winner.

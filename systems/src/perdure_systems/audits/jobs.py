@@ -1,7 +1,7 @@
 """The audits: one job that measures, photographs, prints and hands over, and one that delivers its webhook.
 
-A step that is done is kept before the next one begins, so an attempt that fails later never measures again. The webhook
-is a job of its own with retries of its own, made by the last step: there is one for each completed audit, and none for
+A finished step is stored before the next one begins, so an attempt that fails later never measures again. The webhook
+is a separate job with its own retries, enqueued by the last step: there is one for each completed audit, and none for
 others.
 """
 
@@ -92,7 +92,7 @@ async def measure(ctx: Context, url: str, strategy: Strategy) -> PageSpeed:
 
 
 async def hand_over(audit_id: str, url: str | None, body: str) -> HandedOver:
-    """Make the job that delivers the webhook. Its id follows from the audit's: there is one, whatever happens."""
+    """Make the job that delivers the webhook. Its id is derived from the audit's id, so there is only one."""
     target = url or settings.webhook_url()
     if not target:
         return HandedOver(None, None)
@@ -137,7 +137,7 @@ async def _alert(arguments: dict[str, Any], webhook_id: str, error: str) -> None
 
 @app.cron("30 3 * * *", missed="once", name=CLEAN_UP, queue=QUEUES[0])
 async def clean_up(ctx: Context) -> dict[str, int]:
-    """Remove what is older than its retention: failed audits, completed ones, deliveries."""
+    """Delete failed audits, completed audits and deliveries that are older than their retention."""
     desk, now = await app.desk("app:audits"), ctx.claimed_at
     ended = (JobState.SUCCEEDED, JobState.CANCELLED)
     deliveries_before = now - settings.delivery_retention()

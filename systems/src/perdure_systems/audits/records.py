@@ -69,7 +69,7 @@ class Records:
         return await self.database.all(Delivery, sql, {"value": value})
 
     async def prune(self, before: datetime) -> int:
-        """Forget deliveries and races from before this time; how many deliveries."""
+        """Delete deliveries and races from before this time; returns the number of deliveries."""
         async with self.database.transaction() as session:
             gone = await session.rows(
                 "DELETE FROM audit_delivery WHERE sent_at < :before RETURNING token", {"before": before}
@@ -78,7 +78,7 @@ class Records:
         return len(gone)
 
     async def count_race(self, audit_id: str, url: str, strategy: str, at: datetime) -> None:
-        """Count a request that met another one."""
+        """Count a request that ran at the same time as another one."""
         await self.database.execute(
             "INSERT INTO audit_race (id, audit_id, url, strategy, raced_at)"
             " VALUES (:id, :audit_id, :url, :strategy, :at)",

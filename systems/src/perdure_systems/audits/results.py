@@ -1,4 +1,4 @@
-"""What the steps of an audit bring. Each is kept before the next step begins."""
+"""The results of an audit's steps. Each is stored before the next step begins."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class HandedOver(msgspec.Struct, frozen=True):
-    """The webhook that tells of the audit; None: nobody is told."""
+    """The webhook of the audit; None: there is none."""
 
     webhook_id: str | None
     url: str | None

@@ -30,7 +30,7 @@ def audit_retry() -> Retry:
 
 
 def failed_retry_after() -> timedelta:
-    """For so long a failed audit stands for its page."""
+    """For this long a request returns the failed audit of its page."""
     return timedelta(seconds=number_from_env("AUDITS_FAILED_RETRY_AFTER", 300, at_least=0, at_most=86_400))
 
 
@@ -89,11 +89,11 @@ def per_day() -> int:
 
 def api_token() -> str:
     """The bearer token of the API."""
-    return required_from_env("AUDITS_API_TOKEN", why="the API answers nobody without it")
+    return required_from_env("AUDITS_API_TOKEN", why="without it the API refuses all requests")
 
 
 def page_password() -> str:
-    """The password of the page; empty: the page asks for none."""
+    """The password of the pages; empty: they need none."""
     return text_from_env("AUDITS_PAGE_PASSWORD")
 
 
@@ -108,7 +108,7 @@ def webhook_secret() -> str:
 
 
 def alert_channel() -> str:
-    """The channel of the notifications system that hears of failed webhooks."""
+    """The channel of the notifications system for alerts about failed webhooks."""
     return text_from_env("AUDITS_ALERT_CHANNEL", "email")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from perdure_systems.audits.jobs import app, database
+from perdure_systems.audits.web.health import HEALTH
 from perdure_systems.audits.web.pages import PAGES
 from perdure_systems.audits.web.routes import API
 from perdure_systems.kit.service import System
@@ -17,4 +18,5 @@ SYSTEM: Final = System(
     apps=(app, notifications),
     routes=[*API, *PAGES],
     databases=(database,),
+    health=HEALTH,
 )

@@ -1,6 +1,6 @@
-"""Certificates as an authority delivers them: are they what was ordered, and does a trusted root stand behind them.
+"""Certificates as an authority delivers them: whether they match the order and lead to a trusted root.
 
-`verify` finds the leaf by the key of the order, whatever the order of the certificates in the answer is. It then builds
+`verify` finds the leaf by the key of the order, in any order of the certificates in the response. It then builds
 the path to a trusted root with the X.509 verifier of `cryptography`, which checks signatures, times, names and uses.
 """
 

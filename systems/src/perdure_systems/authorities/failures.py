@@ -4,12 +4,12 @@ Exception
 ├── Refused             an answer other than 2xx; the triage judges it by its status and Retry-After
 ├── ConnectionError
 │   └── Unreachable     no answer: network, TLS, or 30 s are over
-└── Permanent           of perdure: the order is dead, and polled again only if somebody requeues it
+└── Permanent           of perdure: the order is dead, and polled again only after a requeue
     ├── Rejected        the authority's last word on the order
     ├── Unreadable      an answer that is not what the authority promises
     ├── CertificateMissing
     ├── NotTrusted      a certificate that must not be used
-    └── OutcomeUnknown  nobody knows whether the order was placed
+    └── OutcomeUnknown  it is unknown whether the order was placed
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CertificateMissing(Permanent):
 
 
 class NotTrusted(Permanent):
-    """The certificate is not what was ordered, or no trusted root stands behind it."""
+    """The certificate does not match the order, or does not lead to a trusted root."""
 
 
 class OutcomeUnknown(Permanent):

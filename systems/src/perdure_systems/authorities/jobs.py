@@ -4,8 +4,8 @@ An order is one job: it places the order, polls until the authority has issued t
 keeps it. Between polls the job is parked in the database. It holds no worker, no thread and no connection, and comes
 back after a restart with its count of polls.
 
-The original wrote a poller of its own for this. It held a worker for up to 24 hours, its scheduler's 2-minute tick
-would have cut a 10-minute poll, and its jitter was 0.
+The original wrote a poller of its own for this. It occupied a worker for up to 24 hours, its scheduler's 2-minute limit
+would have interrupted a 10-minute poll, and its jitter was 0.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def order_certificate(ctx: Context, authority: Authority, csr: str, names:
 
 
 async def place(authority: Authority, order: Order) -> Placed:
-    """Hand the order in; the authority's id for it. One that is busy is asked again at the times of the polls."""
+    """Place the order; returns the authority's id for it. A busy authority is retried at the times of the polls."""
     return await connector_for(authority).place(order)
 
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from perdure import Jitter, Page, Retry
 from perdure_systems.authorities.connectors import Reason
-from perdure_systems.authorities.jobs import WAITS, app
+from perdure_systems.authorities.jobs import QUEUE, WAITS, app
 from perdure_systems.authorities.orders import STATUSES, OrderView, count_orders, find_order, list_orders
 from perdure_systems.authorities.routes import authority_fields, read_authority, read_states
 from perdure_systems.authorities.settings import Authority
@@ -30,6 +30,7 @@ pages = Pages(
     "Authorities",
     Path(__file__).parent / "templates",
     [Link("Orders", "/"), Link("Authorities", "/authorities"), Link("New order", "/new")],
+    jobs=f"queue:{QUEUE}",
 )
 
 

@@ -133,7 +133,7 @@ def csr_event(job_id: str) -> str:
 
 
 def status_of(view: JobView) -> str:
-    """The original's word for where a job stands."""
+    """The original's word for a job's state."""
     if view.state is not JobState.WAITING:
         return view.word or str(view.state)
     return "AwaitingCSR" if (view.awaits or "").startswith("event:certificates.csr:") else "AwaitingApproval"

@@ -1,6 +1,6 @@
 """The twelve loops. Each ticks on one server of the fleet, never overlaps itself, has a limit, and drains at a stop.
 
-perdure's `@app.every` brings the guard, the limit and the drain. What is left of each loop is what it is for.
+perdure's `@app.every` has the guard, the limit and the drain. Each function here contains only its own work.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def process() -> str:
 
 @loop("job retry")
 async def retry_failed_jobs() -> str:
-    """Bring failed jobs with attempts left back at once. One at its limit is dead, and is skipped."""
+    """Retry failed jobs that have attempts left at once. A job at its limit is dead, and is skipped."""
     changed = await (await desk()).run_now(JobFilter(kind=ISSUE, states="retrying"))
     return f"{len(changed.ids)} jobs retried"
 
@@ -136,7 +136,7 @@ async def count_due_notifications() -> str:
 
 @loop("short-lived")
 async def expire_short_lived() -> str:
-    """Renew certificates that live for a day or less, and mark what has expired."""
+    """Renew certificates with a lifetime of a day or less, and mark expired ones."""
     requested = await request_renewals(SHORT_LIVED_DUE)
     at = await now()
     async with database.transaction() as session:
@@ -173,7 +173,7 @@ async def discover_in_cloud() -> str:
 
 @loop("digest")
 async def send_digest() -> str:
-    """One message a day that says how all certificates stand."""
+    """One message a day with the status of all certificates."""
     certificates = await database.all(Certificate, ALL)
     states = {one.status: sum(1 for other in certificates if other.status == one.status) for one in certificates}
     text = ", ".join(f"{count} {status}" for status, count in sorted(states.items())) or "no certificates"

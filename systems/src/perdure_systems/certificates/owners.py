@@ -1,4 +1,4 @@
-"""What the owner of a certificate is told, each once: a ref makes a second message impossible, whoever sends it."""
+"""Messages to the owner of a certificate, each sent once: a ref makes a second message impossible."""
 
 from __future__ import annotations
 

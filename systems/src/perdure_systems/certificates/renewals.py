@@ -50,7 +50,7 @@ async def request_all(certificates: Sequence[Certificate], because: str) -> int:
 
 
 def _needs_a_job(one: Certificate, last: JobView | None, now: datetime) -> bool:
-    """Not while one is under way. After one that failed or was cancelled nobody is asked again for a while."""
+    """Not while a job is active. After a failed or cancelled job, no new one for a while."""
     if last is None or last.state == JobState.SUCCEEDED:
         return True
     rest = min(_LONGEST_REST, timedelta(hours=one.lifetime_hours) / 12)

@@ -56,7 +56,7 @@ class SilentEndpoint:
 
 @asynccontextmanager
 async def silent_endpoint() -> AsyncIterator[SilentEndpoint]:
-    """A server that holds up who looks at its certificate."""
+    """A server that accepts connections and does not answer until it is released."""
     endpoint = SilentEndpoint()
     server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
     async with server:

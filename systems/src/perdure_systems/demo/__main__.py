@@ -1,4 +1,4 @@
-"""`make demo`: all systems on one database, flaky stand-ins, pages at a printed address, and a guided tour."""
+"""`make demo`: all systems on one database, flaky stand-ins, the desk at a printed address, and a guided tour."""
 
 from __future__ import annotations
 
@@ -77,14 +77,16 @@ async def _run(screen: Screen, stage: _Stage, url: str | None, postgres: bool, w
                 screen.plain(f"port {port} is in use: the pages took free ports instead")
             for part in crew:
                 await part.start()
-            screen.say(f"pages at {addresses['home']}, logs in {stage.logs}")
+            screen.look("the desk: what needs a person, and every job of all systems", f"{addresses['desk']}/")
+            screen.look("the pages of the six systems", addresses["home"])
+            screen.say(f"logs in {stage.logs}")
             tour = Tour(screen=screen, world=world, addresses=addresses, crew=crew, is_first=stage.is_first)
             return await tour.take()
     return 0
 
 
 def _cancel_when_interrupted() -> None:
-    """Let Ctrl-C or SIGTERM end this task, at whatever moment."""
+    """Let Ctrl-C or SIGTERM end this task at any moment."""
     task = asyncio.current_task()
     if task is not None:
         _on_interrupt(task.cancel)

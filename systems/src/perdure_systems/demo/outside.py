@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final, Self
 
-from perdure_systems.audits.standins.outside import Outside as AuditedWorld
+from perdure_systems.audits.standins import Outside as AuditedWorld
 from perdure_systems.authorities.standins import StandIns as Authorities
 from perdure_systems.authorities.standins import serving as serving_authorities
 from perdure_systems.flags.standins import CacheStandIn
@@ -18,6 +18,7 @@ from perdure_systems.pulse.standins import ModelStandin
 
 ADMIN_TOKEN: Final = "demo-admin-token"  # noqa: S105 - everything of the demo listens on loopback only
 DOCUMENTS: Final = Path(__file__).parent / "documents"
+_ALERT_MAIL: Final = "from=flags@example.com&to=ops@example.com&tls=none"
 
 
 class World:
@@ -70,7 +71,7 @@ class World:
             "CERTCTL_CA_FOLDER": str(folder / "ca"),
             "CERTCTL_NOTIFY_CHANNEL": "slack",
             "FLAG_CACHE_URL": self.cache.url,
-            "FLAG_ALERT_CHANNEL": "slack",
+            "FLAG_ALERT_ADDRESS": f"smtp://{LOOPBACK}:{self.receivers.smtp_port}/?{_ALERT_MAIL}",
             "FLAG_ADMIN_TOKENS": f"ada:{ADMIN_TOKEN}",
             "PULSE_MODEL_URL": self.model.url,
             "PULSE_DOCUMENTS": str(DOCUMENTS),

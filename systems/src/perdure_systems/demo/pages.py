@@ -1,4 +1,6 @@
-"""The pages and APIs of all systems in one process, and a page that leads to them.
+"""The pages and APIs of all systems in one process, a page that leads to them, and one desk for all of them.
+
+The desk is the same one below `/desk` of every address.
 
 `python -m perdure_systems.demo.pages 8100` prints the addresses as one line of JSON. A free port takes the place of one
 that is in use.
@@ -18,9 +20,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from perdure import SettingsError
+from perdure.desk import asgi
 from perdure_systems.demo.processes import stop_with_the_tour
 from perdure_systems.demo.systems import all_systems
-from perdure_systems.kit.pages import Link, Pages
+from perdure_systems.kit.pages import DESK, Link, Pages
 from perdure_systems.kit.serving import LOOPBACK, bind, serving
 from perdure_systems.kit.web import api
 
@@ -41,17 +44,20 @@ async def main(first_port: int) -> None:
     stop_with_the_tour(stopping)
     async with AsyncExitStack() as stack:
         addresses: dict[str, str] = {}
-        for number, system in enumerate(all_systems(), 1):
+        systems = all_systems()
+        for system in systems:
             for database in system.databases:
                 await database.migrate()
                 stack.push_async_callback(database.close)
             await stack.enter_async_context(system.apps[0])
-            served = api(system.routes)
+        desk = await stack.enter_async_context(asgi(systems[0].apps[0].url))
+        for number, system in enumerate(systems, 1):
+            served = api(system.routes, desk=desk)
             served.state.workers = []
             address = await stack.enter_async_context(serving(served, free_port(first_port + number)))
             addresses[system.name] = address
-        home = await stack.enter_async_context(serving(api([_home(addresses)]), free_port(first_port)))
-        print(msgspec.json.encode({"home": home, **addresses}).decode(), flush=True)  # noqa: T201 - the tour reads it
+        home = await stack.enter_async_context(serving(api([_home(addresses)], desk=desk), free_port(first_port)))
+        print(msgspec.json.encode({"home": home, "desk": f"{home}{DESK}", **addresses}).decode(), flush=True)  # noqa: T201 - the tour reads it
         await stopping.wait()
 
 

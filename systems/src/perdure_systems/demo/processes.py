@@ -40,7 +40,9 @@ class Part:
         """Start it, and wait for its first line; the line."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", *self._arguments),
+                sys.executable,
+                "-m",
+                *self._arguments,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 stdin=asyncio.subprocess.PIPE,  # its end tells the process that the tour is gone, however it went

@@ -17,7 +17,7 @@ _INDENT: Final = 5
 
 
 class Screen:
-    """A terminal. With `auto` the tour goes on by itself; otherwise it waits for Enter."""
+    """A terminal. With `auto` the tour continues by itself; otherwise it waits for Enter."""
 
     def __init__(self, *, auto: bool, pause: float = _AUTO_PAUSE) -> None:
         self.console = Console(highlight=False)

@@ -1,7 +1,7 @@
 """The tour: eight things that go wrong in real systems, and what becomes of the work.
 
 Every step does what a user would do, over HTTP, and then checks that the promise was kept. A step that fails says so,
-and the tour goes on.
+and the tour goes on. What there is to see is on the pages of the desk, and on those of the systems.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from perdure_systems.demo.outside import ADMIN_TOKEN, World
 from perdure_systems.demo.processes import Part
 from perdure_systems.demo.screen import Screen
 from perdure_systems.kit.browser import find_browser
+from perdure_systems.pulse.log_lines import job_id_of
 
 _PATIENCE: Final = 90.0  # seconds for anything to happen on a busy machine
 _LOOK_EVERY: Final = 0.2
@@ -46,6 +47,7 @@ class Tour:
         self._is_first = is_first
         self._app = App(world.environment["PERDURE_URL"])
         self._client = httpx.AsyncClient(timeout=60, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        self._reader = httpx.AsyncClient(timeout=60)  # of the desk, which needs no token on this machine
         self._parent = ""
 
     async def take(self) -> int:
@@ -74,12 +76,14 @@ class Tour:
             self._screen.console.print()
             told = f"{len(steps) - failed - skipped} of {len(steps)} steps kept their promise"
             (self._screen.plain if failed else self._screen.good)(f"{told}, {skipped} skipped" if skipped else told)
-            self._screen.look("one certificate waits for your approval", f"{self._addresses['certificates']}/jobs")
+            await self._look("one certificate waits for your approval: answer it here", "/approvals")
+            await self._look("what the tour did, and who did it", "/audit")
             self._screen.say("Everything goes on until you close it. In another terminal the command line sees it too:")
             self._screen.command(f"PERDURE_URL='{self._world.environment['PERDURE_URL']}' perdure stats")
             await self._screen.wait_for_reader("close ❀")
         finally:
             await self._client.aclose()
+            await self._reader.aclose()
             await self._app.close()
         return failed
 
@@ -121,7 +125,8 @@ class Tour:
                 "next retry": await self._ahead(shown["next_retry_at"]),
             }
         )
-        look("All: the message waits for its retry", self._addresses["notifications"])
+        await self._look("the job: its timeline, the failure, and the retries ahead", f"/jobs/{self._message['id']}")
+        look("the same as its users see it", self._addresses["notifications"])
         self._screen.good("the failure is counted, and the retry has its time: 1, 2, 4, 8 minutes, no more")
 
     async def _dead_letter(self) -> None:
@@ -132,13 +137,11 @@ class Tour:
             await self._until("notifications", self._message_path, lambda one, n=failures: one["retry_count"] >= n)  # type: ignore[misc]
         shown = await self._get("notifications", self._message_path)
         _check(shown["status"] == "dead", f"the notification should be dead, and is {shown['status']}")
-        self._screen.look(
-            "Dead letter: with its error and a Requeue button", f"{self._addresses['notifications']}/dead"
-        )
+        await self._look("dead letters, grouped by error: requeue one as a probe, then the group", "/dead")
         self._screen.good("after five attempts it is dead, and not thrown away")
         await self._screen.wait_for_reader()
         self._world.receivers.knobs["slack"].failing = 0
-        self._screen.say("Slack is back. We requeue it, as the button on the page does.")
+        self._screen.say("Slack is back. We requeue it, as the button on the desk does.")
         await self._post("notifications", f"{self._message_path}/requeue")
         await self._until("notifications", self._message_path, lambda one: one["status"] == "sent")
         self._screen.good("sent")
@@ -155,6 +158,7 @@ class Tour:
         self._screen.facts(
             {"status": parked["status"], "polls": parked["polls"], "next poll": await self._ahead(parked["next_poll"])}
         )
+        await self._look("the orders that wait, and why: pick one", "/jobs?q=queue:authorities%20state:waiting")
         self._screen.look(
             "the order, its polls and its deadline", f"{self._addresses['authorities']}/orders/{order['id']}"
         )
@@ -177,7 +181,8 @@ class Tour:
         steps = {step["name"]: step["status"] for step in shown["processing_steps"]}
         self._screen.facts(steps)
         _check(steps["screenshots"] == "completed_with_warnings", f"screenshots are {steps['screenshots']}")
-        self._screen.look("the audit, its warnings and its PDF", f"{self._addresses['audits']}/audits/{scan['id']}")
+        await self._look("its steps, with data and warnings", f"/jobs/{scan['id']}")
+        self._screen.look("the audit and its PDF", f"{self._addresses['audits']}/audits/{scan['id']}")
         self._screen.good("the report was made and delivered; the webhook says truthfully what is missing")
 
     async def _waiting_parent(self) -> None:
@@ -189,7 +194,8 @@ class Tour:
         shown = await self._until("pulse", self._parent_path, lambda one: _running(one) > 0)
         facts = {"phase": shown["job"]["phase"], "children": len(shown["children"]), "running": _running(shown)}
         self._screen.facts(facts)
-        self._screen.look("parents with their children and progress", self._addresses["pulse"])
+        await self._look("the parent; its children are drawn as a tree", f"/jobs/{job_id_of(self._parent)}")
+        await self._look("workers, and what each runs: look here while we kill one", "/workers")
         self._screen.good("the parent holds no worker while it waits")
 
     async def _killed_worker(self) -> None:
@@ -221,11 +227,12 @@ class Tour:
         )
         waiting = [child for child in held["children"] if child["reason"] == "budget_exceeded"]
         self._screen.facts({"children": len(held["children"]), "held by the budget": len(waiting)})
+        await self._look("budgets, rates and breakers", "/gates")
         self._screen.look("what is spent, and what waits for money", f"{self._addresses['pulse']}/money")
         self._screen.good("paused with its reason; no attempt is lost, and nothing is overspent")
         await self._screen.wait_for_reader()
         await self._put("pulse", "/api/pulse/budget", {"daily": 1.0})
-        self._screen.say("Somebody raises the limit.")
+        self._screen.say("An operator raises the limit.")
         done = await self._until("pulse", path, lambda one: one["job"]["state"] in {"completed", "failed"})
         _check(done["job"]["state"] == "completed", f"the document is {done['job']['state']}: {done['job']['error']}")
         self._screen.good("it resumes by itself")
@@ -239,11 +246,19 @@ class Tour:
             "flags", path, {"updates": {"enabled": True, "rollout": 50}, "scheduledAt": at.isoformat()}
         )
         self._screen.say(f"The flag {key} is to be on for half of the users in 4 seconds.")
+        await self._look("the jobs of the flags", "/jobs?q=queue:flags")
         self._screen.look("flags, schedules and retry metrics (token: demo-admin-token)", self._addresses["flags"])
         ref = made.get("id") or made.get("scheduleId")
         applied = await self._until("flags", f"{path}/{ref}", lambda one: one["status"] == "applied")
         self._screen.facts({"status": applied["status"], "applied at": applied["appliedAt"]})
         self._screen.good("flag and schedule changed in one transaction, once")
+
+    async def _look(self, text: str, path: str) -> None:
+        """Point at a page of the desk, which must be there."""
+        address = f"{self._addresses['desk']}{path}"
+        shown = await self._reader.get(address)
+        _check(shown.is_success, f"{address} answered {shown.status_code}")
+        self._screen.look(text, address)
 
     @property
     def _message_path(self) -> str:

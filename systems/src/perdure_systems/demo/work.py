@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from perdure import Worker
+from msgspec.structs import replace
+
+from perdure import Worker, WorkerSettings
 from perdure_systems.demo.processes import stop_with_the_tour
 from perdure_systems.demo.systems import all_systems
 
 READY = "ready"
+USUAL = WorkerSettings()
+"""All workers of one database must have the same lease."""
 
 
 async def main() -> None:
@@ -21,7 +25,8 @@ async def main() -> None:
         for database in system.databases:
             await database.migrate()
         app.log_events()
-        workers.append(await app.worker(system.worker() if callable(system.worker) else system.worker))
+        own = system.worker() if callable(system.worker) else system.worker or app.worker_settings
+        workers.append(await app.worker(replace(own, heartbeat=USUAL.heartbeat, lease=USUAL.lease)))
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in workers:
         await worker.started()

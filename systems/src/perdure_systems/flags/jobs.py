@@ -15,15 +15,14 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from perdure import App, Breaker, Context, Desk, JobFilter, JobView, Keep, Page, WorkerSettings
+from perdure import App, Breaker, Context, Desk, JobFilter, JobView, Keep, Page, WorkerSettings, alerts
 from perdure_systems.flags.cache import FlagCache
 from perdure_systems.flags.policy import BOUNDS, RETRY_PRIORITY, STANDARD, RetryPolicy
 from perdure_systems.flags.records import Updates
-from perdure_systems.flags.settings import max_retries, read_settings
+from perdure_systems.flags.settings import ALERT_ADDRESS, max_retries, read_settings
 from perdure_systems.flags.store import MIGRATIONS, change_flag
 from perdure_systems.flags.telling import tell_of_schedules
 from perdure_systems.kit.database import Database, Session
-from perdure_systems.notifications.jobs import notify
 
 APPLY: Final = "flags.apply"
 INVALIDATE: Final = "flags.invalidate"
@@ -44,12 +43,14 @@ WORKER: Final = WorkerSettings(claim_batch=100, ageing=0)
 KEPT: Final = {"succeeded": timedelta(days=90), "cancelled": timedelta(days=30)}
 """What `clean_up` deletes, and when. Failed schedules stay."""
 FOR_CLEAN_UP: Final = Keep(succeeded=None, cancelled=None, dead=None)
-ALERTED: Final = "alerted"
 ACTOR: Final = "app:flags"
 
 app = App()
 database = Database(app, "flags", MIGRATIONS)
 tell_of_schedules(app)
+alerts.channel(app, "operators", f"env:{ALERT_ADDRESS}")
+for given_up in (APPLY, INVALIDATE):
+    alerts.rule(app, given_up, "job_died", kind=given_up, to="operators", severity="critical")
 
 
 @app.lifespan
@@ -80,7 +81,7 @@ async def apply(
     """Change the flag; the version that it has then. A flag that was deleted is a permanent failure."""
     async with ctx.transaction() as connection:
         flag = await change_flag(
-            *(Session(connection), flag_key, updates), at=ctx.claimed_at, by=created_by, schedule_id=ctx.ref
+            Session(connection), flag_key, updates, at=ctx.claimed_at, by=created_by, schedule_id=ctx.ref
         )
         if read_settings().cache_url:
             about = {"scheduleId": ctx.ref, "flagKey": flag_key, "maxRetries": policy.max_retries}
@@ -113,27 +114,6 @@ async def invalidate(flag_key: str, version: int) -> None:
 def invalidation_of(job_id: str) -> UUID:
     """The id of the job that invalidates the cache after a schedule's job."""
     return uuid5(NAMESPACE_OID, f"flags.invalidate:{job_id}")
-
-
-@app.every("10s", limit="1m", per="fleet", name="flags.alert")
-async def alert_operators() -> None:
-    """Send an alert for each schedule that is given up. The mark says which were; a requeue takes it away."""
-    desk = await app.desk(ACTOR)
-    for kind in (APPLY, INVALIDATE):
-        for job in (await desk.jobs(JobFilter(kind=kind, states="dead", marked=False), Page(100))).jobs:
-            subject, body = alert_about(job)
-            alert = notify.using(ref=f"flags:{job.id}:{job.finished_at:%Y%m%dT%H%M%S.%f}")
-            await alert.enqueue(channel=read_settings().alert_channel, subject=subject, body=body)
-            await desk.mark(job.id, ALERTED)
-
-
-def alert_about(job: JobView) -> tuple[str, str]:
-    """What an operator is told of a job that is given up: subject and body."""
-    schedule, key = (job.to_dict()["meta"] or {}).get("scheduleId"), job.arguments["flag_key"]
-    what = f"Schedule {schedule} of flag {key}" if schedule else f"The invalidation of flag {key}"
-    way = f"POST /api/admin/flags/{key}/schedule/{schedule}/retry" if schedule else f"perdure dead requeue {job.id}"
-    told = f"{job.reason} after {job.failures} failures. Last error: {job.last_error}."
-    return f"{what} has failed", f"{told} To try again: {way}"
 
 
 @app.cron("0 2 * * *", tz="UTC", missed="once", name="flags.clean_up", queue=QUEUE, keep="30d")

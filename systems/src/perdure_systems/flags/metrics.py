@@ -1,7 +1,7 @@
 """Figures about retries: how schedules ended, how retries fared, and what waits.
 
 They come from the jobs themselves: those that ended within the last day, at most 2,000 of each state, and all that have
-not ended.
+not ended. Prometheus gets the engine's own metrics instead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from perdure import Desk, JobFilter, JobView, Page
 from perdure_systems.flags.jobs import ACTOR, APPLY, INVALIDATE, app
@@ -107,25 +106,6 @@ async def measure_retries() -> RetryMetrics:
         hours=_by_hour(applied, failed, now),
         is_capped=more or more_failed,
     )
-
-
-def as_prometheus(metrics: RetryMetrics) -> bytes:
-    """The same for Prometheus."""
-    registry = CollectorRegistry()
-    ended = Gauge("flags_schedules_ended_24h", "Schedules that ended in the last 24 h", ["how"], registry=registry)
-    for how, number in (
-        ("applied_at_once", metrics.applied - metrics.applied_on_retry),
-        ("applied_on_retry", metrics.applied_on_retry),
-        ("failed", metrics.failed),
-        ("cancelled", metrics.cancelled),
-    ):
-        ended.labels(how).set(number)
-    waiting = Gauge("flags_schedules_backlog", "Schedules that have not ended", ["state"], registry=registry)
-    for state in ("due", "retrying", "scheduled", "held"):
-        waiting.labels(state).set(getattr(metrics.backlog, state))
-    oldest = Gauge("flags_schedules_oldest_due_seconds", "How long the oldest due one waits", registry=registry)
-    oldest.set(metrics.backlog.oldest_due_seconds)
-    return generate_latest(registry)
 
 
 async def _count_by_state(desk: Desk, kind: str) -> dict[str, int]:

@@ -64,7 +64,7 @@ class Deed(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """All tries that failed, of all lives of a schedule, oldest first, and what people did."""
+    """All failed attempts of a schedule, also from before a requeue, oldest first, and the actions of operators."""
 
     schedule: Schedule
     tries: list[Try]
@@ -122,7 +122,7 @@ async def failing_schedules(limit: int) -> list[Schedule]:
 
 
 async def cancel_schedule(found: Found, by: str) -> Schedule:
-    """Call a pending schedule off. One that is running is asked to stop first; what cannot be cancelled is a 400."""
+    """Cancel a pending schedule. A running one is asked to stop first; one that cannot be cancelled is a 400."""
     job, schedule = found.job, found.schedule
     if schedule.status == CANCELLED:
         return schedule

@@ -1,4 +1,4 @@
-"""How often and how soon a failed schedule is tried again.
+"""How often and how soon a failed schedule is retried.
 
     wait = min(60 min, 2^(n + 1) min) + uniform 0 to 30 s,  n = failures before this one
 
@@ -35,7 +35,7 @@ _random: Final = SystemRandom()
 
 
 class FlagDeleted(LookupError):  # noqa: N818 - says what is the case
-    """The flag of a schedule is gone. No retry brings it back."""
+    """The flag of a schedule was deleted. A retry cannot help."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

@@ -64,8 +64,8 @@ class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A schedule as it stands. All times are in UTC.
 
-    `flag_changed_at` is when the flag was changed, also while a cache still has to hear of it. `needs_operator`:
-    nothing but a person will try it again.
+    `flag_changed_at` is when the flag was changed, also while a cache still has to hear of it. `needs_operator`: it is
+    retried only if a person requeues it.
     """
 
     id: str

@@ -10,6 +10,8 @@ from perdure import SettingsError
 from perdure_systems.kit.settings import Environment, number_from_env, text_from_env
 
 MAX_RETRIES: Final = "FLAG_SCHEDULE_MAX_RETRIES"
+ALERT_ADDRESS: Final = "FLAG_ALERT_ADDRESS"
+"""Where alerts go; read where they are delivered."""
 FEWEST_RETRIES: Final = 0
 MOST_RETRIES: Final = 10
 DEFAULT_RETRIES: Final = 3
@@ -21,7 +23,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     max_retries: int
     cache_url: str
-    alert_channel: str
     admins: dict[str, str]
     readers: dict[str, str]
 
@@ -34,7 +35,6 @@ def read_settings(environment: Environment | None = None) -> Settings:
     return Settings(
         max_retries=max_retries(environment),
         cache_url=text_from_env("FLAG_CACHE_URL", environment=environment).rstrip("/"),
-        alert_channel=text_from_env("FLAG_ALERT_CHANNEL", "slack", environment=environment),
         admins=admins,
         readers=readers,
     )

@@ -1,4 +1,4 @@
-"""A system's own tables, in the database where its jobs live.
+"""A system's own tables, in the database of its jobs.
 
 The same SQL runs on both engines. Parameters are written `:name`. Instants are `timestamptz` columns: PostgreSQL keeps
 them as such, SQLite as ISO 8601 text in UTC, which sorts by time. JSON is kept in `text` columns. Rows come back as

@@ -1,4 +1,4 @@
-"""What stands before every request: where it comes from, who sends it, and what a browser may do with the answer."""
+"""Checks before every request: its origin, its sender, and what a browser may do with the response."""
 
 from __future__ import annotations
 

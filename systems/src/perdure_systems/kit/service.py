@@ -1,4 +1,4 @@
-"""Run a system: its workers and its HTTP server in one process, until SIGINT or SIGTERM.
+"""Run a system: its workers, its HTTP server and the desk in one process, until SIGINT or SIGTERM.
 
 The order of a stop matters: workers finish or hand back what they run, then the HTTP server closes, then the database.
 A second signal stops without waiting for handlers. SIGUSR1 prints every thread and task to standard error; SIGQUIT
@@ -19,7 +19,9 @@ import structlog
 from starlette.routing import BaseRoute
 
 from perdure import App, ConflictError, StillRunning, Worker, WorkerSettings
+from perdure.desk import AccessSettings, HealthSettings, asgi
 from perdure.diagnostics import stack_signals
+from perdure.mcp import McpSettings
 from perdure_systems.kit.database import Database
 from perdure_systems.kit.serving import bind, serving
 from perdure_systems.kit.web import api
@@ -34,7 +36,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """What makes up a system. `apps` are those whose jobs it runs, its own first.
 
     `worker` may be a function, which reads the settings when the system starts. Routes find the workers of their
-    process in `request.app.state.workers`.
+    process in `request.app.state.workers`. The desk of the first app is served below `/desk`, none if there is no app;
+    `health` says when its `/readyz` warns, `mcp` serves agents at `/desk/mcp`.
     """
 
     name: str
@@ -44,6 +47,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     routes: Sequence[BaseRoute]
     databases: tuple[Database, ...] = ()
     worker: WorkerSettings | Callable[[], WorkerSettings] | None = None
+    health: HealthSettings | None = None
+    mcp: McpSettings | None = None
 
 
 async def run_system(
@@ -76,7 +81,12 @@ async def run_system(
             stack.callback(app.log_events())
         address = ""
         if listening is not None:
-            served = api(system.routes, hosts={host, *hosts})
+            desk = None
+            if system.apps:
+                names = AccessSettings(hosts=sorted(hosts))
+                desk = asgi(system.apps[0], access=names, health=system.health, workers=workers, mcp=system.mcp)
+                await stack.enter_async_context(desk)
+            served = api(system.routes, hosts={host, *hosts}, desk=desk)
             served.state.workers = workers
             address = await stack.enter_async_context(
                 serving(served, listening, timeout_graceful_shutdown=_LAST_REQUESTS)

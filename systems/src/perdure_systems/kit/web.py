@@ -1,7 +1,7 @@
 """An HTTP API that answers errors the same way everywhere.
 
 Every error is a problem document (RFC 9457) whose `detail` names the field, the value and what to do. Errors of perdure
-become 400, 404, 409 and 503; what nobody foresaw becomes a 500 that gives nothing away and is logged.
+become 400, 404, 409 and 503; an unexpected error becomes a 500 without details and is logged.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from perdure import ArgumentError, ConflictError, NotFoundError, PayloadError, SettingsError, StoreUnavailable
 from perdure_systems.kit.guards import KnownHost, SameOrigin, SecurityHeaders
-from perdure_systems.kit.pages import STATIC
+from perdure_systems.kit.pages import DESK, STATIC
 from perdure_systems.kit.problems import Problem, problem_response
 
 __all__ = ["JsonResponse", "PageRequest", "Problem", "api", "read_body", "read_number", "read_page"]
@@ -59,10 +60,13 @@ class PageRequest(msgspec.Struct, frozen=True):
     size: int
 
 
-def api(routes: Sequence[BaseRoute], *, hosts: Collection[str] = (), debug: bool = False) -> Starlette:
+def api(
+    routes: Sequence[BaseRoute], *, hosts: Collection[str] = (), desk: ASGIApp | None = None, debug: bool = False
+) -> Starlette:
     """An application with these routes, the shared style sheet and script under `/static`, guards and error answers.
 
-    `hosts` are the names under which it is reached, besides addresses and names of this machine.
+    `hosts` are the names under which it is reached, besides addresses and names of this machine. `desk` is served below
+    `/desk`, where all pages link to.
     """
     handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
         Problem: _problem,
@@ -77,10 +81,12 @@ def api(routes: Sequence[BaseRoute], *, hosts: Collection[str] = (), debug: bool
         apsw.BusyError: _away,
         Exception: _unforeseen,
     }
-    static = Mount("/static", StaticFiles(directory=STATIC))
+    mounted: list[BaseRoute] = [Mount("/static", StaticFiles(directory=STATIC))]
+    if desk is not None:
+        mounted.append(Mount(DESK, desk))
     return Starlette(
         debug=debug,
-        routes=[*routes, static],
+        routes=[*routes, *mounted],
         middleware=[Middleware(SecurityHeaders), Middleware(KnownHost, hosts=hosts), Middleware(SameOrigin)],
         exception_handlers=handlers,
     )

@@ -9,17 +9,17 @@ from uuid import UUID
 
 import msgspec
 import structlog
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from perdure import JobFilter, JobState, NotFoundError, Page, PerdureError
+from perdure_systems.kit.metrics import serve_metrics
 from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_page
 from perdure_systems.notifications.channels.message import Channel, Severity
 from perdure_systems.notifications.jobs import KIND, app, notify
 from perdure_systems.notifications.records import READ, Notification, notification_of, which_have
-from perdure_systems.notifications.summary import Snapshot, as_prometheus, take_snapshot
+from perdure_systems.notifications.summary import Snapshot, as_collector, take_snapshot
 
 E = TypeVar("E", Channel, Severity)
 
@@ -132,9 +132,9 @@ async def get_summary(_: Request) -> Response:
     return JsonResponse(await snapshot())
 
 
-async def get_metrics(_: Request) -> Response:
-    """`GET /metrics`, for Prometheus."""
-    return Response(as_prometheus(await snapshot()), media_type=CONTENT_TYPE_LATEST)
+async def get_metrics(request: Request) -> Response:
+    """`GET /metrics`, for Prometheus: the engine's metrics, and the number that the summary shows."""
+    return await serve_metrics(request, app, [as_collector(await snapshot())])
 
 
 async def get_health(_: Request) -> Response:

@@ -1,4 +1,4 @@
-"""How many notifications stand where: one snapshot for the dashboard, the page and Prometheus.
+"""The number of notifications by state: one snapshot for the dashboard, the page and Prometheus.
 
 A dashboard must not fail because one of its counts does. If the count fails, or there are no notifications to count,
 all numbers are 0 and `is_counted` says so.
@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 import structlog
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.registry import Collector
 
 from perdure import Desk
 from perdure_systems.notifications.jobs import STATUS_OF
@@ -39,7 +40,7 @@ async def take_snapshot(desk: Desk | None) -> Snapshot:
         return Snapshot()
     try:
         tallies = await desk.count_by("state", which=which_have(None), cap=_MOST_COUNTED)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the count, the rest of the dashboard is shown
+    except Exception as error:  # noqa: BLE001 - if the count fails, the rest of the dashboard is shown
         log.warning("notifications could not be counted", error=f"{type(error).__name__}: {error}")
         return Snapshot()
     found: Counter[str] = Counter()
@@ -55,14 +56,16 @@ async def take_snapshot(desk: Desk | None) -> Snapshot:
     )
 
 
-def as_prometheus(snapshot: Snapshot) -> bytes:
-    """The snapshot in Prometheus' text format. These are gauges: a requeue makes the number of dead ones smaller."""
+def as_collector(snapshot: Snapshot) -> Collector:
+    """The snapshot's number of dead notifications for Prometheus, beside the engine's own metrics.
+
+    Its name was there before, and is kept. It is a gauge: a requeue makes it smaller. The engine's counter of deaths,
+    `perdure_cluster_deaths_total`, never falls.
+    """
     registry = CollectorRegistry()
     for name, text, value in (
         ("certctl_notification_dead_total", "Notifications in the dead letters", snapshot.notifications_dead),
-        ("certctl_notification_failed", "Notifications that wait for a retry", snapshot.notifications_failed),
-        ("certctl_notification_pending", "Notifications that wait for a worker", snapshot.notifications_pending),
         ("certctl_notification_counted", "1 if the notifications could be counted, else 0", snapshot.is_counted),
     ):
         Gauge(name, text, registry=registry).set(value)
-    return generate_latest(registry)
+    return registry

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.notifications.channels.message import Channel, Severity
-from perdure_systems.notifications.jobs import app
+from perdure_systems.notifications.jobs import QUEUE, app
 from perdure_systems.notifications.records import Notification, error_text
 from perdure_systems.notifications.routes import ACTOR, DEEPEST_ROW, read_list, read_one, snapshot
 from perdure_systems.notifications.settings import notifier_for
@@ -41,7 +41,7 @@ ALL: Final = Tab(
     "all", "All", "/", None, ("No notifications yet", "Send one with the form, or POST /api/v1/notifications.")
 )
 DEAD: Final = Tab("dead", "Dead letter", "/dead", "dead", ("No dead letters", "Nothing has used up its five attempts."))
-_PAGES: Final = Pages("Notifications", Path(__file__).parent / "templates", ())
+_PAGES: Final = Pages("Notifications", Path(__file__).parent / "templates", (), jobs=f"queue:{QUEUE}")
 
 
 async def show_all(request: Request) -> Response:

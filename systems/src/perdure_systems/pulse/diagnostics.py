@@ -1,4 +1,4 @@
-"""What a live process spends its time, its memory and its waits on. Everything here only looks.
+"""Where a running process spends its time, memory and waits. Everything here only reads.
 
 Time and waits are sampled from a thread of their own: the stacks of all threads, some hundred times a second, for a few
 seconds. How much processor time a thread has used between two samples is asked of the kernel, so that a thread which
@@ -57,7 +57,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contention(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds that threads and tasks have waited for locks, by place; `idle` are waits for work, which harm nobody."""
+    """Seconds that threads and tasks have waited for locks, by place; `idle` are waits for work, which do no harm."""
 
     seconds: float
     samples: int

@@ -1,7 +1,7 @@
 """Pulse's jobs: a document is split (ingest), each piece is a child job, and their findings are joined (aggregate).
 
-While a parent waits for its children it holds no worker. Before each call to the model stand the gates: a rate, then a
-budget. A call that may not be made now leaves its job paused, at no cost, and the job resumes by itself.
+While a parent waits for its children it occupies no worker. Each call to the model passes two gates: a rate, then a
+budget. If a call may not be made now, its job is paused without using an attempt, and resumes by itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def triage(error: BaseException) -> Permanent | None:
-    """Only what may pass is tried again: calls to the model, the network, time limits, the database."""
+    """Retry only errors that may pass: calls to the model, the network, time limits, the database."""
     if isinstance(error, _MAY_PASS) and not isinstance(error, BudgetExceeded):
         return None
     return Permanent(f"{type(error).__name__}: {error}")

@@ -26,7 +26,7 @@ async def find(desk: Desk, shown: str) -> JobView:
 
 
 async def pause(desk: Desk, shown: str, why: str = "paused by an operator") -> JobView:
-    """Let a job wait, and its children; what runs at this moment goes on. Raises ConflictError if it has ended."""
+    """Pause a job and its children; running ones continue. Raises ConflictError if it has ended."""
     view = await find(desk, shown)
     if view.state in _FINAL:
         raise ConflictError(f"job {shown} has ended: there is nothing to pause")
@@ -38,7 +38,7 @@ async def pause(desk: Desk, shown: str, why: str = "paused by an operator") -> J
 
 
 async def resume(desk: Desk, shown: str) -> JobView:
-    """Let a paused job go on: an operator's pause ends, and gates are asked again now."""
+    """Resume a paused job: an operator's pause ends, and gates are checked again now."""
     view = await find(desk, shown)
     holds = await _holds_on(desk, view)
     if holds:
@@ -59,7 +59,7 @@ async def cancel(desk: Desk, shown: str) -> JobView:
 
 
 async def delete(desk: Desk, shown: str) -> JobView:
-    """Forget a job and its document. Active children are cancelled, finished ones stay."""
+    """Delete a job and its document. Active children are cancelled, finished ones stay."""
     view = await find(desk, shown)
     await desk.delete(view.id)
     await _let_go(desk, view)

@@ -134,7 +134,7 @@ async def test_c13_lock_contention_names_the_place_at_which_threads_and_tasks_wa
 
 @contextmanager
 def locked(url: str) -> Iterator[None]:
-    """Keep the jobs of a database locked: nobody can claim."""
+    """Keep the jobs of a database locked: no worker can claim."""
     if url.startswith("sqlite"):
         connection = apsw.Connection(urlsplit(url).path[1:])
         connection.set_busy_timeout(30_000)
@@ -225,8 +225,8 @@ async def test_c13_the_watchdog_reports_a_blocked_event_loop_with_the_stack(
 async def test_c13_the_watchdog_reports_a_blocked_store_with_the_stack(box: Sandbox, engine_url: str) -> None:
     async with at_work_in_real_time(engine_url, PULSE_SLOW_STORE_AFTER="200ms", PULSE_POLLING="fixed"):
         with locked(engine_url):
-            await until(lambda: [report for report in reports if report.what == "database call takes long"])
-    [first, *_] = [report for report in reports if report.what == "database call takes long"]
+            await until(lambda: [report for report in reports if report.what == "database call is slow"])
+    [first, *_] = [report for report in reports if report.what == "database call is slow"]
     assert first.seconds >= 0.2
     assert "claim" in first.stack
     del box

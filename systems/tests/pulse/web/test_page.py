@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 async def test_the_pages_show_and_steer_jobs(
     box: Sandbox, engine_url: str, tmp_path: Path, standin: ModelStandin, browser_page: Page
 ) -> None:
-    """Money for two of three pieces: the third is paused until somebody sets another limit. Names are only text."""
+    """Money for two of three pieces: the third is paused until an operator sets another limit. Names are only text."""
     del box
     problems: list[str] = []
     browser_page.on("pageerror", lambda error: problems.append(str(error)))
@@ -48,7 +48,7 @@ async def test_the_pages_show_and_steer_jobs(
         await browser_page.goto(f"{process.address}/jobs/{public_id(submitted.job_id)}")
         await browser_page.get_by_role("button", name="Delete").click()
         await browser_page.wait_for_url(f"{process.address}/")  # the page of the job is gone
-        await expect(browser_page.locator("#jobs")).to_contain_text("Documents that are ingested appear here")
+        await expect(browser_page.locator("#jobs")).to_contain_text("Ingested documents appear here")
         await browser_page.set_viewport_size({"width": 390, "height": 800})
         for path in ("/", "/money", "/jobs/JB_gone"):
             await browser_page.goto(process.address + path)

@@ -23,7 +23,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 from perdure.testing import Sandbox
 from perdure.worker.claiming.slow_start import Pace, SlowStart
-from perdure.worker.worker import Worker
+from perdure.worker.wiring.worker import build_worker
 from perdure_systems.pulse.jobs import app, index
 from perdure_systems.pulse.settings import FOR_TESTS, worker_settings
 
@@ -151,7 +151,9 @@ async def test_c4_a_worker_backs_off_after_consecutive_errors_and_a_success_rese
     await store.open()
     away = Away(store)
     settings = worker_settings({**environment, "PULSE_STOP_TIMEOUT": "100ms"})
-    worker = Worker(cast("Store", away), app.kinds, settings, emitter, SystemClock())
+    worker = build_worker(
+        store=cast("Store", away), kinds=app.kinds, settings=settings, emitter=emitter, clock=SystemClock()
+    )
     running = asyncio.create_task(worker.run())
     try:
         await worker.started()

@@ -129,9 +129,16 @@ async def test_c13_sigquit_prints_every_thread_and_task_to_stderr_and_exits_with
     standin.open.clear()
     await put(1)
     async with pulse(url, tmp_path) as process:
-        await until(lambda: len(standin.asked) == 1)
+
+        def waits() -> bool:
+            """Whether the job waits for the model, which takes a moment from when the model is asked."""
+            process.process.send_signal(signal.SIGUSR1)
+            return re.search(r"model\.py:\d+ _post", process.err.read_text()) is not None
+
+        await until(lambda: len(standin.asked) == 1 and waits())
+        before = len(process.err.read_text())
         assert await process.end(signal.SIGQUIT) == 2
-    told = process.err.read_text()
+    told = process.err.read_text()[before:]
     task = next(piece for piece in told.split("\n\n") if "kind pulse.analyse attempt 1" in piece)
     assert re.search(r"model\.py:\d+ _post", task), "the line at which the job waits"
     assert re.search(r"  awaits .+$", task, re.MULTILINE)

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from http import HTTPStatus
 
-import httpx
 from msgspec.structs import replace
 
-from perdure import Context, Permanent
+from perdure import Context
+from perdure.webhooks import Sender, SendFailed, SendRefused, delivery_headers
 from perdure_systems.audits import settings
-from perdure_systems.audits.addresses import AddressRefused, GuardedTransport, tls
-from perdure_systems.audits.pipeline.screenshots import brief
 from perdure_systems.audits.records import Delivery, Records
-from perdure_systems.audits.signing import webhook_headers
-
-
-class WebhookFailed(ConnectionError):  # noqa: N818 - says what happened
-    """The receiver was not reached or had an error of its own: it is tried again."""
-
-
-class WebhookRefused(Permanent):
-    """The receiver does not want this webhook: it is not tried again."""
 
 
 async def send_webhook(ctx: Context, records: Records, audit_id: str, url: str, body: bytes) -> int:
     """Send it once, and record it once; the status of the answer. Anything but 2xx is raised."""
-    headers = webhook_headers(
-        settings.webhook_secret(),
-        body,
-        webhook_id=ctx.job_id,
-        attempt=ctx.attempt,
-        max_attempts=settings.WEBHOOK_RETRY.attempts or 0,
-        sent_at=ctx.claimed_at,
-    )
     sending = Delivery(
         webhook_id=ctx.job_id,
         token=ctx.token,
@@ -45,7 +26,7 @@ async def send_webhook(ctx: Context, records: Records, audit_id: str, url: str, 
     )
     await records.begin_delivery(sending)
     begun = time.perf_counter()
-    status, failure = await _post(url, headers, body)
+    status, failure = await _post(ctx, url, body)
     await records.end_delivery(
         replace(
             sending,
@@ -60,27 +41,29 @@ async def send_webhook(ctx: Context, records: Records, audit_id: str, url: str, 
     return status
 
 
-async def _post(url: str, headers: dict[str, str], body: bytes) -> tuple[int, Exception | None]:
-    """The status of the answer (0: there was none), and what is wrong with it. Redirects are not followed.
+async def _post(ctx: Context, url: str, body: bytes) -> tuple[int, Exception | None]:
+    """The status of the answer (0: there was none), and what is wrong with it.
 
     A receiver of the own network may be called if the settings name it: no stranger chose it.
     """
-    seconds = settings.LIMITS["webhook"].total_seconds()
-    transport = httpx.AsyncHTTPTransport if url == settings.webhook_url() else GuardedTransport
+    sender = Sender(allow_private=url == settings.webhook_url() or settings.allow_private_addresses())
     try:
-        async with (
-            asyncio.timeout(seconds),
-            httpx.AsyncClient(transport=transport(verify=tls()), timeout=seconds) as client,
-            client.stream("POST", url, content=body, headers=headers) as response,
-        ):
-            status = response.status_code
-    except (AddressRefused, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        return 0, WebhookRefused(f"{url} cannot be called: {error}")
-    except (TimeoutError, httpx.TimeoutException):
-        return 0, WebhookFailed(f"{url} did not answer within {seconds:g} s")
-    except (OSError, httpx.HTTPError) as error:
-        return 0, WebhookFailed(f"{url} was not reached: {brief(error)}")
-    if response.is_success:
-        return status, None
-    failed = WebhookFailed if response.is_server_error else WebhookRefused
-    return status, failed(f"{url} answered {status}")
+        answer = await sender.send(
+            url,
+            body,
+            secret=settings.webhook_secret(),
+            headers=delivery_headers(ctx.job_id, ctx.attempt, settings.WEBHOOK_RETRY.attempts),
+            sent_at=ctx.claimed_at,
+            timeout=settings.LIMITS["webhook"],
+        )
+    except (SendFailed, SendRefused) as error:
+        return 0 if error.answer is None else error.answer.status, _judged(error)
+    return answer.status, None
+
+
+def _judged(error: SendFailed | SendRefused) -> Exception:
+    """Every 4xx is final, also 408 and 429; the waits are those of the table, whatever a receiver asks for."""
+    status = 0 if error.answer is None else error.answer.status
+    if isinstance(error, SendRefused) or HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return SendRefused(str(error), error.answer)
+    return SendFailed(str(error), error.answer)

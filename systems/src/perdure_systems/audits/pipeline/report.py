@@ -39,7 +39,7 @@ async def print_report(
     error: str | None,
     measured_at: datetime,
 ) -> Report:
-    """Print the report of an audit. `included` tells which screenshots are in it, whatever was taken."""
+    """Print the report of an audit. `included` says which screenshots are in it."""
     pictures: dict[Size, str] = {}
     missing: dict[Size, str] = {} if shots is None else dict(shots.errors)
     for size in SIZES:

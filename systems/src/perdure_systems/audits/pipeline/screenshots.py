@@ -29,7 +29,7 @@ async def take_screenshots(audit_id: str, url: str, required: bool) -> Screensho
             picture = await instruments().photograph(url, size)
         except Verdict:
             raise
-        except Exception as error:  # whatever keeps one picture away must not take the report with it
+        except Exception as error:  # a failed screenshot must not fail the report
             context = current_context()
             if context is not None and context.closing:
                 raise Release(message="the worker is closing") from error

@@ -1,9 +1,9 @@
 """Stand-ins for what lies outside: a PageSpeed API, a site to audit, and a receiver of webhooks, over real sockets.
 
 `async with Outside() as outside:` serves all three on the loopback interface, and `python -m
-perdure_systems.audits.standins.outside` does so until Ctrl-C and prints the settings that lead there. Each has knobs:
-a delay, a status, or a number of failures before it works. `QuickInstruments` take the place of Chromium where its time
-does not matter.
+perdure_systems.audits.standins` does so until Ctrl-C and prints the settings that lead there. Each has knobs: a delay,
+a status, or a number of failures before it works. `QuickInstruments` take the place of Chromium where its time does not
+matter.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Outside:
             Route("/site.css", self._style),
             Route("/{path:path}", self._show),
         ]
-        ending = {"timeout_graceful_shutdown": 0, "log_level": "critical"}  # nobody waits for slow answers then
+        ending = {"timeout_graceful_shutdown": 0, "log_level": "critical"}  # a stop does not wait for slow answers
         served = serving(Starlette(routes=routes), bind(self._host, self._port), **ending)
         self._address = await self._stack.enter_async_context(served)
         return self
@@ -204,7 +204,3 @@ def main() -> None:
     given = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_run(given.port, given.failing, given.slow))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""The pages: all audits with how far they are, one audit, the webhooks, the health.
+"""The pages: all audits with how far they are, one audit, the webhooks, the figures.
 
 They are for operators. With `AUDITS_PAGE_PASSWORD` set they ask for it; any user name will do.
 """
@@ -18,8 +18,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from perdure_systems.audits import settings
-from perdure_systems.audits.health import health
-from perdure_systems.audits.jobs import AUDIT, DELIVER, app
+from perdure_systems.audits.jobs import AUDIT, DELIVER, QUEUES, app
 from perdure_systems.audits.pipeline.gauges import gauges
 from perdure_systems.audits.pipeline.report import in_bytes
 from perdure_systems.audits.web import actions
@@ -30,7 +29,7 @@ from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.kit.web import JsonResponse, read_page
 
 _HERE: Final = Path(__file__).parents[1]
-_PAGES: Final = Pages("Site audits", _HERE / "templates", ())
+_PAGES: Final = Pages("Site audits", _HERE / "templates", (), jobs=f"queue:{QUEUES[0]}")
 _ROWS: Final = 15
 _CHIPS: Final = {
     "pending": "ready",
@@ -145,12 +144,10 @@ async def show_webhooks(request: Request) -> Response:
     )
 
 
-async def show_health(_: Request) -> Response:
-    """Whether the service can do its work."""
+async def show_figures(_: Request) -> Response:
+    """Counts, races and the quota."""
     figures = await stats()
-    return _PAGES.render(
-        "health.html", here="/status", links=_links(figures), found=await health(), figures=figures, chips=_CHIPS
-    )
+    return _PAGES.render("figures.html", here="/figures", links=_links(figures), figures=figures)
 
 
 async def retry_audit(request: Request) -> Response:
@@ -186,7 +183,7 @@ def _links(figures: dict[str, Any]) -> list[Link]:
     return [
         Link("Audits", "/", failed or None, is_urgent=True),
         Link("Webhooks", "/webhooks", undelivered or None, is_urgent=True),
-        Link("Health", "/status"),
+        Link("Figures", "/figures"),
     ]
 
 
@@ -201,5 +198,5 @@ PAGES: Final[list[BaseRoute]] = [
     Route("/webhooks", with_password(show_webhooks)),
     Route("/webhooks/retry-failed", with_password(retry_failed), methods=["POST"]),
     Route("/webhooks/{id}/retry", with_password(retry_webhook), methods=["POST"]),
-    Route("/status", with_password(show_health)),
+    Route("/figures", with_password(show_figures)),
 ]

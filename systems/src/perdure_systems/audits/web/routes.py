@@ -1,4 +1,4 @@
-"""The API: requests, results, figures, webhooks. All but the health needs the bearer token."""
+"""The API: requests, results, figures, webhooks. All of it needs the bearer token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from starlette.routing import BaseRoute, Route
 from perdure import SettingsError
 from perdure_systems.audits import settings, storage
 from perdure_systems.audits.addresses import AddressRefused, AddressUnknown, check_address
-from perdure_systems.audits.health import health
 from perdure_systems.audits.intake import create_or_find
 from perdure_systems.audits.jobs import AUDIT, DELIVER, app
 from perdure_systems.audits.pipeline.report import REPORT_FILE
@@ -167,12 +166,6 @@ async def prune(_: Request) -> Response:
     return JsonResponse(await actions.clean_up_now("app:audits-api"), HTTPStatus.ACCEPTED)
 
 
-async def show_health(_: Request) -> Response:
-    """Whether the service can do its work: 503 if it cannot."""
-    found = await health()
-    return JsonResponse(found, HTTPStatus.SERVICE_UNAVAILABLE if found.status == "error" else HTTPStatus.OK)
-
-
 API: Final[list[BaseRoute]] = [
     Route("/api/v1/scan", with_token(take_scan), methods=["POST"]),
     Route("/api/v1/stats", with_token(show_stats)),
@@ -187,5 +180,4 @@ API: Final[list[BaseRoute]] = [
     Route("/api/v1/webhooks/prune", with_token(prune), methods=["POST"]),
     Route("/api/v1/webhooks/{id}", with_token(show_webhook)),
     Route("/api/v1/webhooks/{id}/retry", with_token(retry_webhook), methods=["POST"]),
-    Route("/health", show_health),
 ]

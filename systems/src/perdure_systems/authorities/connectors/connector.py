@@ -53,7 +53,7 @@ class Connector(Protocol):
 
 
 async def placed(wire: Wire, path: str, body: object, reference: str) -> Answer:
-    """POST an order. A lost answer is `OutcomeUnknown`: asked again, the authority might issue a second certificate."""
+    """POST an order. A lost response is `OutcomeUnknown`: a retry might get a second certificate."""
     try:
         return await wire.call("POST", path, body, reference=reference, is_fresh=True)
     except Unreachable as error:

@@ -84,11 +84,11 @@ class StandIn:
 
     @property
     def asked(self) -> list[float]:
-        """When the status of an order was asked for, whatever the answer was."""
+        """When the status of an order was requested, with any response."""
         return [seen.at for seen in self.seen if seen.is_status]
 
     def reset(self) -> None:
-        """Forget all orders and requests, and behave well again."""
+        """Delete all orders and requests, and reset the behaviour."""
         self.behaviour, self.orders, self.seen, self.clock = Behaviour(), {}, [], time.monotonic
         self._next = _FIRST
 
@@ -154,7 +154,7 @@ class StandIn:
         return self._endpoint(answer, self._spoilt, is_status=True)
 
     def plain(self, answer: Answering) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint that works whatever the knobs say."""
+        """An endpoint that ignores the configured failures."""
         return self._endpoint(answer, lambda: None)
 
     def _spoilt(self) -> Reply | None:

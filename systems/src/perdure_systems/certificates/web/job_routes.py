@@ -130,12 +130,12 @@ async def submit_csr(http: Request) -> Response:
 
 
 async def approve(http: Request) -> Response:
-    """Let a job that waits for approval go on."""
+    """Approve a job that waits for approval."""
     return await _answer(http, approved=True)
 
 
 async def reject(http: Request) -> Response:
-    """Refuse a job that waits for approval; it fails for good."""
+    """Refuse a job that waits for approval; it fails permanently."""
     return await _answer(http, approved=False)
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from perdure import JobFilter, JobView, Page
-from perdure_systems.certificates.jobs import ISSUE, database, desk, tag
+from perdure_systems.certificates.jobs import ISSUE, QUEUE, database, desk, tag
 from perdure_systems.certificates.records import ALL, BY_ID, Agent, Certificate, Endpoint, Found, LoopRun
 from perdure_systems.certificates.settings import read_loops, read_settings
 from perdure_systems.certificates.web.certificate_routes import find_certificate
@@ -25,7 +25,7 @@ _COLOURS: Final = {
 }  # fmt: skip
 _TABS: Final = (("All", ""), ("Waiting for a person", "waiting"), ("Failed", "failed"))
 
-pages = Pages("Certificates", Path(__file__).parent / "templates", [])
+pages = Pages("Certificates", Path(__file__).parent / "templates", [], jobs=f"queue:{QUEUE}")
 
 
 async def certificates_page(_: Request) -> Response:

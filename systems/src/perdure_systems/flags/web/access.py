@@ -1,6 +1,6 @@
 """Who may do what: bearer tokens for programs, the same tokens in a cookie for people who use the page.
 
-401: nobody we know. 403: somebody who may not do this. Admins do everything; readers evaluate flags.
+401: the caller is unknown. 403: the caller may not do this. Admins do everything; readers evaluate flags.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def caller_of(request: Request) -> Caller | None:
-    """Who sends a request, by its bearer token or its cookie; None: nobody we know."""
+    """The caller of a request, by its bearer token or its cookie; None: unknown."""
     if "authorization" not in request.headers and (token := request.cookies.get(COOKIE)):
         return caller_with(token)
     return _caller(request)
@@ -65,7 +65,7 @@ def by_admin(handler: Handler) -> Handler:
 
 
 def by_anybody_known(handler: Handler) -> Handler:
-    """Let everybody with a token through."""
+    """Admit every caller with a token."""
 
     @wraps(handler)
     async def guarded(request: Request) -> Response:

@@ -6,20 +6,19 @@ from http import HTTPStatus
 from typing import Annotated, Final
 
 import msgspec
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from perdure_systems.flags.cache import FlagCache
 from perdure_systems.flags.jobs import ACTOR, app, database, invalidate
-from perdure_systems.flags.metrics import as_prometheus, measure_retries
 from perdure_systems.flags.records import KEY, Flag, Rollout, Updates, bucket_of
 from perdure_systems.flags.schedules import tag_of
 from perdure_systems.flags.settings import read_settings
 from perdure_systems.flags.store import add_flag, change_flag, delete_flag, find_flag, list_changes, list_flags
 from perdure_systems.flags.web.access import admin_name, by_admin, by_anybody_known
 from perdure_systems.kit.database import Session
+from perdure_systems.kit.metrics import serve_metrics
 from perdure_systems.kit.web import JsonResponse, Problem, read_body
 
 _FLAGS: Final = "/api/admin/flags"
@@ -117,9 +116,9 @@ async def show_health(_: Request) -> Response:
     return JsonResponse({"status": "ok", "now": await (await app.desk(ACTOR)).now()})
 
 
-async def show_prometheus(_: Request) -> Response:
-    """`GET /metrics`, for Prometheus."""
-    return Response(as_prometheus(await measure_retries()), media_type=CONTENT_TYPE_LATEST)
+async def show_prometheus(request: Request) -> Response:
+    """`GET /metrics`, for Prometheus: attempts, retries, deaths and backlog, as the engine counts them."""
+    return await serve_metrics(request, app)
 
 
 async def make_flag(new: NewFlag, by: str) -> Flag:

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from perdure import Page
-from perdure_systems.flags.jobs import database
+from perdure_systems.flags.jobs import QUEUE, database
 from perdure_systems.flags.metrics import Hour, RetryMetrics, measure_retries
 from perdure_systems.flags.office import failing_schedules, find_schedule, history_of, list_schedules, timeline_of
 from perdure_systems.flags.schedules import APPLIED, CANCELLED, FAILED, PENDING, Priority, Schedule
@@ -32,7 +32,7 @@ _SHOWN: Final = 200
 _LONGEST_TOKEN: Final = 500
 _CHART_HEIGHT: Final = 100
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=\w+: )")
-_PAGES: Final = Pages("Flags", Path(__file__).parent / "templates", ())
+_PAGES: Final = Pages("Flags", Path(__file__).parent / "templates", (), jobs=f"queue:{QUEUE}")
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 def signed_in(handler: Handler) -> Handler:
-    """Let admins through, and everybody else sign in."""
+    """Admit admins, and send all others to the sign-in page."""
 
     @wraps(handler)
     async def guarded(request: Request) -> Response:
@@ -188,7 +188,7 @@ def bars_of(hours: list[Hour]) -> list[Bar]:
 
 
 def explain(one: Schedule) -> str:
-    """Why a schedule stands where it stands, in a sentence."""
+    """The reason for a schedule's status, in a sentence."""
     if one.status == PENDING:
         return "It waits for its time."
     if one.status == CANCELLED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http.client import responses
 from typing import Any, Final
 
 import httpx
@@ -29,6 +30,12 @@ async def post(
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise DeliveryError(f"{name} cannot be reached: {type(error).__name__}") from None
     if not answer.is_success:
-        said = " ".join(answer.text.split())[:_SHOWN]
-        raise DeliveryError(f"{name} answered {answer.status_code} {answer.reason_phrase}".rstrip() + f": {said}")
+        raise refusal(name, answer.status_code, answer.text)
     return answer
+
+
+def refusal(name: str, status: int, text: str) -> DeliveryError:
+    """The error for an answer that is not 2xx, with the beginning of what was answered."""
+    return DeliveryError(
+        f"{name} answered {status} {responses.get(status, '')}".rstrip() + f": {' '.join(text.split())[:_SHOWN]}"
+    )

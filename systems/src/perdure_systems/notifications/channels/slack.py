@@ -31,5 +31,5 @@ class SlackChannel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _escaped(text: str) -> str:
-    """Slack's three control characters: a text must neither mention everybody nor make a link."""
+    """Slack's three control characters: a text must neither mention all members nor make a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

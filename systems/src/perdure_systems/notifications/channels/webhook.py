@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+from typing import Final
 
 import httpx
 import msgspec
 
+from perdure.webhooks import Sender, SendFailed, SendRefused
 from perdure_systems.notifications.channels.message import Message
-from perdure_systems.notifications.channels.posting import post
+from perdure_systems.notifications.channels.notifier import DeliveryError
+from perdure_systems.notifications.channels.posting import refusal
+
+TIMEOUT: Final = "10s"
+_sender: Final = Sender(allow_private=True)  # the settings name the address: no stranger chose it
 
 
 class WebhookChannel(msgspec.Struct, frozen=True, kw_only=True):
     """Sends `{id, type, recipient, subject, body, metadata, created_at}`.
 
-    With a secret the header `X-Webhook-Signature` is `sha256=` and the HMAC of the body.
+    With a secret it is signed as all webhooks of perdure are: `perdure.webhooks.verify` checks it.
     """
 
     url: str
     secret: str = ""
 
-    async def send(self, message: Message, http: httpx.AsyncClient) -> str:
+    async def send(self, message: Message, http: httpx.AsyncClient) -> str:  # noqa: ARG002 - has its own connection
         """Send a message."""
         body = msgspec.json.encode(
             {
@@ -35,12 +39,17 @@ class WebhookChannel(msgspec.Struct, frozen=True, kw_only=True):
             }
         )
         headers = {"Idempotency-Key": message.id}
-        if self.secret:
-            headers["X-Webhook-Signature"] = f"sha256={signature(self.secret, body)}"
-        answer = await post(http, "webhook", self.url, body, headers)
-        return f"webhook answered {answer.status_code}"
+        try:
+            answer = await _sender.send(self.url, body, secret=self.secret or None, headers=headers, timeout=TIMEOUT)
+        except (SendFailed, SendRefused) as error:
+            raise _without_address(error) from None
+        return f"webhook answered {answer.status}"
 
 
-def signature(secret: str, body: bytes) -> str:
-    """The HMAC-SHA256 of a body, in hexadecimal digits."""
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+def _without_address(error: SendFailed | SendRefused) -> DeliveryError:
+    """Every failure is retried; what the sender says names the receiver's address, so it is not repeated."""
+    if error.answer is not None:
+        return refusal("webhook", error.answer.status, error.answer.body.decode(errors="replace"))
+    if isinstance(error, SendRefused):
+        return DeliveryError("webhook cannot be sent: check that CERTCTL_WEBHOOK_URL is an http or https URL")
+    return DeliveryError("webhook was not reached, or did not answer in time")

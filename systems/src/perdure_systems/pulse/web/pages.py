@@ -15,7 +15,7 @@ from perdure_systems.kit.pages import Link, Pages
 from perdure_systems.kit.web import read_page
 from perdure_systems.pulse import operations
 from perdure_systems.pulse.jobs import HANDLERS
-from perdure_systems.pulse.settings import read_settings
+from perdure_systems.pulse.settings import QUEUE, read_settings
 from perdure_systems.pulse.web.money import money
 from perdure_systems.pulse.web.routes import desk, result_of
 from perdure_systems.pulse.web.views import STATES, show_all, show_page
@@ -25,7 +25,9 @@ _PER_PAGE: Final = 25
 _CHILDREN: Final = 200
 _CHIPS: Final = {"queued": "ready", "completed": "done", "failed": "dead"}
 
-pages = Pages("Pulse", Path(__file__).parent / "templates", [Link("Jobs", "/"), Link("Money", "/money")])
+pages = Pages(
+    "Pulse", Path(__file__).parent / "templates", [Link("Jobs", "/"), Link("Money", "/money")], jobs=f"queue:{QUEUE}"
+)
 
 
 def chip_of(state: str) -> str:
@@ -69,6 +71,7 @@ async def job_page(request: Request) -> Response:
         "job.html",
         here="/",
         job=job,
+        job_id=view.id,
         result=await result_of(view),
         children=await show_all(at, await operations.children_of(at, view, _CHILDREN)),
         attempts=detail.attempts,

@@ -121,7 +121,7 @@ async def pause_job(request: Request) -> Response:
 
 
 async def resume_job(request: Request) -> Response:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     return await _answer(await operations.resume(await desk(), request.path_params["id"]))
 
 
@@ -131,7 +131,7 @@ async def cancel_job(request: Request) -> Response:
 
 
 async def delete_job(request: Request) -> Response:
-    """Forget a job; its active children are cancelled."""
+    """Delete a job; its active children are cancelled."""
     await operations.delete(await desk(), request.path_params["id"])
     return Response(status_code=HTTPStatus.NO_CONTENT)
 

@@ -69,7 +69,7 @@ def states_of(word: str) -> tuple[JobState, ...]:
 
 
 def reason_of(view: JobView) -> str:
-    """Why a job stands where it does: `rate_limited`, `budget_exceeded`, or the engine's own words."""
+    """The reason for a job's state: `rate_limited`, `budget_exceeded`, or the engine's own text."""
     text = view.reason.removeprefix("paused: ")
     return next((word for start, word in _REASONS.items() if text.startswith(start)), view.reason)
 
