@@ -20,7 +20,12 @@ def main() -> None:
     systems = tomllib.loads((ROOT / "systems" / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = [
         *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"]["postgres"],
+        *(
+            each
+            for name, extra in project["project"]["optional-dependencies"].items()
+            if name != "all"
+            for each in extra
+        ),
         *project["dependency-groups"]["dev"],
         *(needed for needed in systems["project"]["dependencies"] if not needed.startswith("perdure")),
         *BUILD,

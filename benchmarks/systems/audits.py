@@ -112,7 +112,7 @@ async def work(rate: int, seconds: int) -> Run:
     from perdure_systems.audits.intake import create_or_find  # noqa: PLC0415 - as above
     from perdure_systems.audits.jobs import app, database  # noqa: PLC0415 - as above
     from perdure_systems.audits.pipeline.instruments import using_instruments  # noqa: PLC0415 - the app reads PERDURE_URL
-    from perdure_systems.audits.standins.outside import QuickInstruments  # noqa: PLC0415 - as above
+    from perdure_systems.audits.standins import QuickInstruments  # noqa: PLC0415 - as above
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     with using_instruments(QuickInstruments(_PART_SECONDS)):

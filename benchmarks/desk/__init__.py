@@ -1,0 +1,1 @@
+"""The desk beside a database of a million jobs and a worker at full speed."""
