@@ -1,4 +1,4 @@
-"""A small shop. Whatever may fail or take long is a job; `test_shop.py` beside this file tests them."""
+"""A small shop. Work that may fail or take long is a job; `test_shop.py` beside this file tests them."""
 
 from __future__ import annotations
 
