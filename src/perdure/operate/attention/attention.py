@@ -6,6 +6,7 @@ own, because an empty list must mean that all is well.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final
@@ -39,14 +40,16 @@ async def find_needs(store: Store) -> list[Need]:
     A database that is away raises StoreError.
     """
     now = await store.now()
+    # All at once: beside busy workers most of the time of a query is the wait for a processor.
+    answers = await asyncio.gather(*(look(store, now) for _, look in _LOOKS), return_exceptions=True)
     found: list[Need] = []
-    for name, look in _LOOKS:
-        try:
-            found += await look(store, now)
-        except StoreError:
-            raise
-        except PerdureError as error:
-            found.append(_unseen(name, error))
+    for (name, _), answer in zip(_LOOKS, answers, strict=True):
+        if not isinstance(answer, BaseException):
+            found += answer
+        elif isinstance(answer, PerdureError) and not isinstance(answer, StoreError):
+            found.append(_unseen(name, answer))
+        else:
+            raise answer
     return worst_first(grouped(found))
 
 

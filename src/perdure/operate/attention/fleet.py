@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from shlex import quote as shell_word
@@ -29,11 +30,12 @@ async def queues_without_progress(store: Store, now: datetime) -> list[Need]:
     tallies = {tally.queue: tally for tally in await store.count(_READY, ("queue",), _CAP) if tally.queue is not None}
     if not tallies:
         return []
-    paused = {pause.queue for pause in await store.pauses() if pause.kind is None and pause.args is None}
-    workers = await store.workers()
+    pauses, workers, fronts = await asyncio.gather(
+        store.pauses(), store.workers(), store.fronts(sorted(tallies), _FRONT)
+    )
+    paused = {pause.queue for pause in pauses if pause.kind is None and pause.args is None}
     alive = [worker for worker in workers if worker.dead_at is None and now - worker.beat_at <= LEASE]
     served = {queue for worker in alive if not _is_quiet(worker) for queue in worker.queues}
-    fronts = await store.fronts(sorted(tallies), _FRONT)
     oldest: dict[str, datetime] = {}
     for front in fronts:
         oldest[front.queue] = min(front.since, oldest.get(front.queue, front.since))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -42,10 +43,13 @@ class KindView(Struct, frozen=True, kw_only=True):
 async def kind_views(store: Store, span: Duration, cap: int) -> list[KindView]:
     """All kinds that have statistics, running or dead jobs, pauses, or a declaration that is kept, by name."""
     lately = await read_trends(store, span, await store.now(), by="kind")
-    pairs = await pairs_seen(store, lately)
-    tallies = await store.count(JobFilter(states=_SHOWN), ("kind", "state"), cap)
-    pauses = await store.pauses()
-    records = {record.name: record for record in await store.kinds()}
+    pairs, tallies, pauses, known = await asyncio.gather(
+        pairs_seen(store, lately),
+        store.count(JobFilter(states=_SHOWN), ("kind", "state"), cap),
+        store.pauses(),
+        store.kinds(),
+    )
+    records = {record.name: record for record in known}
     groups = {group.kind: group for group in lately.groups if group.kind is not None}
     names = {
         *groups,

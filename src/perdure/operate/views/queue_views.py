@@ -6,6 +6,7 @@ waits is read off the front of the line.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -50,10 +51,11 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 async def queue_views(store: Store, span: Duration, cap: int) -> list[QueueView]:
     """All queues that have jobs, workers, pauses or statistics, by name."""
-    lately = await read_statistics(store, span, by="queue")
-    tallies = [count for count in await store.counts(cap) if count.state in _SHOWN]
-    workers = [worker for worker in await store.workers() if worker.dead_at is None]
-    pauses = await store.pauses()
+    lately, counted, known, pauses = await asyncio.gather(
+        read_statistics(store, span, by="queue"), store.counts(cap), store.workers(), store.pauses()
+    )
+    tallies = [count for count in counted if count.state in _SHOWN]
+    workers = [worker for worker in known if worker.dead_at is None]
     oldest = await _oldest(store, {tally.queue for tally in tallies if tally.state is JobState.READY})
     groups = {group.queue: group for group in lately.groups if group.queue is not None}
     names = {
