@@ -12,7 +12,8 @@ Found = TypeVar("Found")
 
 PATIENCE: Final = 30.0
 _LOOK_EVERY: Final = 0.01
-_FUTILE: Final = 10
+_ENDED: Final = frozenset("ZX")
+_FUTILE: Final = 6  # times the patience: less than `faulthandler_timeout`, so that a test says what it waited for
 
 
 async def until(condition: Callable[[], Found | None], within: float = PATIENCE) -> Found:
@@ -50,27 +51,32 @@ def while_progressing(
 
 def processor_time(pid: int) -> int:
     """What a process has used of the processors so far, in ticks; 0 if it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return 0
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    fields = _fields(Path(f"/proc/{pid}/stat"))
+    return int(fields[11]) + int(fields[12]) if fields else 0
 
 
 def is_gone(pid: int) -> bool:
     """Whether a process has ended; one that is only waited for has."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return True
-    return stat.rpartition(")")[2].split()[0] in {"Z", "X"}
+    return _state(Path(f"/proc/{pid}/stat")) in _ENDED
 
 
 def is_stopped(pid: int) -> bool:
     """Whether a process stands still after SIGSTOP: all of its threads, so it cannot take a lock any more."""
-    stats = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+    return all(_state(file) in {"T", *_ENDED} for file in Path(f"/proc/{pid}/task").glob("*/stat"))
+
+
+def _state(stat: Path) -> str:
+    """The state of a process or thread, one letter: X also for one that is gone."""
+    fields = _fields(stat)
+    return fields[0] if fields else "X"
+
+
+def _fields(stat: Path) -> list[str]:
+    """What follows the name of a process or thread; nothing if it is gone."""
+    try:
+        return stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def text_of(file: Path) -> str:

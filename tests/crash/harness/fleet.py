@@ -17,7 +17,7 @@ import apsw
 from tests.crash.harness.ledger import Book, Ledger, Run
 from tests.crash.programs.jobs import build_app
 from tests.support.builders.jobs import numbered_id
-from tests.support.waiting import processor_time, until_sync, while_progressing
+from tests.support.waiting import is_stopped, processor_time, until_sync, while_progressing
 
 ROOT: Final = Path(__file__).parents[3]
 PATIENCE: Final = 30.0
@@ -50,8 +50,12 @@ class Member:
         self._process.wait(PATIENCE)
 
     def stop(self) -> None:
-        """Put it to sleep in the middle of whatever it does."""
+        """Put it to sleep in the middle of whatever it does; it stands still when this returns.
+
+        On a busy machine its threads go on for a while after the signal: one of them could still take a lock.
+        """
         self._process.send_signal(signal.SIGSTOP)
+        until_sync(lambda: is_stopped(self.pid), PATIENCE)
         self.stopped = True
 
     def wake(self) -> None:
