@@ -16,8 +16,8 @@ demo: $(READY)  ## six systems on one SQLite file, and a guided tour; DEMO=--aut
 demo-postgres: $(READY)  ## the same on a PostgreSQL server of its own, with three worker processes
 	$(BIN)/python -m perdure_systems.demo --postgres --workers 3 --folder .demo-postgres $(DEMO)
 
-test: $(READY)  ## the tests, on SQLite and PostgreSQL, in three processes: many of them wait more than they work
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+test: $(READY)  ## the tests, on SQLite and PostgreSQL, in four processes: many of them wait more than they work
+	$(BIN)/python -m pytest -n 4 --dist worksteal
 
 test-fast: $(READY)  ## while you work, about 40 s of processor time: decisions, claims on SQLite, a slice of worker and flows
 	$(BIN)/python -m pytest -n 2 -m 'not slow and not proof' -k 'not postgres' $(FAST)
