@@ -1,16 +1,16 @@
-"""❀ How the attempts of a closing worker come to their end, and when (C1, G9).
+"""❀ When and how the attempts of a closing worker end (C1, G9).
 
-    0                       the worker is told to stop: it claims nothing more; handlers see `ctx.closing`; what has
-                            not begun (it waits for a thread or a process of its own) goes back at once
-    stop_timeout - grace    what still runs is told to stop: tasks are cancelled, threads interrupted, processes
-                            told. `Worker.hurry` does this at once
-    stop_timeout            what has not stopped is given up. Its job goes back as all the others do: at no cost,
-                            with its last checkpoint. A process is killed, and may take half a second to be gone
+    0                       the worker is told to stop: it claims nothing more; handlers see `ctx.closing`; attempts
+                            that wait for a thread or a process go back at once
+    stop_timeout - grace    running attempts are told to stop: tasks are cancelled, threads interrupted, processes
+                            notified. `Worker.hurry` does this at once
+    stop_timeout            attempts that still run are abandoned. Their jobs go back like all others: at no cost,
+                            with their last checkpoint. A process is killed, which may take half a second
 
-What is left is up to the database: the ends of all attempts are recorded, and the worker is taken off the list. Ticks
-of loops that are under way have the same stop timeout, and a second more if it is over by then. So a stop takes 20 s by
-default if handlers do not listen, two or three more if ticks do not either, and no longer than they need if they do. A
-stop timeout that is shorter than the grace leaves less of the grace, but never less than a moment.
+The rest depends on the database: the ends of all attempts are recorded, and the worker unregisters. Running ticks of
+loops have the same stop timeout, and one more second if it is over by then. So a stop takes 20 s by default if handlers
+ignore it, two or three more if ticks ignore it too, and no longer than they need if they do not. A stop timeout shorter
+than the grace shortens the grace, but never to less than a moment.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KILLED_WITHIN_SECONDS: Final = 1.0
 
 
 class Closing:
-    """The last seconds of a worker's attempts."""
+    """Ends the attempts of a closing worker."""
 
     def __init__(self, executor: Executor, settings: WorkerSettings, is_hurried: Callable[[], bool]) -> None:
         self._executor = executor
@@ -51,7 +51,7 @@ class Closing:
         self._is_hurried = is_hurried
 
     async def run(self) -> None:
-        """Bring every attempt to its end, one way or another."""
+        """End every attempt."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._stop_timeout
         self._executor.announce_closing()
@@ -73,7 +73,7 @@ async def record_all(name: str, parts: WorkerParts, deadline: float) -> None:
         parts.attempts.gatekeeper,
         parts.attempts.acknowledger,
     )
-    with suppress(TimeoutError):  # to cut a claim off would leave jobs that no worker knows to hold
+    with suppress(TimeoutError):  # a claim that is cut off would leave leases that no worker knows of
         async with asyncio.timeout_at(deadline):
             await parts.fetcher.drain()
             await quarantine.drain()
@@ -91,9 +91,9 @@ async def record_all(name: str, parts: WorkerParts, deadline: float) -> None:
 async def give_back_unknown(
     store: Store, worker_id: WorkerId, deadline: float, audit: Collection[Audited] = frozenset()
 ) -> None:
-    """Give back, at no cost, what a retired worker holds without knowing: a claim was cut off before its answer came.
+    """Give back, at no cost, leases that a retired worker does not know of.
 
-    A program that ends does that: it cancels all its tasks, also the one that claims.
+    A program that ends cancels all its tasks: the claim may be cut off before its answer comes.
     """
     with suppress(TimeoutError, StoreError):  # what is left is rescued
         async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _SHORTEST_STEP_SECONDS)):

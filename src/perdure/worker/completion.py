@@ -1,4 +1,4 @@
-"""Waits until nothing of a worker runs any more (A18): its attempts, the ticks of its loops, and what it records.
+"""Waits until nothing of a worker runs any more (A18): attempts, ticks of loops, and records not yet written.
 
 An embedding program calls this before it closes HTTP and the database. An abandoned attempt or tick counts as long as
 it runs: a handler that ignores its cancellation may still use resources that are about to close.
@@ -23,7 +23,7 @@ _POLL_INTERVAL_SECONDS: Final = 0.01
 
 
 class Completion:
-    """The drain of one worker. Tests replace `timer`."""
+    """Waits for the end of one worker. Tests replace `timer`."""
 
     timer: ClassVar[Timer] = REAL_TIMER
 

@@ -16,13 +16,13 @@ from typing import Final
 
 from perdure.kinds.kind import Mode, Registry
 
-_OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000  # between two searches for circles
+_OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000  # collections of the younger generations for each one of the oldest
 _COLLECTIONS_BEFORE_OLDER: Final = 20
 _SWITCH_INTERVAL_SECONDS: Final = 0.0005
 
 
 def set_up_for_work(kinds: Registry) -> None:
-    """Prepare this process for these kinds of jobs, once all is loaded."""
+    """Prepare this process for these kinds of jobs, after all imports."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, _COLLECTIONS_BEFORE_OLDER, _COLLECTIONS_BEFORE_OLDER)

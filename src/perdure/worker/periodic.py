@@ -1,6 +1,6 @@
-"""Functions of the app that come round again and again: what `@app.every` declares, and the loop that calls them.
+"""Periodic functions of the app (`@app.every`), and the loop that calls them.
 
-No job is made of a call, and nothing is stored: what must not be lost belongs in a job.
+A call is not a job, and nothing is stored: work that must not be lost belongs in a job.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Per(StrEnum):
     """Who calls a periodic function."""
 
     PROCESS = "process"  # every worker process
-    FLEET = "fleet"  # the one that leads
+    FLEET = "fleet"  # only the leader
 
 
 class Periodic(Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def periodic(
     per: Per | str = Per.PROCESS,
     name: str | None = None,
 ) -> Periodic:
-    """Declare a function that is called `every` so often; what cannot be meant is refused by name.
+    """Declare a function that is called at this interval; invalid values are refused by name.
 
     `limit` is the interval unless given. `jitter` spreads the calls by that share of the interval: 0.1 means ±10 %.
     """
@@ -109,7 +109,7 @@ class PeriodicLoop(Loop[None]):
 
     @classmethod
     def of(cls, declared: Periodic, emitter: Emitter, store: LeaderStore, holder: str, clock: Clock) -> PeriodicLoop:
-        """The loop of a declared function in this process, which is `holder` to the others."""
+        """The loop of a declared function; `holder` names this process in the lease."""
         if declared.per is Per.PROCESS:
             return cls(declared, emitter)
         return cls(declared, emitter, Leadership(store, f"loop:{declared.name}", holder, emitter, clock))
@@ -127,11 +127,11 @@ class PeriodicLoop(Loop[None]):
             self.leadership.use_outage(limits)
 
     def is_wanted(self) -> bool:
-        """Whether it is for this process to call the function now."""
+        """Whether this process should call the function now."""
         return self.leadership is None or self.leadership.is_leading
 
     async def run(self) -> None:
-        """Call the function again and again until stopped."""
+        """Call the function at its interval until stopped."""
         if self.leadership is None:
             await super().run()
             return
@@ -193,7 +193,7 @@ def _check_function(function: object, name: str) -> None:
         raise SettingsError(f"function of {name}", "must not yield: a periodic function returns nothing")
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a built-in one that does not tell
+    except (TypeError, ValueError):  # a built-in function without a signature
         return
     needed = [p.name for p in parameters if p.default is p.empty and p.kind not in _TAKES]
     if needed:

@@ -1,4 +1,4 @@
-"""The state of one `Worker.run`: the worker sets it, and its parts ask."""
+"""The state of one `Worker.run`: the worker sets it, its parts read it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class RunState:
-    """From not started, over opened and stopping, to ended."""
+    """Not started, opened, stopping, ended."""
 
     def __init__(self) -> None:
         self.opened = asyncio.Event()
         self.stop = asyncio.Event()
         self.ended = asyncio.Event()
         self.task: asyncio.Task[Any] | None = None  # that runs the worker
-        self.is_hurried = False  # handlers are not given the time to finish
+        self.is_hurried = False  # handlers get no time to finish
         self.is_recycled = False
 
     @property
@@ -24,5 +24,5 @@ class RunState:
 
     @property
     def is_over(self) -> bool:
-        """Whether the worker does not run: not yet, or not any more."""
+        """Whether the worker has not started, or has ended."""
         return self.task is None or self.ended.is_set()

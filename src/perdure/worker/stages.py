@@ -36,7 +36,7 @@ class Stage(Struct, frozen=True, eq=False):
 
 
 class ClaimStages:
-    """Leads claims from one stage to the next."""
+    """Passes claims from one stage to the next."""
 
     def __init__(self, acknowledge: Callable[[Transition], None]) -> None:
         self._acknowledge = acknowledge
@@ -45,20 +45,20 @@ class ClaimStages:
         self.is_closing = False
 
     def define(self, *stages: Stage) -> None:
-        """Say which stages there are, in their order."""
+        """Set the stages, in order."""
         self._stages = stages
         self._places = {stage.name: place for place, stage in enumerate(stages)}
 
     def start(self, claims: Sequence[Claim]) -> None:
-        """Lead claims into the first stage."""
+        """Pass claims to the first stage."""
         self._enter(self._stages[0], claims)
 
     def into(self, name: str) -> Start:
-        """The way into a stage, for claims that need none before it."""
+        """The entrance of a stage, for claims that need no earlier stage."""
         return lambda claims: self._enter(self._stages[self._places[name]], claims)
 
     def after(self, name: str) -> Start:
-        """The way on from a stage, for the claims that it lets through."""
+        """The exit of a stage, for claims that it lets through."""
         return partial(self._go_on, name)
 
     def give_back(self, claims: Sequence[Claim]) -> None:

@@ -1,4 +1,4 @@
-"""What every part of a worker works with."""
+"""What all parts of a worker share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perdure.worker.settings import WorkerSettings
 
 
 class Surroundings(Struct, frozen=True, kw_only=True, eq=False):
-    """The open store, the kinds that are known here, the settings, the emitter, the clock, and the app's hooks."""
+    """The open store, the known kinds, the settings, the emitter, the clock, and the app's hooks."""
 
     store: Store
     kinds: Registry

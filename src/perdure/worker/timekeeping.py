@@ -1,4 +1,4 @@
-"""What an app has declared for certain times, as a worker keeps it: schedules, periodic functions, backups."""
+"""Runs what an app has declared for certain times: schedules, periodic functions, backups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perdure.worker.surroundings import Surroundings
 
 
 class Timekeeping:
-    """The loops that make it come true. Schedules made at run time are fired whether any is declared or not."""
+    """The loops for these. Schedules made at run time fire even if the app declares none."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Timekeeping:
             self.loops.append(Backups(store, emitter, backup, holder))
 
     async def declare(self) -> None:
-        """Enter the declared schedules; raises ConflictError if a schedule made at run time has the name of one."""
+        """Store the declared schedules; raises ConflictError if one made at run time has the same name."""
         if self._schedules:
             now = await self._store.now()
             await self._store.declare_schedules(
@@ -48,6 +48,6 @@ class Timekeeping:
             )
 
     def stop(self) -> None:
-        """Start nothing more; running ticks may finish."""
+        """Start no more ticks; running ones may finish."""
         for loop in self.loops:
             loop.stop()

@@ -1,7 +1,7 @@
 """A worker, from opening to closing: it starts and stops its parts, which `wiring` joins.
 
-Opening: register, beat, start the upkeep, listen for wake-ups, claim. Closing is the reverse: claim nothing more, end
-the running attempts (`closing` says how and when), record everything, stop listening and the upkeep, unregister.
+Opening: register, start the heartbeat and the upkeep, listen for wake-ups, claim. Closing is the reverse: stop
+claiming, end the running attempts (see `closing`), record everything, stop listening and the upkeep, unregister.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Worker:
         return self._parts.attempts.acknowledger.stale
 
     def tally(self) -> WorkerTally:
-        """What this worker has counted since it began, and what it has in hand. Ask on its event loop."""
+        """The counts of this worker since its start, and its current load. Call it on the worker's event loop."""
         parts, attempts = self._parts, self._parts.attempts
         return WorkerTally(
             name=self.name,
@@ -117,7 +117,7 @@ class Worker:
         self._parts.fetcher.wake()
 
     def quiet(self, because: str) -> None:
-        """Claim nothing more, and let run what runs, until this reason is taken back with `loud`."""
+        """Stop claiming until `loud` removes this reason; running jobs continue."""
         self._parts.phase.quiet(because)
 
     def loud(self, because: str) -> None:
@@ -223,15 +223,16 @@ class Worker:
         emitter.emit(WorkerClosed(self.name, executor.finished, executor.released - given_back))
 
     async def _retire(self, deadline: float) -> None:
-        """Take the worker off the list, and give back what it holds without knowing."""
+        """Unregister the worker, and give back leases that it does not know of."""
         parts, store, worker_id = self._parts, self._parts.around.store, self._parts.membership.worker_id
         if worker_id is None:
             return
         with suppress(StoreError):
             await store.retire(worker_id)
-            if parts.fetcher.is_in_doubt and not parts.attempts.acknowledger.backlog:  # known ends will be rescued
+            # Unrecorded ends are left to the rescuer.
+            if parts.fetcher.is_in_doubt and not parts.attempts.acknowledger.backlog:
                 await give_back_unknown(store, worker_id, deadline, parts.around.settings.audit)
-            await store.recall_loans()  # of which it knows nothing
+            await store.recall_loans()  # loans whose answer was lost
 
     def _background(self, coroutine: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = self._loop.create_task(coroutine)

@@ -1,1 +1,1 @@
-"""One attempt: its context, what the context offers to the handler, and what becomes of it."""
+"""One attempt: its context, the services behind the context, and its outcome."""

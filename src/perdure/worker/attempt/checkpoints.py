@@ -1,8 +1,8 @@
-"""The way of checkpoints to the store: how far an attempt has come, kept for the next one.
+"""Writes checkpoints to the store: how far an attempt has come, for the next attempt.
 
-A checkpoint that was begun is written to the end, even if its attempt is told to stop meanwhile: finished work must not
-be repeated because its record is missing. While the database is unreachable the handler waits, because further work
-could not be recorded either. A lost claim stops the attempt.
+Once a checkpoint is being written, it is written to the end, even if its attempt is told to stop meanwhile: finished
+work must not be repeated for lack of a record. While the database is unreachable the handler waits, because further
+work could not be recorded either. A lost claim stops the attempt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CURSOR_LIMIT: Final = 64 * 1024
 
 
 class Checkpoints(Protocol):
-    """Where an attempt keeps how far it has come; False: its claim is lost, and nothing was written."""
+    """Stores the checkpoints of an attempt; False: its claim is lost, and nothing was written."""
 
     async def keep(self, claim: Claim, cursor: str | None) -> bool:
         """Durable when it returns."""
@@ -34,7 +34,7 @@ class Checkpoints(Protocol):
 
 
 class StoredCheckpoints:
-    """Checkpoints of the attempts of one worker, all written on the worker's event loop."""
+    """The checkpoints of all attempts of one worker, written on the worker's event loop."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class StoredCheckpoints:
         except asyncio.CancelledError:
             await asyncio.wait({writing})
             if not writing.cancelled():
-                writing.exception()  # seen: the stop comes first
+                writing.exception()  # retrieved: a request to stop comes first
             raise
 
 
@@ -84,7 +84,7 @@ async def _written(store: ClaimStore, claim: Claim, cursor: str | None) -> bool:
 
 
 def cursor_text(cursor: Any) -> str | None:
-    """The JSON of a cursor; None takes a checkpoint back."""
+    """The JSON of a cursor; None removes the checkpoint."""
     if cursor is None:
         return None
     try:

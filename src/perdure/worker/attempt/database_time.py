@@ -1,4 +1,4 @@
-"""The time of the database, as an attempt knows it without asking."""
+"""The database's time, without a query."""
 
 from __future__ import annotations
 

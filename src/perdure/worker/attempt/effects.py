@@ -1,9 +1,9 @@
 """The transaction of one attempt (G5): begun at the handler's first `ctx.transaction()`, ended with the attempt.
 
 When the handler is done, its acknowledgement is written in the same transaction, fenced by the token, and both are
-committed. In any other case the transaction is rolled back and the outcome goes the ordinary way. If the connection is
-lost during the commit, it is unknown whether it has happened; the attempt is then acknowledged as failed in the
-ordinary way, and if the commit has happened, that acknowledgement finds no claim and changes nothing.
+committed. In any other case the transaction is rolled back, and the outcome is recorded in the ordinary way. If the
+connection is lost during the commit, it is unknown whether it has happened; the attempt is then acknowledged as failed
+in the ordinary way, and if the commit has happened, that acknowledgement finds no claim and changes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ABANDONING: Final[set[asyncio.Task[None]]] = set()
 
 
 class AttemptEffects:
-    """What one attempt writes together with its acknowledgement. `blocking`: its handler runs in a thread."""
+    """The transaction of one attempt and its acknowledgement. `blocking`: its handler runs in a thread."""
 
     def __init__(self, store: EffectStore, lines: AttemptLines | None = None, *, blocking: bool) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class AttemptEffects:
         self._steps.append(write)
 
     async def enter(self) -> AbstractAsyncContextManager[Any]:
-        """Begin the transaction, if that has not happened, and give a block of it to the handler."""
+        """Begin the transaction, unless it is open, and return a block of it to the handler."""
         if self._effects is None:
             if self._beginning:
                 raise ConflictError(
@@ -94,13 +94,13 @@ class AttemptEffects:
         return Alongside(tuple(self._steps), tuple(self._lines.take_all()), self._lines.keep, audit)
 
     async def undo(self, *, forced: bool = False) -> None:
-        """Roll back, unless it is over. Never raises: what cannot be rolled back was not committed either."""
+        """Roll back, unless it is over. Never raises: if the rollback fails, nothing is committed either."""
         if self._effects is not None:
             with suppress(Exception):
                 await self._effects.undo(forced=forced)
 
     def abandon(self) -> None:
-        """Roll back although the handler still runs: it was abandoned, and must not hold locks any longer."""
+        """Roll back while the handler still runs: it was abandoned, and must not hold locks any longer."""
         self._abandoned = True
         if self.blocking:
             threading.Thread(

@@ -1,11 +1,11 @@
-"""Keeps the newest log lines of handlers with their jobs: best effort, without holding up a handler.
+"""Stores the newest log lines of handlers with their jobs: best effort, and never blocks a handler.
 
 `ctx.log` writes to the log, and passes each line above the log level to the attempt's `AttemptLines`, from any thread.
 The worker's one `LineKeeper` writes the lines of all attempts together, at most every half second and before an attempt
 ends. A failed write is reported and not retried: the log has the lines.
 
 While an attempt has a transaction open (`ctx.transaction()`) its lines are held: on SQLite no one else can write then.
-They are committed with the acknowledgement, or written once the transaction was undone.
+They are committed with the acknowledgement, or written after a rollback.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class LineKeeper:
         self._one_at_a_time = asyncio.Lock()
 
     def hear(self, lines: AttemptLines) -> None:
-        """Write what this attempt has to say, soon."""
+        """Write the lines of this attempt soon."""
         self._speakers.append(lines)
         if self._task is None:
             self._task = self.loop.create_task(self._write_soon())
 
     async def flush(self, lines: AttemptLines | None = None, *, hold: bool = False) -> None:
-        """Write everything, that of this attempt included; with `hold` nothing of it is written from then on."""
-        async with self._one_at_a_time:  # so that lines under way are written, too, when it returns
+        """Write all lines, including those of this attempt; with `hold` none of its lines are written from then on."""
+        async with self._one_at_a_time:  # so that lines in progress are written too when it returns
             speakers, self._speakers = self._speakers, []
             batch = [line for speaker in dict.fromkeys(speakers) for line in speaker.take()]
             if lines is not None:
@@ -88,7 +88,7 @@ class LineKeeper:
 
 
 class AttemptLines:
-    """What one attempt has logged and is not written yet; may be added to from any thread.
+    """The log lines of one attempt that are not written yet; any thread may add to them.
 
     `now` is the database's clock, as well as it is known. `blocking`: the handler runs in a thread.
     """
@@ -124,7 +124,7 @@ class AttemptLines:
         return [] if self.held else self.take_all()
 
     def take_all(self) -> list[NewLine]:
-        """Everything that is not written; a line in the place of those that were dropped says how many."""
+        """All lines that are not written; if lines were dropped, one line in their place says how many."""
         with self._lock:
             self._is_heard = False
             lines, dropped = list(self._lines), self._dropped
@@ -137,14 +137,14 @@ class AttemptLines:
         return lines
 
     async def hold(self) -> None:
-        """Write what there is, and hold back what comes from now on."""
+        """Write the lines so far, and hold back later ones."""
         if not self._is_used:
             self.held = True
             return
         await self._reach(hold=True)
 
     async def write_rest(self) -> None:
-        """Write what there is: the attempt ends."""
+        """Write the lines so far: the attempt ends."""
         self.held = False
         await self._reach(hold=False)
 
@@ -162,7 +162,7 @@ class AttemptLines:
 
 
 class Kept:
-    """A processor of structlog, before all others: lines that the log takes are kept with the job."""
+    """A processor of structlog, before all others: lines above the log level are stored with the job."""
 
     def __init__(self, lines: AttemptLines) -> None:
         self._lines = lines
@@ -178,7 +178,7 @@ class Kept:
 
 
 def rendered(event: Mapping[str, Any]) -> str:
-    """A line as text: what happened, then `key=value` for each field that is not the same on every line of its job."""
+    """A line as text: the message, then `key=value` for each field that differs between lines of the job."""
     said = str(event.get("event", ""))
     if args := event.get("positional_args"):
         with suppress(TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What a handler logs shows no secret that its job carries: neither in the log nor in the lines kept with the job."""
+"""Masks the secrets of a job in what its handler logs, both in the log and in the lines stored with the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HARMLESS: Final = (int, float, type(None), BaseException)
 
 
 class WithoutSecrets:
-    """A processor of structlog, before all others. `known` gives the secrets that the job carries."""
+    """A processor of structlog, before all others. `known` returns the secrets of the job."""
 
     def __init__(self, known: Callable[[], tuple[str, ...]]) -> None:
         self._known = known

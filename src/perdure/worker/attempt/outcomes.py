@@ -1,4 +1,4 @@
-"""The outcomes of attempts: the same in a task, a thread and a process."""
+"""Outcomes of attempts, the same for a task, a thread and a process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AttemptInterrupted(BaseException):
 
 
 def done(result: Any) -> Done:
-    """A handler's return value as an outcome. One that cannot be kept is a warning: the work itself is done."""
+    """A handler's return value as an outcome. If the value cannot be stored, the job succeeds with a warning."""
     try:
         text = encode(result)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
@@ -36,7 +36,7 @@ def done(result: Any) -> Done:
 
 
 def with_journal(journal: Journal, outcome: Outcome | None) -> Outcome | None:
-    """What became of an attempt that keeps a journal: its warnings, and a park that its handler has swallowed."""
+    """The outcome of an attempt with a journal: adds its warnings, and a park that its handler has caught."""
     if not isinstance(outcome, Done):
         return outcome
     if journal.parked is not None:
@@ -46,7 +46,7 @@ def with_journal(journal: Journal, outcome: Outcome | None) -> Outcome | None:
 
 
 def without_secrets(move: Transition, journal: Journal | None) -> Transition:
-    """A transition whose texts do not show what the job carries as a secret; its result is data, and stays."""
+    """The transition with the job's secrets masked in its texts; its result is data, and stays as it is."""
     claim = move.claim
     known = known_secrets(claim.args, claim.meta) if journal is None else journal.secrets()
     return replace(
@@ -58,15 +58,15 @@ def without_secrets(move: Transition, journal: Journal | None) -> Transition:
 
 
 def unreadable(error: Exception) -> BadArguments | Failed:
-    """The stored arguments could not be read: they do not fit, or their types, which are the app's code, failed."""
+    """The stored arguments could not be read: they do not fit the handler, or the app's own types raised."""
     return bad_arguments(error) if isinstance(error, PayloadError) else broken(error)
 
 
 def broken(error: BaseException) -> Failed:
-    """Something went wrong around the handler, for which no triage was made."""
+    """Code around the handler failed; the job's triage does not apply."""
     return Failed(failure_of(error), kinds=lineage(type(error)))
 
 
 def cancelled_from_inside(error: BaseException) -> Failed:
-    """The handler was cancelled, and not by us."""
+    """The handler was cancelled, but not by the worker."""
     return Failed(Failure(type(error).__name__, "the handler was cancelled from inside"))

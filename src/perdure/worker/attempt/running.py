@@ -43,15 +43,15 @@ class Running(Struct, eq=False):
     stop: Stop | None = None
     why: str | None = None  # the operator's reason for a cancellation
     begun: bool = False  # its task has taken its first step, or a thread has taken it
-    dying: bool = False  # it was forced, and will be gone in a moment
+    dying: bool = False  # it was killed, and ends in a moment
     given_up: bool = False
     context: Context | None = None
     task: Task[Any] | None = None  # that runs it, or waits for its process
     thread: int | None = None  # the ident of the thread that runs it
     pid: int | None = None  # of its own process
     followed: bool = False  # there is a subscriber to the events of every attempt
-    exception: BaseException | None = None  # what its handler raised, kept only for those
-    spawned: bool = False  # its own process has asked for children
+    exception: BaseException | None = None  # what its handler raised, for those subscribers only
+    spawned: bool = False  # its isolated process has asked for children
     mark: Any = None  # of the app's tracer, if it follows this attempt
 
     @property
@@ -67,7 +67,7 @@ class Running(Struct, eq=False):
         return read_settings(self.claim.settings).timeout or self.kind.timeout
 
     def outcome_when_stopped(self) -> Outcome | None:
-        """What it means that the attempt was stopped; None: nothing, it is no longer ours."""
+        """The outcome of a stopped attempt; None: none, because its claim is lost."""
         match self.stop:
             case Stop.TIMED_OUT:
                 limit = format_duration(self.timeout) if self.timeout else ""

@@ -1,7 +1,7 @@
 """What a worker provides to the contexts of its attempts.
 
-One object for all of them, so that an attempt costs little and holds nothing that holds it in turn: what refers to
-itself in a circle is freed late, and by a search through everything.
+One object serves all attempts, so that an attempt costs little and is part of no reference cycle, which only the
+garbage collector would free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from perdure.worker.attempt.spending import Spending
 
 
 class OpensJournals(Protocol):
-    """Opens the journal of an attempt, once it does something that is kept."""
+    """Opens the journal of an attempt at its first stored call."""
 
     def __call__(
         self, claim: Claim, flag: StopFlag, *, started: float, triage: Triage | None, blocking: bool
@@ -34,21 +34,21 @@ class OpensJournals(Protocol):
 
 
 class OpensLines(Protocol):
-    """Opens the lines of an attempt, once it logs."""
+    """Opens the log lines of an attempt when it first logs."""
 
     def __call__(self, claim: Claim, *, started: float, blocking: bool) -> AttemptLines | None:
-        """The lines of the attempt under this claim; None: none are kept."""
+        """The lines of the attempt under this claim; None: no lines are stored."""
 
 
 class OpensGates(Protocol):
-    """Makes ready the gates before a step."""
+    """Makes the gates before a step."""
 
     def __call__(self, claim: Claim, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
-        """The gates before the step of this key, of the attempt under this claim; refuses what cannot be meant."""
+        """The gates before the step of this key, for the attempt under this claim; invalid gates are refused."""
 
 
 class Services(Struct, frozen=True, kw_only=True):
-    """What attempts can draw on. None: there is no worker, or it is in another process."""
+    """The services of attempts. None: there is no worker, or it is in another process."""
 
     effects: EffectStore | None = None
     checkpoints: Checkpoints | None = None

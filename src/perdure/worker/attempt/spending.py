@@ -1,8 +1,8 @@
-"""The way of what handlers spend to the store (C11, E8).
+"""Records what handlers spend (C11, E8).
 
-A spend that was begun is recorded to the end, even if its attempt is told to stop meanwhile: the money is gone either
-way. While the database is unreachable the handler waits. If the connection breaks and it is unknown whether the spend
-was recorded, it is recorded again: a budget may count too much, never too little.
+Once a spend is being recorded, it is recorded to the end, even if its attempt is told to stop meanwhile: the money is
+spent either way. While the database is unreachable the handler waits. If the connection breaks and it is unknown
+whether the spend was recorded, it is recorded again: a budget may count too much, never too little.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from perdure.worker.gates.near_limits import NearLimits
 
 
 class Expense(Struct, frozen=True):
-    """What a handler has spent from a budget; `budget` None: from the only one that its kind declares.
+    """An amount spent from a budget; `budget` None: from the only one that the kind declares.
 
     `is_first`: this attempt has not spent anything from it before. `of_step`: it belongs to a step of the attempt.
     """
@@ -42,7 +42,7 @@ class Expense(Struct, frozen=True):
 
 
 class Spending(Protocol):
-    """Where an attempt says what it has spent; False: its claim is lost, and nothing was recorded."""
+    """Records the spending of an attempt; False: its claim is lost, and nothing was recorded."""
 
     async def spend(self, claim: Claim, expense: Expense) -> bool:
         """Recorded when it returns."""
@@ -52,7 +52,7 @@ class Spending(Protocol):
 
 
 class StoredSpending:
-    """What the attempts of one worker spend, all recorded on the worker's event loop."""
+    """The spending of all attempts of one worker, recorded on the worker's event loop."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class StoredSpending:
         except asyncio.CancelledError:
             await asyncio.wait({recording})
             if not recording.cancelled():
-                recording.exception()  # seen: the stop comes first
+                recording.exception()  # retrieved: a request to stop comes first
             raise
 
     def spend_from_thread(self, claim: Claim, expense: Expense) -> bool:
@@ -105,7 +105,7 @@ class StoredSpending:
         return kept
 
     async def _warn(self, claim: Claim, budget: Budget | BudgetCheck, expense: Expense) -> None:
-        """Tell if a budget has come near its limit by this: what was spent before held the estimate in its place."""
+        """Warn if this spend brings a budget near its limit; until now the estimate counted in its place."""
         replaced = self._estimate(claim, budget) if expense.is_first else 0.0
         now = await self._store.now()
         for window, limit in budget.limits:
@@ -121,14 +121,14 @@ class StoredSpending:
 
 
 def budget_for(kind: Kind, expense: Expense) -> Budget | BudgetCheck:
-    """The budget that an expense is charged to: that of a step if it is named, or if the job has none itself."""
+    """The budget to charge: that of a step if it is named, or if the job has none itself."""
     if expense.of_step is not None and (expense.budget is not None or not kind.budgets):
         return expense.of_step
     return budget_of(kind, expense.budget)
 
 
 def budget_of(kind: Kind, name: str | None) -> Budget:
-    """The budget of this name that a kind declares; None: the only one. Anything else is refused."""
+    """The budget of this name that a kind declares; None: its only one. Any other name is refused."""
     budgets = kind.budgets
     if not budgets:
         raise ArgumentError(
@@ -145,7 +145,7 @@ def budget_of(kind: Kind, name: str | None) -> Budget:
 
 
 def checked_amount(amount: object) -> float:
-    """An amount that can have been spent; anything else is refused."""
+    """A valid amount; anything else is refused."""
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not math.isfinite(amount) or amount < 0:
         raise ArgumentError("amount", f"must be a number of 0 or more, got {amount!r}")
     return float(amount)

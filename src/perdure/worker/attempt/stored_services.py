@@ -56,7 +56,7 @@ class StoredServices:
         )
 
     async def close(self) -> None:
-        """Let go of what is under way."""
+        """Drop what is in progress."""
         await self.step_gates.close()
         await self.recorder.close()
         if self._lines is not None:

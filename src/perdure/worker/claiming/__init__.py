@@ -1,1 +1,1 @@
-"""From the database to this worker: capacity, the fetcher, quarantine, and how a worker takes up work."""
+"""Claims jobs for this worker: free slots, the fetcher, quarantine, the slow start."""

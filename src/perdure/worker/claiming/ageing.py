@@ -30,7 +30,7 @@ MOST_SPARED: Final = 10  # looks in a row at one queue
 
 
 class Ageing:
-    """Knows, for each queue, which priority has aged past the most urgent one, and by how many jobs."""
+    """Finds, for each queue, the priority that has aged past the most urgent one, and how many of its jobs have."""
 
     def __init__(self, store: ClaimStore, ageing: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -43,11 +43,11 @@ class Ageing:
         self._spared: Counter[str] = Counter()
 
     def note_empty(self, queues: Iterable[str]) -> None:
-        """Queues that have nothing more: the next job to come need not wait for a look."""
+        """Note queues that are empty: their next job is claimed without a look at the ages."""
         self._emptied.update(queues)
 
     async def divide(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """The same number of jobs of each queue, part of them from its aged priority if it has one."""
+        """Divide what is claimed of each queue: part of it comes from its aged priority, if it has one."""
         is_due = self._monotonic() - self._last_look >= LOOK_INTERVAL_SECONDS
         if is_due and (queues := [want.queue for want in wanted if not self._spares(want.queue)]):
             fronts = await self._store.fronts(queues, DEPTH)
@@ -93,6 +93,6 @@ def aged(fronts: Iterable[Front], ageing: timedelta) -> list[Wanted]:
 
 
 def _ranking(ageing: timedelta) -> Callable[[Front], float]:
-    """Who goes first once waiting counts: the lower, the sooner. It stays the same however long they wait."""
+    """The rank of a job with its wait counted: the lowest goes first. It does not change while jobs wait."""
     level = ageing.total_seconds()
     return lambda front: front.since.timestamp() + front.priority * level

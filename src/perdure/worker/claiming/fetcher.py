@@ -30,12 +30,12 @@ _FEW_CLAIMS: Final = 10
 
 
 class FetchOwner(Struct, frozen=True, kw_only=True, eq=False):
-    """The callbacks and questions of a fetcher to its owner."""
+    """What a fetcher reports to its owner, and asks of it."""
 
     start: Callable[[list[Claim]], None]  # these jobs were claimed
-    give_back: Callable[[list[Claim]], None]  # these too, under a worker id that is lost by now
+    give_back: Callable[[list[Claim]], None]  # these too, under a worker id that is now lost
     has_room: Callable[[], bool] = lambda: True
-    poll: Callable[[], float | None]  # seconds to wait without a wake-up; None: for ever
+    poll: Callable[[], float | None]  # seconds to wait without a wake-up; None: no limit
 
 
 class Fetcher:
@@ -70,11 +70,11 @@ class Fetcher:
         self.call = StoreCall("claim")
 
     def wake(self) -> None:
-        """There may be work: look now."""
+        """Look for work now."""
         self._look.set()
 
     def freed(self) -> None:
-        """There may be room again; cheap enough to call for every job."""
+        """A slot may be free; cheap enough to call for every job."""
         if self._wants_room:
             self._look.set()
 
@@ -120,7 +120,7 @@ class Fetcher:
                 self._start(claims)
             if len(claims) <= _FEW_CLAIMS:
                 await asyncio.sleep(0)  # there is little to do: let them begin before we go on
-            # What others took from an aged priority meanwhile does not mean that the queue is empty.
+            # If other workers took jobs of an aged priority meanwhile, the queue need not be empty.
             divided = {part.queue for part in parts if part.level is not None}
             whole = [want for want in wanted if want.queue not in divided]
             empty = self._slots.note_taken(whole, Counter(claim.queue for claim in claims))

@@ -2,8 +2,8 @@
 
 The database may have gone back in time: a standby was promoted that had received claims but not their ends, or a backup
 was restored. Then it has leases of jobs that ended long ago, or that this worker never received. The worker sends
-heartbeats, so no rescuer takes them; only the worker itself can detect them. They go back to the queue at no cost, and
-run again: what they have done before is lost to the database.
+heartbeats, so no rescuer takes them; only the worker itself can detect them. They go back to the queue at no cost and
+run again: the database has lost the record of their earlier end.
 
 A lease is lost only if the worker knows nothing of it at two looks in a row, and if every claim whose answer was on
 its way at the first look is answered by the second. If it is mistaken even then, because the job has ended in

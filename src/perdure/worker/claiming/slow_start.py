@@ -1,4 +1,4 @@
-"""How a worker opens ✿: its concurrency grows step by step, and it polls more often at first (C2, C3).
+"""✿ How a worker opens: its concurrency grows step by step, and it polls more often at first (C2, C3).
 
 The ramps run once, from the moment the worker has opened. A worker that loses its lease and registers again does not
 restart them: its process is warm, outside systems have handled its full load before, and its jobs come back by the ramp
@@ -24,7 +24,7 @@ _GROWTH_INTERVAL: Final = timedelta(milliseconds=100)
 
 
 class Ramp(Struct, frozen=True):
-    """Jobs at once grow from 1 to `full` over this time, in one queue or (no name) in all together."""
+    """The limit of jobs at once grows from 1 to `full` over this time, for one queue or (no name) for all together."""
 
     queue: str
     full: int
@@ -32,7 +32,7 @@ class Ramp(Struct, frozen=True):
 
 
 class SlowStart:
-    """How many jobs may run at once by now, while a worker opens and ever after."""
+    """How many jobs may run at once, while a worker opens and afterwards."""
 
     def __init__(self, settings: WorkerSettings, clock: Clock) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class SlowStart:
         )
 
     def begin(self) -> None:
-        """The worker is open from now on."""
+        """Start the ramps: the worker is open."""
         self._opened = self._clock.monotonic()
 
     @property
@@ -58,7 +58,7 @@ class SlowStart:
 
     @property
     def is_over(self) -> bool:
-        """Whether every ramp has come to its end."""
+        """Whether every ramp is at its end."""
         return all(self.open_for >= ramp.over for ramp in self.ramps)
 
     def holds_back(self, queue: str) -> bool:
@@ -66,7 +66,7 @@ class SlowStart:
         return queue in self._spans
 
     def limit(self, full: int, queue: str = _ALL) -> int:
-        """How much of `full` is allowed by now."""
+        """How much of `full` is allowed now."""
         return slow_start_limit(full, self._spans[queue], self.open_for)
 
 
@@ -93,7 +93,7 @@ class Opener(Loop[bool]):
         self._told = dict.fromkeys(slow_start.ramps, 0)
 
     async def tick(self) -> bool:
-        """Look how far the ramps have come; the look that finds them at their end is the last."""
+        """Apply the current limits; the tick that finds every ramp at its end is the last."""
         is_over = self._slow_start.is_over
         limits = {ramp: self._slow_start.limit(ramp.full, ramp.queue) for ramp in self._slow_start.ramps}
         if limits != self._limits:
@@ -119,7 +119,7 @@ class Opener(Loop[bool]):
 
 
 class Pace:
-    """How long a worker waits for a wake-up before it looks by itself, in seconds; None: for ever."""
+    """How many seconds a worker waits for a wake-up before it polls; None: it does not poll."""
 
     def __init__(self, settings: WorkerSettings, slow_start: SlowStart, finished: Callable[[], int]) -> None:
         self._settings = settings
@@ -127,13 +127,13 @@ class Pace:
         self._finished = finished
 
     def __call__(self) -> float | None:
-        """The wait before the next look."""
+        """The wait before the next poll."""
         settings = self._settings
         wait = poll_interval(settings.polling, settings.poll, self._finished(), self._slow_start.open_for)
         return None if wait is None else wait.total_seconds()
 
 
 def openings(settings: WorkerSettings) -> Callable[[str], Opening | None]:
-    """How the jobs of dead workers come back, queue by queue; the worker's word holds for queues of others too."""
+    """How jobs of dead workers come back, by queue; the worker's setting also covers queues that it does not serve."""
     own = {queue.name: queue.opening for queue in settings.queues if queue.opening}
     return lambda queue: own.get(queue, settings.opening)

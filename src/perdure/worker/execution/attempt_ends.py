@@ -53,13 +53,13 @@ class AttemptEnds:
         self.released = 0
 
     def record(self, running: Running, outcome: Outcome | None) -> None:
-        """Decide and record; None: the attempt is no longer ours, and nothing is recorded."""
+        """Decide and record; None: the attempt has lost its claim, and nothing is recorded."""
         if running.context is not None and running.context.effects is not None:
             self._note_written(running)
         if isinstance(outcome, Parked) and running.stop not in (None, Stop.CLOSING):
             outcome = running.outcome_when_stopped()  # it was told to stop, and would have waited
         if outcome is None or (running.stop is _LOST and not isinstance(outcome, Done)):
-            self._on_end(running.claim, None)  # it does not matter how an attempt failed that had lost its claim
+            self._on_end(running.claim, None)  # how it failed does not matter: it had lost its claim
             self._trace_end(running, None)
             return
         if self._counts is None:
@@ -67,7 +67,7 @@ class AttemptEnds:
         else:
             ended = self._clock.monotonic()
             transition = self._decider.decide(running, outcome, ended)
-            if transition.to is _SUCCEEDED:  # the shortest way, on which nearly all go
+            if transition.to is _SUCCEEDED:  # the fast path, for nearly all attempts
                 self._counts.succeeded(running.claim, running.started, ended)
             else:
                 self._counts.ended(transition, running.started, ended)
@@ -138,8 +138,8 @@ class AttemptEnds:
             self._hooks.tracer.ended(mark, move)
 
     def _follow(self, running: Running, move: Transition) -> None:
-        """Emit how an attempt has ended, for those who follow every one."""
-        exception, running.exception = running.exception, None  # else the two would hold each other
+        """Emit how an attempt has ended, for subscribers to single attempts."""
+        exception, running.exception = running.exception, None  # else the two would form a reference cycle
         if move.to is JobState.SUCCEEDED:
             self._follow_success(running)
         elif move.failure is not None:

@@ -13,7 +13,7 @@ from perdure.worker.attempt.running import Running
 
 
 def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoroutine) -> Outcome:
-    """Call the handler of an attempt; what became of it, unless it was interrupted, which is raised.
+    """Call the handler of an attempt and return its outcome; an interruption is raised.
 
     Async middleware runs on the event loop behind `run`.
     """
@@ -28,7 +28,7 @@ def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoro
         return NOTHING if result is None else done(result)
     except (AttemptInterrupted, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 - all that a handler raises is its outcome
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
         if running.followed:
             running.exception = error
         return parked_in(error) or classify(error, kind.triage, now=clock.now())

@@ -1,4 +1,4 @@
-"""The kinds of job that every worker knows: those that carry out batches and chains."""
+"""The kinds of job that every worker knows: batches and chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attempt writes before its end is recorded, while its claim is still held."""
+"""The last writes of an attempt, before its end is recorded and while it holds its claim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ClosingWrites:
         self._audit = settings.audit
 
     async def write(self, running: Running, context: Context, outcome: Outcome | None) -> Outcome | None:
-        """Write; the outcome that is left to be recorded. None: it was recorded in the handler's transaction."""
+        """Write, and return the outcome that is still to be recorded; None: the handler's transaction recorded it."""
         if context.effects is not None:
             outcome = await context.effects.end(outcome, lambda done: self._decider.decide(running, done), self._audit)
             if context.effects.answer is not None:

@@ -16,7 +16,7 @@ from perdure.worker.settings import WorkerSettings
 
 
 class Decider:
-    """Calls `decide` with everything that it needs to know about an attempt."""
+    """Calls `decide` with all facts about an attempt."""
 
     def __init__(self, clock: Clock, settings: WorkerSettings, chance: random.Random) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class Decider:
         """Where the job goes after this outcome of an attempt, which ended at this time of the monotonic clock: now."""
         kind, journal = running.kind, None if running.context is None else running.context.opened
         has_children = running.spawned or (journal is not None and journal.spawned)
-        if isinstance(outcome, Done) and not (has_children or outcome.warnings):  # nearly all: no policy, no texts
+        if isinstance(outcome, Done) and not (has_children or outcome.warnings):  # the fast path: no policy, no texts
             return finish(running.claim, outcome)
         move = decide(
             running.claim,

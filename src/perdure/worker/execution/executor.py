@@ -1,4 +1,4 @@
-"""Starts attempts, stops them, and knows everything that runs.
+"""Starts and stops attempts, and keeps the list of running ones.
 
 An attempt passes five stages, the first three in `handler_runs`, the others in `attempt_ends`:
 
@@ -89,7 +89,7 @@ class Executor:
         return self._runs.process_backlog
 
     def start(self, claims: Iterable[Claim]) -> None:
-        """Run these claims, each where its kind belongs; one that cannot be started goes back at no cost."""
+        """Start these claims, each in the mode of its kind; one that cannot be started goes back at no cost."""
         for claim in claims:
             kind = self._kinds.get(claim.kind) or BUILT_IN.get(claim.kind)
             if kind is None:
@@ -140,7 +140,7 @@ class Executor:
         return None
 
     def announce_closing(self) -> None:
-        """Tell every handler that looks that the worker is stopping; what has not reached its handler goes back."""
+        """Tell every handler that the worker is stopping; attempts that have not reached their handler go back."""
         self._runs.announce_closing()
         for running in list(self.running):
             running.flag.close()

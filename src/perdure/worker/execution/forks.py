@@ -1,8 +1,8 @@
 """Ends a handler's forked child that returns into the worker instead of exiting.
 
-A handler may fork, and its child may do what it likes until it ends or runs another program. If it returns instead (a
-failed `exec` is enough), it runs inside a copy of the worker: with the same claims, the same connections and an event
-loop whose files belong to the parent. Continuing there would run jobs twice.
+A handler may fork, and the child may do anything until it ends or runs another program. If it returns instead (a failed
+`exec` is enough), it runs inside a copy of the worker: with the same claims, the same connections and an event loop
+whose files belong to the parent. Continuing there would run jobs twice.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Forks:
             os._exit(_EXIT_CODE)
 
     def forked(self) -> None:
-        """This process was born a moment ago."""
+        """Runs in the child, right after a fork."""
         self._is_child = True
         if threading.get_ident() == self._thread and not self._loop.is_closed():
-            self._loop.call_soon(self.end_child)  # its handler may wait for something before it comes back
+            self._loop.call_soon(self.end_child)  # its handler may wait before it returns
 
 
-_ALL: Final[WeakSet[Forks]] = WeakSet()  # a hook cannot be taken back, so there is one for all
+_ALL: Final[WeakSet[Forks]] = WeakSet()  # a hook cannot be removed, so there is one for all
 
 
 def _tell() -> None:

@@ -31,7 +31,7 @@ from perdure.worker.isolation.pool import ProcessCrew
 
 
 class HandlerRuns:
-    """Runs handlers to their end. `is_ending`: the program ends, and cancels all its tasks."""
+    """Runs handlers. `is_ending`: the program ends, and cancels all its tasks."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class HandlerRuns:
             outcome = NOTHING if result is None else done(result)
         except asyncio.CancelledError as error:
             outcome = self._when_cancelled(running, error)
-        except BaseException as error:  # noqa: BLE001 - all that a handler raises is its outcome
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
             outcome = parked_in(error) or classify(error, kind.triage, now=self._clock.now())
             if running.followed:
                 running.exception = error
@@ -123,10 +123,10 @@ class HandlerRuns:
     def in_thread(self, running: Running, limit: Callable[[Running, timedelta], None]) -> Outcome | None:
         """Run a sync handler in the calling thread. `limit` sets its timeout, on the event loop."""
         running.thread = threading.get_ident()
-        running.begun = True  # before the look: `stop` sets the one and looks at the other, so that one of us sees it
+        running.begun = True  # before the check: `stop` sets the other flag and checks this one
         if running.stop is not None:
             return running.outcome_when_stopped()
-        if (timeout := running.timeout) is not None:  # from now on: waiting for a thread is not the handler's time
+        if (timeout := running.timeout) is not None:  # from now on: the wait for a thread does not count
             self._loop.call_soon_threadsafe(limit, running, timeout)
         context = running.context = Context(
             running.claim,
@@ -155,7 +155,7 @@ class HandlerRuns:
         return outcome
 
     def _enter_trace(self, mark: Any) -> None:
-        """Let the rest of this task belong to an attempt that is traced."""
+        """Make the rest of this task part of a traced attempt."""
         if self._hooks.tracer is not None:
             self._hooks.tracer.enter(mark)
 

@@ -1,4 +1,4 @@
-"""Sync handlers run here: threads that take attempts from one queue and hand outcomes back to the event loop.
+"""Runs sync handlers: threads take attempts from one queue and return outcomes to the event loop.
 
 Threads are started when needed and are daemons: a handler that never ends cannot keep the process alive. An interrupted
 handler gets an exception in its thread at its next bytecode; if it still does not end, its thread is abandoned and
@@ -53,7 +53,7 @@ class ThreadCrew:
             self._start_thread()
 
     def give_up(self, running: Running) -> None:
-        """Let another thread take the place of the one that is stuck in this attempt."""
+        """Replace the thread that is stuck in this attempt."""
         with self._lock:
             stuck = [ident for ident, current in self._threads.items() if current is running]
             for ident in stuck:
@@ -87,7 +87,7 @@ class ThreadCrew:
                 except RuntimeError:
                     if not self._loop.is_closed():
                         raise
-                    return  # the attempt was given up, and its worker is gone: no one waits for this
+                    return  # the attempt was abandoned, and its worker has closed
             if replaced:
                 return
         with self._lock:
@@ -96,7 +96,7 @@ class ThreadCrew:
     def _attempt(self, ident: int, running: Running) -> tuple[Outcome | None, bool]:
         """Execute an attempt in this thread; returns its outcome, and whether it was abandoned.
 
-        When it returns, no interrupt is on its way to this thread any more.
+        When it returns, no interrupt for this thread is pending.
         """
         outcome: Outcome | None = None
         ended = False

@@ -1,12 +1,11 @@
-"""Stands between a worker's claims and their start: what a gate, a breaker or a pause holds back goes back at no cost.
+"""Checks the gates of claims before they start; a claim that a gate or a breaker holds goes back at no cost.
 
-Claims that nothing concerns pass at once, and so do those for which the worker was lent enough. The others ask the
-store in batches: the first two go out at once, and what comes while they are under way goes out together when one is
-answered. They hold a slot meanwhile, so that the worker does not claim more than it can run. A closing worker gives
-them back.
+Claims without gates pass at once, and so do those that a loan of the worker covers. The others ask the store in
+batches: the first two go out at once, and requests that arrive meanwhile go out together when one is answered. They
+hold a slot while they wait, so that the worker does not claim more than it can run. A closing worker gives them back.
 
-While the database is away they are kept and asked for again; if that takes long they are given back, and the first
-free worker takes them. A request that fails for a reason of its own holds up no other: it is put off, and says why.
+While the database is away the requests are retried; after a while the claims are given back, and the first free worker
+takes them. A request that fails for a reason of its own delays no other: its job is put off, with the reason.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _WAITS_FOR_SLOT: Final = Reason.CONCURRENCY_REACHED.value
 
 
 class GateBooks(Struct, frozen=True, kw_only=True, eq=False):
-    """Where a gatekeeper notes its answers: refusals, what is owed to gates, warnings near a limit, loans."""
+    """Where a gatekeeper records its answers: refusals, reports due to gates, warnings near a limit, loans."""
 
     refusals: Refusals
     reports: GateReports
@@ -59,7 +58,7 @@ class GateBooks(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Gatekeeper:
-    """Lets claims through to `start`, or sends them back. `on_free`: one is gone, and its slot is free."""
+    """Passes claims on to `start`, or sends them back. `on_free`: a claim went back, and its slot is free."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class Gatekeeper:
 
     @property
     def claims(self) -> AbstractSet[tuple[JobId, int]]:
-        """Job and token of those."""
+        """Job and token of the claims that wait for the store's answer."""
         return self._at_gate
 
     def is_waiting(self, claim: Claim) -> bool:
@@ -101,7 +100,7 @@ class Gatekeeper:
         return (claim.job_id, claim.token) in self._at_gate
 
     def start(self, claims: Sequence[Claim]) -> None:
-        """Start what nothing holds back; the rest has to ask."""
+        """Start claims that need no answer of the store; ask for the others."""
         free: list[Claim] = []
         requests: list[GateRequest] = []
         for claim in claims:
@@ -121,22 +120,22 @@ class Gatekeeper:
         self._asking.add(requests)
 
     def stop(self) -> None:
-        """Give back what has not been asked for, and what is let through from now on."""
+        """Give back claims that have not been asked for, and those that pass from now on."""
         self._stopping = True
         requests = self._asking.take_back()
         self._leave(requests)
         self._refusals.give_back(request.claim for request in requests)
 
     async def drain(self) -> None:
-        """Wait until every claim was let through or sent back."""
+        """Wait until every claim has passed or was sent back."""
         await self._asking.drain()
 
     async def close(self) -> None:
-        """Leave what is not settled to those who rescue."""
+        """Leave claims without an answer to the rescuer."""
         await self._asking.close()
 
     def _plan_for(self, name: str) -> GatePlan | None:
-        """How jobs of this kind ask; None: they need not."""
+        """How jobs of this kind ask; None: they have no gates."""
         kind = self._kinds.get(name)
         if kind is None:  # it may be declared later
             return None
@@ -150,7 +149,7 @@ class Gatekeeper:
         return plan
 
     def _request(self, plan: GatePlan, claim: Claim, free: list[Claim]) -> GateRequest | None:
-        """What a claim has to ask for; None: that is settled."""
+        """The request of a claim; None: it needs none, or it was put off."""
         values: tuple[Any, ...] = ()
         if plan.needs_arguments:
             try:
@@ -169,7 +168,7 @@ class Gatekeeper:
         return request
 
     def _borrowed(self, requests: list[GateRequest], free: list[Claim]) -> list[GateRequest]:
-        """Let those pass for which enough was lent; the others."""
+        """Start the claims that a loan covers; returns the others."""
         left: list[GateRequest] = []
         for request, passes in zip(requests, self._loans.passes(requests), strict=True):
             if passes:
@@ -192,14 +191,14 @@ class Gatekeeper:
                 raise error
 
         def is_lost() -> bool:
-            return borrower != self._loans.borrower  # what was claimed under that id is lost
+            return borrower != self._loans.borrower  # claims under that id are lost
 
         try:
             outage = Outage("gates", self._emitter, self._limits)
             answers, look = await outage.outlast(ask, on_error=missed, stop=is_lost)
         except AWAY:
             self._give_back(batch)
-        except Exception as error:  # noqa: BLE001 - one bad request must not take the others with it
+        except Exception as error:  # noqa: BLE001 - one bad request must not fail the others
             self._loans.doubt(batch)
             if len(batch) == 1:
                 self._put_off(batch[0], error)
@@ -241,7 +240,7 @@ class Gatekeeper:
             self._on_free()
 
     def _add_loans(self, batch: list[GateRequest], look: GateLook) -> None:
-        if look.borrower != self._loans.borrower:  # they were claimed under an id that is lost
+        if look.borrower != self._loans.borrower:  # they were claimed under a lost id
             return
         borrowers = look.changes.borrowers
         users = [request for request in batch if (request.claim.job_id, request.claim.token) in borrowers]

@@ -1,9 +1,9 @@
-"""Compares what a worker was lent, as the database has it, with the worker's own books.
+"""Compares the loans of a worker in the database with the worker's own books.
 
-They stay different only if the database went back in time: a standby was promoted that lacked the last loans
-or given back last, or a backup was restored. What it has of more keeps others out for as long as the worker lives; what
-it has of less is given to others as well. A difference counts if it is the same at two looks in a row, because what is
-just being lent or given back is in one of the two before the other.
+They stay different only if the database went back in time: a standby was promoted that lacked the last loans or
+returns, or a backup was restored. A loan that only the database has keeps others out until the worker ends; one that
+only the worker has is lent to others as well. A difference counts if it is the same at two checks in a row, because a
+loan in progress appears on one side before the other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perdure.worker.gates.loans import Difference, Loans
 
 
 class LoanAudit(Loop[int]):
-    """Looks once every heartbeat, if any job has gates."""
+    """Checks once every heartbeat, if any job has gates."""
 
     name = "loan audit"
     interval = timedelta(seconds=10)
@@ -34,11 +34,11 @@ class LoanAudit(Loop[int]):
         self._seen: frozenset[Difference] = frozenset()
 
     def is_wanted(self) -> bool:
-        """Without gates nothing is lent."""
+        """Whether any job has gates: without them nothing is lent."""
         return self._has_gates()
 
     async def tick(self) -> int:
-        """Look, and mend what differed in the same way at the last look; how many loans."""
+        """Compare, and correct loans that differed in the same way at the last check; returns their number."""
         before, self._seen = self._seen, frozenset()
         borrower = self._loans.borrower
         if borrower is None:

@@ -1,7 +1,7 @@
-"""Gives back what was lent to a worker and is not used.
+"""Returns loans that the worker does not use.
 
-Once a second it looks what was not needed since the last look; where others wait for a gate, all that is free goes back
-at once, and from then on each slot as soon as its job has ended, until no worker waits any more.
+Once a second it returns what was not used since the last second. If another worker waits for a gate, everything free
+goes back at once, and from then on each slot as soon as its job has ended, until no worker waits any more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perdure.policy.limits.lending import SLOTS
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.loans import Loans
 
-_LOANS_PER_CALL: Final = 2_000  # so that neither the event loop nor the database is busy with it for long
+_LOANS_PER_CALL: Final = 2_000  # so that it blocks neither the event loop nor the database for long
 
 
 class LoanKeeper(Loop[int]):
@@ -35,15 +35,15 @@ class LoanKeeper(Loop[int]):
         self._one_at_a_time = asyncio.Lock()
 
     def is_wanted(self) -> bool:
-        """Nothing lent, nothing to look after."""
+        """Whether anything is lent."""
         return bool(self.loans.names)
 
     async def tick(self) -> int:
-        """Give back what was not used; returns how many of the gates another worker waits for."""
+        """Return unused loans; returns the number of gates that another worker waits for."""
         return await self._look_after_all(all_free=False)
 
     async def give_back(self, names: Collection[LoanKey]) -> None:
-        """Jobs have ended: give back what is free of the loans that others wait for, and wake who waits."""
+        """After jobs have ended: return the free part of loans that others wait for, and wake those that wait."""
         wanted = self.loans.wanted_among(names)
         if wanted:
             await self._look_after(wanted)
@@ -52,7 +52,7 @@ class LoanKeeper(Loop[int]):
             self._on_woken()
 
     async def give_back_all(self) -> None:
-        """The worker closes: nothing will be used any more."""
+        """Return all loans: the worker closes."""
         await self._look_after_all(all_free=True)
 
     async def _look_after_all(self, *, all_free: bool) -> int:
@@ -63,7 +63,7 @@ class LoanKeeper(Loop[int]):
         return len(wanted)
 
     async def _look_after(self, names: Sequence[LoanKey], *, all_free: bool = False) -> set[LoanKey]:
-        """Give back what is not used of these; which of them others wait for."""
+        """Return the unused part of these loans; returns those that others wait for."""
         async with self._one_at_a_time:
             borrower = self.loans.borrower
             if borrower is None:

@@ -1,15 +1,16 @@
-"""The books of what a worker was lent of its gates, and who uses it (see `policy.lending`).
+"""The loans of a worker, and which of its claims use them (see `policy.lending`).
 
-The database knows how much a worker has, the worker alone knows how much of it is in use. The database may know of more
-than the worker, never of less:
+The database knows how much is lent to a worker; only the worker knows how much of it is in use. The database may count
+more as lent than the worker, never less:
 
 - a loan is added in the transaction that admits jobs, and entered here when that has committed;
 - returned slots are subtracted here first, then in the database;
-- where an answer was lost, its write may still arrive late. So the loan is in doubt for a minute: it is
-  used and given back, but not added to. Then the worker says how much it has.
+- if an answer was lost, its write may still arrive late. So the loan is in doubt for a minute: it is used and
+  returned, but not added to. Then the worker writes how much it has.
 
-A loan is good until the worker is declared dead: no other worker may use it before that. `is_sure` says whether
-that is known: the worker was heard a moment ago. Otherwise every job asks. So do jobs that may stand in a gate's line.
+A loan is good until the worker is declared dead: no other worker may use it before that. `is_sure` says whether the
+last heartbeat is recent enough to know that. Otherwise every job asks. So do jobs that may have a place in a gate's
+line.
 """
 
 from __future__ import annotations
@@ -24,28 +25,26 @@ from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.policy.limits.lending import SLOTS, may_borrow
 
-_IN_DOUBT_SECONDS: Final = 60.0  # seconds after which nothing whose answer was lost can still be written
-_MIXED: Final = -1  # no limit that a gate could have
-_CLOCK_RATE_SLACK: Final = (
-    1.01  # a start comes back so much later: by a clock that is slower than ours `per` is then over too
-)
+_IN_DOUBT_SECONDS: Final = 60.0  # seconds after which a write with a lost answer cannot arrive any more
+_MIXED: Final = -1  # a limit that no gate can have
+_CLOCK_RATE_SLACK: Final = 1.01  # a start is free again this much later, so that `per` is over by a slower clock too
 
 
 class Account:
-    """One loan: how much it is, and how much of it is used."""
+    """One loan: its size, and how much of it is used."""
 
     __slots__ = ("limit", "name", "number", "peak", "per", "taken", "used", "uses", "wanted")
 
     def __init__(self, name: LoanKey, limit: int) -> None:
         self.name = name
-        self.limit = limit  # of the gate, for those who borrowed: with another one a job has to ask
+        self.limit = limit  # the gate's limit when it was lent: a job with another limit has to ask
         self.per = name[1].total_seconds() * _CLOCK_RATE_SLACK
         self.number = 0
         self.used = 0
         self.peak = 0  # the most that were used at once since the last look
         self.taken = 0  # how often one was used since the last look
-        self.uses: deque[float] = deque()  # of starts: when each of them comes back
-        self.wanted = False  # another worker waits: what is free goes back at once
+        self.uses: deque[float] = deque()  # of starts: when each of them is free again
+        self.wanted = False  # another worker waits: free parts go back at once
 
     def has_room(self, limit: int, now: float) -> bool:
         """Whether one more job of a gate with this limit may use it."""
@@ -54,7 +53,7 @@ class Account:
         return self.used < self.number and self.limit == limit and not self.wanted
 
     def use(self, now: float) -> None:
-        """One more job does."""
+        """Count one more use."""
         self.used = used = self.used + 1
         self.taken += 1
         if self.per:
@@ -69,7 +68,7 @@ class Account:
             self.used -= 1
 
     def spare(self, now: float, *, all_free: bool) -> int:
-        """How much of it was not used at once since the last look, or is not used now."""
+        """How much of it was never used since the last look, or is not used now."""
         self.forget_old_starts(now)
         keep = self.used if all_free or self.wanted else self.peak
         self.peak, self.taken = self.used, 0
@@ -77,14 +76,14 @@ class Account:
 
 
 class Spare(NamedTuple):
-    """What goes back of some loans, and, where the database may know of more, what is left of them."""
+    """What is returned of some loans, and, where the database may count more, what is left of them."""
 
     back: list[Loan]
     left: list[Loan]
 
 
 class Difference(NamedTuple):
-    """How much of a loan the database has, and how much the worker."""
+    """A loan that differs: its size in the database, and in the worker's books."""
 
     name: LoanKey
     lent: int
@@ -92,7 +91,7 @@ class Difference(NamedTuple):
 
 
 class Loans:
-    """What the worker of one id was lent, and by which of its claims it is used."""
+    """The loans of one worker id, and the claims that use them."""
 
     def __init__(self, clock: Clock, is_sure: Callable[[], bool]) -> None:
         self._clock = clock
@@ -101,11 +100,11 @@ class Loans:
         self._users: dict[tuple[JobId, int], tuple[Account, ...]] = {}
         self._doubtful: dict[LoanKey, float] = {}  # until when
         self.borrower: WorkerId | None = None
-        """The worker whose loans these are; None: it is not known under any id."""
+        """The id of the worker that holds these loans; None: it has no id now."""
 
     @property
     def names(self) -> list[LoanKey]:
-        """All loans that there are, or may be."""
+        """The keys of all loans, including those in doubt."""
         return [*self._accounts, *(name for name in self._doubtful if name not in self._accounts)]
 
     @property
@@ -125,7 +124,7 @@ class Loans:
         self._doubtful = {}
 
     def passes(self, requests: Sequence[GateRequest]) -> list[bool]:
-        """Which of these need not ask, because there is room for them in what was lent."""
+        """Which of these need not ask, because a loan has room for them."""
         if not self._accounts or not self._is_sure():
             return [False] * len(requests)
         now = self._clock.monotonic()
@@ -141,7 +140,7 @@ class Loans:
         return None if account.limit == _MIXED else account.taken
 
     def add(self, loans: Iterable[Loan], users: Sequence[GateRequest]) -> None:
-        """Something was lent, and these use it already."""
+        """Add loans, which these claims already use."""
         now = self._clock.monotonic()
         for request in users:
             self._use(request.claim, [self._account(*each) for each in _limits(request).items()], now)
@@ -149,22 +148,22 @@ class Loans:
             self._accounts[loan.name].number += loan.number
 
     def doubt(self, requests: Iterable[GateRequest]) -> None:
-        """It is not known whether something was lent to these."""
+        """Mark loans as in doubt: the answer to these requests was lost."""
         self._doubt(name for request in requests if may_borrow(request) for name in _limits(request))
 
     def ended(self, claim: tuple[JobId, int]) -> list[str]:
-        """A claim is over: its slots are free for the next; returns the keys that another worker waits for."""
+        """A claim is over: its slots are free again; returns the keys that another worker waits for."""
         accounts = self._users.pop(claim, ())
         for account in accounts:
             account.used -= 1
         return [account.name[0] for account in accounts if account.wanted]
 
     def wanted_among(self, names: Iterable[LoanKey]) -> list[LoanKey]:
-        """Those of these loans that others wait for."""
+        """The loans among these that other workers wait for."""
         return [name for name in names if name in self._accounts and self._accounts[name].wanted]
 
     def spare(self, names: Iterable[LoanKey], *, all_free: bool = False) -> Spare:
-        """What goes back of these; it is no longer used."""
+        """Take out the part of these loans to return; it is no longer used."""
         now, back, left = self._clock.monotonic(), list[Loan](), list[Loan]()
         for name in names:
             account = self._accounts.get(name)
@@ -181,11 +180,11 @@ class Loans:
         return Spare(back, left)
 
     def failed(self, spare: Spare) -> None:
-        """It is not known whether that has gone back."""
+        """The answer was lost: mark these loans as in doubt."""
         self._doubt(loan.name for loan in (*spare.back, *spare.left))
 
     def went(self, spare: Spare, names: Collection[LoanKey], wanted: Collection[LoanKey]) -> None:
-        """It has gone back; of these loans some are waited for by others, as it was seen then."""
+        """They were returned; note which of these loans other workers wait for."""
         for loan in spare.left:
             self._doubtful.pop(loan.name, None)
         for name in names:
@@ -193,7 +192,7 @@ class Loans:
                 self._accounts[name].wanted = name in wanted
 
     def differences(self, lent: Iterable[Loan]) -> frozenset[Difference]:
-        """Where this is not what the books say; nothing is said of loans in doubt."""
+        """Where the database and the books differ; loans in doubt are left out."""
         theirs = {loan.name: loan.number for loan in lent}
         ours = {name: account.number for name, account in self._accounts.items()}
         names = {name for name in (*theirs, *ours) if name not in self._doubtful}
@@ -201,7 +200,7 @@ class Loans:
         return frozenset(each for each in both if each.lent != each.own)
 
     def agree(self, differences: Iterable[Difference]) -> None:
-        """Make do with less where the database has less; where it has more, tell it in a minute what there is."""
+        """Reduce loans that are smaller in the database; for larger ones, write the true size in a minute."""
         for name, lent, own in differences:
             if lent < own:
                 self._accounts[name].number = lent
@@ -233,7 +232,7 @@ class Loans:
             if account is None or not account.has_room(limit, now):
                 return False
             accounts.append(account)
-        if len(accounts) < len(slots) + len(rates):  # a gate that is named twice wants two
+        if len(accounts) < len(slots) + len(rates):  # a gate that is named twice needs two
             return False
         self._use(request.claim, accounts, now)
         return True

@@ -11,7 +11,7 @@ from perdure.policy.limits.gatekeeping import Lately, gatekeeper
 
 
 class GateLook:
-    """A decision on a batch; the last try counts, if the store needs several. Without a `borrower` nothing is lent."""
+    """A decision on a batch; of several tries by the store, the last counts. Without a `borrower` nothing is lent."""
 
     def __init__(
         self, batch: Sequence[GateRequest], borrower: WorkerId | None = None, lately: Lately | None = None
@@ -28,7 +28,7 @@ class GateLook:
         return answers, self.changes
 
     def is_trial(self, breaker: str, claim: Claim) -> bool:
-        """Whether a claim was let through to try if the outside system is back."""
+        """Whether a claim passed as a trial of an outside system."""
         for view in self.changes.breakers:
             if view.name == breaker:
                 return view.state is BreakerState.HALF_OPEN and claim.job_id in view.trials

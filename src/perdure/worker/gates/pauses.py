@@ -1,7 +1,7 @@
 """Knows which jobs operators have paused.
 
-A queue that is paused as a whole is not claimed from, and its jobs stay ready. Jobs of a kind, or with certain
-arguments, are only known once they are claimed: they are put on hold, at no cost, until the pause ends.
+A worker does not claim from a paused queue, and its jobs stay ready. If a kind or certain arguments are paused, the
+worker finds out after the claim: such a job is put on hold, at no cost, until the pause ends.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from perdure.worker.gates.refusals import Refusals
 
 
 class Pauses:
-    """The pauses as of the last look."""
+    """The current pauses, as of the last tick."""
 
     def __init__(self) -> None:
         self.queues: frozenset[str] = frozenset()
-        """Queues of which nothing is to be claimed."""
+        """Paused queues: the worker does not claim from them."""
         self.rules: tuple[Pause, ...] = ()
-        """The others, which are looked at claim by claim."""
+        """All other pauses, which are checked for each claim."""
         self.are_known = False
 
     def learn(self, pauses: list[Pause]) -> bool:
-        """Take note of the pauses that hold now; whether one of those before has ended."""
+        """Store the current pauses; returns whether an earlier one has ended."""
         before = {pause.id for pause in self.rules}
         self.queues = frozenset(pause.queue for pause in pauses if pause.queue is not None and _is_whole_queue(pause))
         self.rules = tuple(pause for pause in pauses if not _is_whole_queue(pause))
@@ -40,7 +40,7 @@ class Pauses:
         return not before <= {pause.id for pause in self.rules}
 
     def holding(self, claim: Claim) -> Gated | None:
-        """Why a claim must not run; None: it may."""
+        """The pause that holds this claim; None: it may run."""
         for pause in self.rules:
             wait = None if pause.until is None else pause.until - claim.claimed_at
             if (wait is None or wait > timedelta(0)) and covers(pause, claim.queue, claim.kind, claim.args):
@@ -50,7 +50,7 @@ class Pauses:
 
 
 class PauseStage:
-    """Lets claims through to `start` that no pause holds, and sends the others back."""
+    """Passes claims on to `start` unless a pause holds them; sends the others back."""
 
     def __init__(self, pauses: Pauses, refusals: Refusals, start: Callable[[Sequence[Claim]], None]) -> None:
         self._pauses = pauses
@@ -58,7 +58,7 @@ class PauseStage:
         self._start = start
 
     def start(self, claims: Sequence[Claim]) -> None:
-        """Check each claim, if there are pauses that need it."""
+        """Check each claim, if any pause concerns single claims."""
         if self._pauses.rules:
             claims = [claim for claim in claims if not self._holds(claim)]
         self._start(claims)
@@ -92,7 +92,7 @@ class Pauser(Loop[int]):
         self._told: dict[str, Pause] = {}
 
     async def tick(self) -> int:
-        """Take note of all pauses; how many there are."""
+        """Read all pauses; returns their number."""
         found = await self._store.pauses()
         self._tell(found)
         queues, were_known = self._pauses.queues, self._pauses.are_known

@@ -1,4 +1,4 @@
-"""Claims that a pause or a gate holds back: each goes back with what holds it, and is counted."""
+"""Sends back claims that a pause or a gate holds, each with the reason, and counts them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Refusals:
         self._on_sent_back = on_sent_back
         self._random = random.Random()  # noqa: S311 - hides nothing
         self.held: Counter[str] = Counter()
-        """How many claims were held back so far, by reason."""
+        """The number of claims held back so far, by reason."""
 
     def give_back(self, claims: Iterable[Claim]) -> None:
         """Return claims to their queue: their gates were not checked, or the reply did not arrive."""

@@ -4,7 +4,7 @@ A slot is free as soon as the acknowledgement is written, because the lease is g
 woken. This is best effort: a job that is not woken checks again by itself. A job that was held because no slot was free
 is woken in the same way once it is parked, because a slot that became free a moment before has not woken it.
 
-A breaker gets every failure, and the success of a trial; other successes do not matter to it.
+A breaker needs every failure, and the success of a trial; other successes do not matter.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _REPORTS_PER_CALL: Final = 1_000
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """How an attempt has passed a breaker, which will want to know what became of it."""
+    """How an attempt passed a breaker, to which its end must be reported."""
 
     breaker: BreakerCheck
     is_trial: bool
 
 
 class GateReports:
-    """Remembers what attempts owe, and pays when their end is known."""
+    """Remembers the reports that attempts owe to gates, and sends them when the attempts have ended."""
 
     def __init__(self, store: GateStore, emitter: Emitter, keeper: LoanKeeper) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class GateReports:
         self._news: Collector[tuple[BreakerCheck, BreakerReport]] = Collector(self._report, _REPORTS_PER_CALL)
 
     def owe_slots(self, claim: Claim, slots: tuple[ConcurrencyCheck, ...]) -> None:
-        """Remember whose slots are free when this claim is over."""
+        """Remember the slots that this claim frees at its end."""
         self._owed_slots[claim.job_id, claim.token] = slots
 
     def owe_news(self, claim: Claim, passage: Passage) -> None:
@@ -62,11 +62,11 @@ class GateReports:
         self._owed_news[claim.job_id, claim.token] = passage
 
     def note(self, breaker: BreakerCheck, report: BreakerReport) -> None:
-        """Tell a breaker how a step has ended that passed it."""
+        """Report to a breaker how a step ended."""
         self._news.add([(breaker, report)])
 
     def ended(self, claim: Claim, outcome: Outcome | None) -> None:
-        """An attempt is over; None: the store knows already, or does not want to know any more."""
+        """An attempt is over; None: the store has recorded it already, or its claim is lost."""
         if outcome is None:
             self._owed_news.pop((claim.job_id, claim.token), None)
             self._free(self._owed_slots.pop((claim.job_id, claim.token), ()))
@@ -75,7 +75,7 @@ class GateReports:
             self._tell(passage, claim, outcome)
 
     def recorded(self, moves: Sequence[Transition]) -> None:
-        """These are written: their leases are gone."""
+        """These transitions are written: their leases are gone."""
         if self._owed_slots:
             free: list[ConcurrencyCheck] = []
             for move in moves:
@@ -93,12 +93,12 @@ class GateReports:
         await self._slots.drain()
 
     async def close(self) -> None:
-        """Pay nothing more."""
+        """Send nothing more."""
         await self._news.close()
         await self._slots.close()
 
     def tell_changes(self, before: Mapping[str, BreakerView], after: Sequence[BreakerView]) -> None:
-        """Tell of breakers that are in another state than before."""
+        """Emit events for breakers that have changed their state."""
         self._by_hand.notice(before.values())
         for view in after:
             was = before[view.name].state if view.name in before else BreakerState.CLOSED
@@ -132,7 +132,7 @@ class GateReports:
     async def _release(self, keys: list[str]) -> None:
         try:
             await self._keeper.give_back({(key, SLOTS) for key in keys})
-        except Exception as error:  # noqa: BLE001 - who waits looks again by itself
+        except Exception as error:  # noqa: BLE001 - waiting jobs check again by themselves
             self._trouble("release gates", error)
 
     async def _report(self, news: list[tuple[BreakerCheck, BreakerReport]]) -> None:

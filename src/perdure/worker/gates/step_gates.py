@@ -35,7 +35,7 @@ class StoredStepGates:
         self._waiting: set[asyncio.Future[Passing]] = set()
 
     async def pass_step(self, request: GateRequest) -> Passing:
-        """Let a step pass, or say why it is held."""
+        """Let a step pass, or return the reason why it is held."""
         answer: asyncio.Future[Passing] = asyncio.get_running_loop().create_future()
         self._waiting.add(answer)
         self._asking.add([(request, answer)])
@@ -60,7 +60,7 @@ class StoredStepGates:
             passings = await self._recorder.ask("step gates", lambda store: self._pass(store, batch))
         except Exception as error:  # noqa: BLE001 - it is raised where the step was taken
             if len(batch) > 1:
-                for one in batch:  # a bad one must not take the others with it
+                for one in batch:  # a bad one must not fail the others
                     await self._ask([one])
             elif not batch[0][1].done():
                 batch[0][1].set_exception(error)

@@ -1,4 +1,4 @@
-"""The inside of an attempt's own process: import, say ready, take one order, run it, report, end.
+"""The process of one isolated attempt: import, report ready, take one order, run it, report the outcome, end.
 
 The process may be started in advance, and then waits. It obeys only its parent: messages come over the socket, and a
 SIGTERM from anywhere else (service managers send it to every process they know) is ignored, because the worker gives
@@ -61,11 +61,11 @@ from perdure.worker.isolation.wire import (
 
 
 def main() -> None:
-    """Run one attempt; the first argument says where."""
+    """Run one attempt; the first argument is the `Place`."""
     place = from_line(sys.argv[1].encode(), Place)
     die_with_parent(place.parent)
     faulthandler.enable()
-    faulthandler.register(signal.SIGQUIT, all_threads=True)  # the parent asks for last words before it kills
+    faulthandler.register(signal.SIGQUIT, all_threads=True)  # before it kills, the parent asks for stacks
     signal.signal(signal.SIGTERM, _ignore)
     line = ParentSocket(place.socket)
     try:
@@ -90,7 +90,7 @@ class ParentSocket:
         self._unanswered: deque[Future[Notice]] = deque()
 
     def send(self, report: Report) -> None:
-        """Tell the parent; if that fails there is no one left to tell."""
+        """Send a message; if that fails, the parent is gone."""
         self._last_word = not report.is_ready
         with suppress(OSError), self._asking:
             self._socket.sendall(to_line(report))
@@ -101,13 +101,13 @@ class ParentSocket:
         line = to_line(request)
         if len(line) > LONGEST_LINE:
             raise PayloadError("request", f"to the worker has {len(line)} bytes, {LONGEST_LINE} are allowed at once")
-        with self._asking:  # so that answers come in the order of questions
+        with self._asking:  # so that answers arrive in the order of requests
             self._unanswered.append(answer)
             self._socket.sendall(line)
         return answer
 
     def order(self) -> Order | None:
-        """Wait for the order; None: the parent wants nothing any more."""
+        """Wait for the order; None: the parent has no order."""
         line = self._incoming.readline()
         return from_line(line, Order) if line else None
 
@@ -234,7 +234,7 @@ class IsolatedAttempt:
 
 
 async def _settled(context: Context) -> None:
-    """Write what the handler logged and is not written yet."""
+    """Write the handler's log lines that are not written yet."""
     journal = context.opened
     if journal is not None and journal.is_heard:
         await journal.reach(journal.recorder.show_now())
@@ -247,12 +247,12 @@ def _not_closed(lifespan: str, error: BaseException) -> None:
 
 
 def _ignore(_signal: int, _frame: FrameType | None) -> None:
-    """The worker decides when to stop."""
+    """Ignore a signal: the worker decides when to stop."""
 
 
 def _import(place: Place) -> None:
     if place.main is not None:
-        from multiprocessing.spawn import prepare  # noqa: PLC0415 - few need it, and all would wait for it
+        from multiprocessing.spawn import prepare  # noqa: PLC0415 - rarely needed, and slow to load
 
         prepare(place.main)
     else:

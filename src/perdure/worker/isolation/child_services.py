@@ -44,14 +44,14 @@ from perdure.worker.isolation.wire import (
 
 
 class Asks(Protocol):
-    """The way to the parent."""
+    """Requests to the parent."""
 
     def ask(self, request: Report) -> Future[Notice]:
         """Ask the parent to store or find something; its answer arrives later."""
 
 
 class RelayedCheckpoints:
-    """Checkpoints by way of the parent."""
+    """Checkpoints, stored by the parent."""
 
     def __init__(self, line: Asks) -> None:
         self._line = line
@@ -68,7 +68,7 @@ class RelayedCheckpoints:
 
 
 class RelayedSpending:
-    """Spending, through the parent."""
+    """Spending, recorded by the parent."""
 
     def __init__(self, line: Asks, kind: Kind) -> None:
         self._line = line
@@ -90,7 +90,7 @@ class RelayedSpending:
 
 
 class RelayedGates:
-    """The gates before steps, by way of the parent."""
+    """The gates before steps, checked by the parent."""
 
     def __init__(self, line: Asks, kind: Kind) -> None:
         self._line = line
@@ -101,7 +101,7 @@ class RelayedGates:
         return gate_before(self, self._kind, claim, key, gates, breaker)
 
     async def pass_step(self, request: GateRequest) -> Passing:
-        """Let a step pass, or say why it is held."""
+        """Let a step pass, or return the reason why it is held."""
         notice = await asyncio.wrap_future(self._line.ask(gate_of(request)))
         return msgspec.json.decode(notice.answer, type=Passing)
 
@@ -111,7 +111,7 @@ class RelayedGates:
 
 
 class RelayedStore:
-    """The calls of the store that are relayed, each with all its arguments by position."""
+    """The store calls that the parent executes, each with all its arguments by position."""
 
     def __init__(self, line: Asks) -> None:
         self._line = line
@@ -122,7 +122,7 @@ class RelayedStore:
         return partial(self._call, name)
 
     def ring(self, queues: object) -> None:
-        """The parent does, when it has spawned what is in them."""
+        """Do nothing: the parent wakes the workers when it has spawned the jobs."""
 
     async def _call(self, name: str, *arguments: Any) -> Any:
         request = store_call_of(call_of(name, arguments))
@@ -161,7 +161,7 @@ class RelayedFlows:
         self._line.ask(event_of(event))
 
     def open_lines(self, claim: Claim, *, started: float, blocking: bool) -> AttemptLines | None:
-        """The lines of this attempt; None: none are kept."""
+        """The lines of this attempt; None: no lines are stored."""
         if not self._keep_lines:
             return None
 

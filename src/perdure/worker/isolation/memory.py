@@ -1,4 +1,4 @@
-"""How much memory a process holds, and a limit to what an attempt may take."""
+"""The memory of a process, and the memory limit of an attempt."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MIB: Final = 1024 * 1024
 
 
 def resident_bytes() -> int:
-    """The memory that this process holds now; 0 where the system does not tell."""
+    """The resident memory of this process in bytes; 0 where the system does not report it."""
     return _pages(1) * resource.getpagesize()
 
 
 class MemoryLimit:
-    """Inside this context the process may take so many bytes beyond what it has mapped already; None: no limit.
+    """Inside this context the process may allocate this many bytes beyond those already mapped; None: no limit.
 
-    An allocation beyond it fails with MemoryError. If the whole machine still runs out of memory, the kernel is told to
-    kill this process before the worker.
+    An allocation beyond it fails with MemoryError. If the whole machine runs out of memory, the kernel kills this
+    process before the worker.
     """
 
     def __init__(self, allowed: int | None) -> None:
@@ -33,7 +33,7 @@ class MemoryLimit:
         with suppress(OSError):
             _OOM_SCORE.write_text(_FIRST_TO_GO, encoding="ascii")
         if allowed is not None:
-            with suppress(AttributeError):  # glibc only: each thread's own arena would count as 64 MiB taken
+            with suppress(AttributeError):  # glibc only: each thread's own arena would count as 64 MiB
                 ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
     def __enter__(self) -> None:
@@ -49,7 +49,7 @@ class MemoryLimit:
             resource.setrlimit(resource.RLIMIT_AS, self._before)
 
     def explain(self, message: str) -> str:
-        """What a MemoryError means here."""
+        """The cause of a MemoryError, in words."""
         if self._allowed is None:
             return message or "the machine has no more memory to give"
         limit = f"the attempt reached its memory limit of {self._allowed / _MIB:.0f} MiB"

@@ -1,4 +1,4 @@
-"""The process of one attempt, as its worker sees it."""
+"""The worker's side of an isolated attempt: its process, and the socket to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class IsolatedProcess:
 
     @classmethod
     async def start(cls, module: str) -> IsolatedProcess:
-        """Start a process that gets ready to run handlers of this module; raises OSError if the system refuses."""
+        """Start a process that imports this module and waits; raises OSError if the system refuses."""
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST_LINE)
         stderr = StderrTail()
@@ -67,20 +67,20 @@ class IsolatedProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id, and that of its group."""
+        """The id of the process and of its group."""
         return self._process.pid
 
     @property
     def last_words(self) -> str | None:
-        """The end of what it wrote to its standard error."""
+        """The end of its standard error output."""
         return self._stderr.text
 
     async def report(self) -> Report | None:
-        """Wait for what it says next; None: it ended without a word that can be understood."""
+        """Wait for its next message; None: it ended without a readable one."""
         line = asyncio.get_running_loop().create_task(self._reader.readline())
         try:
             await asyncio.wait({line, self._exit}, return_when=asyncio.FIRST_COMPLETED)
-            # What it said before its end is on its way. No more may come if a process of its own holds the socket.
+            # Messages sent before its end still arrive. The socket may stay open if a child of the process holds it.
             await asyncio.wait({line}, timeout=1)
             with suppress(OSError, ValueError, msgspec.DecodeError):
                 return from_line(line.result(), Report) if line.done() else None
@@ -89,21 +89,21 @@ class IsolatedProcess:
         return None
 
     def order(self, order: Order) -> None:
-        """Let it begin."""
+        """Send the order."""
         self._writer.write(to_line(order))
 
     def tell(self, notice: Notice) -> None:
-        """Pass news on to the handler."""
+        """Send a notice to the handler."""
         if not self._writer.is_closing():
             self._writer.write(to_line(notice))
 
     def kill(self) -> None:
-        """End it, and every process that it started and that stayed in its group, at once."""
+        """Kill it, and every process that it started and that stayed in its group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     async def kill_with_stacks(self) -> None:
-        """End it after it has written where each of its threads is."""
+        """Kill it after it has written the stacks of its threads."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGQUIT)
         await asyncio.wait({self._exit}, timeout=_LAST_OUTPUT_SECONDS)
@@ -111,7 +111,7 @@ class IsolatedProcess:
         await self.ended()
 
     async def ended(self, within: float | None = None) -> int:
-        """Wait for its end, killing it when the time is up, and leave nothing of its group; its return code."""
+        """Wait for its end, and kill it and its group when the time is up; returns its return code."""
         await asyncio.wait({self._exit}, timeout=within)
         self.kill()
         await asyncio.wait({self._exit})
@@ -123,7 +123,7 @@ class IsolatedProcess:
 
 
 def _main_again() -> dict[str, Any]:
-    from multiprocessing.spawn import get_preparation_data  # noqa: PLC0415 - few need it, and all would wait for it
+    from multiprocessing.spawn import get_preparation_data  # noqa: PLC0415 - rarely needed, and slow to load
 
     data = get_preparation_data("perdure")
     return {key: data[key] for key in _HOW_TO_IMPORT_MAIN if key in data}

@@ -55,7 +55,7 @@ class ProcessCrew:
         self.waiting = 0
 
     async def run(self, running: Running) -> Outcome | None:
-        """Run one attempt; None: it was stopped because it is no longer ours."""
+        """Run one attempt; None: it was stopped because its claim is lost."""
         self.waiting += 1
         try:
             await self._seats.acquire()
@@ -71,7 +71,7 @@ class ProcessCrew:
             self._seats.release()
 
     def announce_closing(self) -> None:
-        """Tell every handler that looks that the worker is stopping; no more spares."""
+        """Tell every handler that the worker is stopping; start no more spares."""
         self._closing = True
         for process in self._at_work:
             process.tell(Notice(closing=True))
@@ -158,7 +158,7 @@ class ProcessCrew:
         return _failed(ProcessDied(death if code < 0 else f"{death} (os._exit)", process.last_words))
 
     async def _take(self, module: str) -> tuple[IsolatedProcess, Report | None]:
-        """A process that is ready, or one that says why it is not."""
+        """A process that is ready, or one that has failed and says why."""
         spare = self._spares.pop(module, None)
         if spare is not None:
             greeting = await self._greeting(spare)
@@ -188,7 +188,7 @@ class ProcessCrew:
     async def _keep_spare(self, module: str) -> None:
         try:
             spare = await IsolatedProcess.start(module)
-        except OSError:  # the next attempt will tell
+        except OSError:  # the next attempt reports it
             return
         if self._closing or module in self._spares:
             spare.kill()

@@ -14,7 +14,7 @@ from perdure.worker.attempt.running import Running
 from perdure.worker.isolation.store_calls import arguments_of
 from perdure.worker.isolation.wire import Notice, Report
 
-_TRIED_ONCE: Final = frozenset({"save_lines", "save_progress"})  # nothing waits for them while the database is away
+_TRIED_ONCE: Final = frozenset({"save_lines", "save_progress"})  # best effort: not retried while the database is away
 
 
 class Relay:
@@ -26,11 +26,11 @@ class Relay:
         self._gates = gates
 
     def age_of(self, running: Running) -> float:
-        """For how many seconds this attempt has been ours."""
+        """The seconds since this attempt was claimed."""
         return self._recorder.clock.monotonic() - running.started
 
     def trace_of(self, running: Running) -> dict[str, str] | None:
-        """What the app's tracer tells the process of this attempt."""
+        """The trace context for the process of this attempt."""
         tracer = self._recorder.hooks.tracer
         return None if tracer is None else tracer.to_process(running.mark)
 
@@ -47,7 +47,7 @@ class Relay:
             return Notice(kept=True)
         call = report.call()
         arguments = arguments_of(call)
-        running.spawned |= call.name == "spawn"  # before it is known: a commit in doubt may have happened
+        running.spawned |= call.name == "spawn"  # before the outcome is known: a commit in doubt may have happened
         answer = await self._ask(call.name, arguments)
         if call.name == "spawn" and answer:
             self._recorder.store.ring({job.queue for job in arguments[1].children})

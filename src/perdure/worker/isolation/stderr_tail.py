@@ -1,4 +1,4 @@
-"""The standard error of a process: passed on as it comes, its end kept for the record of a failure."""
+"""The standard error of a process: passed on as it arrives, its end kept for the record of a failure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class StderrTail:
         self._loop.add_reader(self._reader, self._read)
 
     def started(self) -> None:
-        """The process has its own copy of the writing end: let go of ours."""
+        """Close our copy of the writing end: the process has its own."""
         os.close(self.writer)
 
     def close(self) -> None:
-        """Read what is left, and no more."""
+        """Read the rest, and stop reading."""
         while self._open and self._read():
             pass
         self._end()

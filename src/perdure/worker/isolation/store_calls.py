@@ -35,12 +35,12 @@ class StoreCall(Struct, frozen=True):
 
 
 def call_of(name: str, arguments: tuple[Any, ...]) -> StoreCall:
-    """The call as it travels."""
+    """The call as a message."""
     return StoreCall(name, Raw(msgspec.json.encode(arguments)))
 
 
 def arguments_of(call: StoreCall) -> tuple[Any, ...]:
-    """The arguments as they were; raises LookupError for a call that is not relayed."""
+    """The decoded arguments; raises LookupError for a call that is not relayed."""
     if call.name not in RELAYED:
         raise LookupError(f"{call.name} is not relayed")
     arguments: tuple[Any, ...] = msgspec.json.decode(call.arguments, type=_types(call.name)[0])
@@ -48,13 +48,13 @@ def arguments_of(call: StoreCall) -> tuple[Any, ...]:
 
 
 def answer_of(name: str, answer: Raw) -> Any:
-    """What the store has answered."""
+    """The decoded answer of the store."""
     return msgspec.json.decode(answer, type=_types(name)[1])
 
 
 @cache
 def _types(name: str) -> tuple[Any, Any]:
-    """The types of the arguments and of the answer, as the port says."""
+    """The types of the arguments and of the answer, from the port's annotations."""
     hints = get_type_hints(getattr(Store, name))
     answer = hints.pop("return")
     return tuple[*hints.values()], answer  # type: ignore[misc] # known only when it runs

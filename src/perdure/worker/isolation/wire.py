@@ -1,4 +1,4 @@
-"""What a worker and the process of one attempt say to each other: lines of JSON over a socket, never pickle."""
+"""The messages between a worker and the process of one attempt: lines of JSON over a socket, never pickle."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Message = TypeVar("Message")
 
 
 class Place(Struct, frozen=True):
-    """How a process finds its way: import path, module of the handlers, socket, and parent.
+    """The start parameters of a process: import path, module of the handlers, socket, and parent.
 
-    `main` tells how the parent's script is imported again, in the words of multiprocessing; None: it is not needed.
+    `main` says how to import the parent's script again, as multiprocessing describes it; None: not needed.
     """
 
     path: list[str]
@@ -45,14 +45,14 @@ class Place(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    """The one attempt that a process is there for."""
+    """The one attempt that a process runs."""
 
     address: Address
     claim: Claim
     closing: bool
     keep_lines: int = 0
     age: float = 0.0  # seconds since it was claimed
-    trace: dict[str, str] | None = None  # what the app's tracer tells the process
+    trace: dict[str, str] | None = None  # the trace context for the process
 
 
 class _Told(Struct, frozen=True):
@@ -63,18 +63,18 @@ class _Told(Struct, frozen=True):
 
 
 class GateNews(Struct, frozen=True):
-    """How a step has ended that passed these gates."""
+    """How a step ended that passed these gates."""
 
     request: GateRequest
     report: BreakerReport
 
 
 class Notice(Struct, frozen=True):
-    """News for a handler: the worker is closing, or the attempt must stop, and why; or the answer to a request.
+    """A message to the handler: the worker is closing, the attempt must stop and why, or the answer to a request.
 
-    `kept` answers the oldest request that has no answer yet, `answer` is what the store has said; with `trouble` it
-    could not even be tried. `duplicate` names a unique key and the job that holds it, `step` one that can never be
-    kept: the handler gets the same error that the store raised.
+    `kept` answers the oldest open request, `answer` is the store's answer; `trouble`: the request failed before it
+    reached the store. `duplicate` names a unique key and the job that holds it, `step` a step that cannot be stored:
+    the handler gets the same error that the store raised.
     """
 
     closing: bool = False
@@ -123,17 +123,17 @@ class Report(Struct, frozen=True):
 
     @property
     def is_checkpoint(self) -> bool:
-        """Whether the handler wants to keep how far it has come, and waits for an answer."""
+        """Whether the handler stores a checkpoint, and waits for the answer."""
         return self.word == _CHECKPOINT
 
     @property
     def is_request(self) -> bool:
-        """Whether the handler asks to store, find or report something, and waits for an answer."""
+        """Whether the handler requests something, and waits for the answer."""
         return self.word in _REQUESTS
 
     @property
     def is_expense(self) -> bool:
-        """Whether the handler has spent something."""
+        """Whether the handler reports spending."""
         return self.word == _EXPENSE
 
     @property
@@ -143,7 +143,7 @@ class Report(Struct, frozen=True):
 
     @property
     def is_gate(self) -> bool:
-        """Whether a step wants to pass its gates."""
+        """Whether a step asks to pass its gates."""
         return self.word == _GATE
 
     @property
@@ -152,7 +152,7 @@ class Report(Struct, frozen=True):
         return self.word == _GATE_NEWS
 
     def gate(self) -> GateRequest:
-        """What a step asks for."""
+        """The gate request of a step."""
         return msgspec.json.decode(self.body, type=GateRequest)
 
     def gate_news(self) -> GateNews:
@@ -160,7 +160,7 @@ class Report(Struct, frozen=True):
         return msgspec.json.decode(self.body, type=GateNews)
 
     def call(self) -> StoreCall:
-        """What is asked of the store."""
+        """The requested store call."""
         return msgspec.json.decode(self.body, type=StoreCall)
 
     def event(self) -> Event:
@@ -170,16 +170,16 @@ class Report(Struct, frozen=True):
         return msgspec.json.decode(told.facts, type=kinds[told.name])
 
     def expense(self) -> Expense:
-        """What was spent."""
+        """The reported spending."""
         return msgspec.json.decode(self.body, type=Expense)
 
     def cursor(self) -> str | None:
-        """What a checkpoint says."""
+        """The cursor of the checkpoint."""
         body = bytes(self.body)
         return None if body == _NULL else body.decode()
 
     def outcome(self) -> Outcome:
-        """What became of the attempt; raises msgspec.DecodeError or LookupError if that cannot be read."""
+        """The outcome of the attempt; raises msgspec.DecodeError or LookupError if it is unreadable."""
         outcome: Outcome = msgspec.json.decode(self.body, type=_OUTCOMES[self.word])
         return outcome
 
@@ -225,10 +225,10 @@ def gate_news_of(request: GateRequest, report: BreakerReport) -> Report:
 
 
 def to_line(message: Struct) -> bytes:
-    """One message as it travels."""
+    """One message as a line of JSON."""
     return msgspec.json.encode(message) + b"\n"
 
 
 def from_line(line: bytes, kind: type[Message]) -> Message:
-    """Read a message; raises msgspec.DecodeError if it is none of this kind."""
+    """Read a message of this type; raises msgspec.DecodeError if it is another."""
     return msgspec.json.decode(line, type=kind)

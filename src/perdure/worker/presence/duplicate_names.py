@@ -1,4 +1,4 @@
-"""Two running workers with one name: nothing is at risk, but people will confuse them."""
+"""Detects running workers with the same name: harmless, but confusing for operators."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from perdure.storage.fleet.workers import WorkerStore
 
 
 async def report_duplicate_names(me: NewWorker, store: WorkerStore, emitter: Emitter) -> None:
-    """Emit an event if another process that seems to run has a worker of this name."""
-    with suppress(StoreError):  # it is worth no failure
+    """Emit an event if another live worker has this name."""
+    with suppress(StoreError):  # not worth a failure
         others = [other.process for other in await store.workers() if other.name == me.name and other.dead_at is None]
         alive = [process for process in others if process != me.process and is_alive(process)]
         if alive:

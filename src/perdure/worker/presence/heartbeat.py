@@ -3,7 +3,7 @@
 The thread has its own event loop and its own connection, so that a handler that blocks the worker's loop does not cost
 the worker its lease. When the store says that the worker was declared dead, the thread reports it at once; while the
 store cannot be reached, for any reason, the thread keeps trying every second. A beat without an answer within `limit`
-is tried again on a fresh connection, while there is still time.
+is retried on a fresh connection, while the lease lasts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from perdure.lifecycle.process.watchdog import StoreCall
 from perdure.storage.port import Store
 
 _RETRY_SECONDS: Final = 1.0
-_CLOSE_TIMEOUT_SECONDS: Final = 5.0  # seconds to let go of the connection
+_CLOSE_TIMEOUT_SECONDS: Final = 5.0  # seconds to close the connection
 
 
 class Heartbeat:
@@ -54,7 +54,7 @@ class Heartbeat:
         self._clock = clock
         self.beats = 0  # that the store has answered
         self.heard_at = registered_at
-        """When the last of them was sent, by the monotonic clock: the store took it for alive no earlier."""
+        """When the last answered beat was sent, by the monotonic clock: the lease began no earlier."""
 
     @property
     def ident(self) -> int | None:
@@ -62,7 +62,7 @@ class Heartbeat:
         return self._thread.ident
 
     def start(self) -> None:
-        """Begin to beat; the registration itself counts as the first beat."""
+        """Start the thread; the registration itself counts as the first beat."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -70,17 +70,17 @@ class Heartbeat:
         self._stopped.set()
         loop, wake = self._loop, self._wake
         if loop is not None and wake is not None:
-            with suppress(RuntimeError):  # the loop has ended in between
+            with suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(wake.set)
         deadline = self._owner.time() + _CLOSE_TIMEOUT_SECONDS
-        # Handlers may block all the threads of asyncio that could wait for this one.
+        # Handlers may occupy all of asyncio's threads, so none of them may be free to wait for this one.
         while self._thread.is_alive() and self._owner.time() < deadline:  # noqa: ASYNC110 - closing is rare
             await asyncio.sleep(0.01)
 
     def _run(self) -> None:
         try:
             asyncio.run(self._beat_until_stopped())
-        except Exception as error:  # noqa: BLE001 - without a beat the worker must not go on
+        except Exception as error:  # noqa: BLE001 - without heartbeats the worker must not continue
             self._tell_trouble(error, _RETRY_SECONDS)
             self._stopped.wait(_RETRY_SECONDS)
         finally:

@@ -1,4 +1,4 @@
-"""The worker's entry in the register of workers: it registers, beats, and begins again when its id is lost."""
+"""The worker's registration: it registers, sends heartbeats, and registers again when its id is lost."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from perdure.lifecycle.outage import ANY_ERROR, Outage
 from perdure.worker.presence.heartbeat import Heartbeat
 from perdure.worker.surroundings import Surroundings
 
-_LEASE_SHARE_PER_BEAT: Final = 1 / 6  # how long one try of a beat may take, so that there is time for another
+_LEASE_SHARE_PER_BEAT: Final = 1 / 6  # the longest that one try of a beat may take, so that others fit in
 _SHORTEST_BEAT_SECONDS: Final = 1.0
-_LEASE_SHARE_SURELY_ALIVE: Final = 0.8  # so long after a beat no other worker can have declared this one dead
+_LEASE_SHARE_SURELY_ALIVE: Final = 0.8  # until then after a beat no other worker can declare this one dead
 
 
 class MembershipOwner(Struct, frozen=True, kw_only=True, eq=False):
-    """The callbacks and questions of a membership to the worker."""
+    """What a membership reports to the worker, and asks of it."""
 
-    on_id: Callable[[WorkerId | None, Heartbeat | None], None]  # from now on the worker has this id; None: none
+    on_id: Callable[[WorkerId | None, Heartbeat | None], None]  # the worker has this id from now on, or none
     on_lost: Callable[[], None]  # everything that was held under the old id is lost
-    on_back: Callable[[], None]  # it has an id again
+    on_back: Callable[[], None]  # the worker has an id again
     running: Callable[[], int]  # attempts under way
     is_quieted: Callable[[], bool]  # by an operator
     is_stopping: Callable[[], bool]
@@ -54,7 +54,7 @@ class Membership:
         return self._clock.monotonic() - self.heartbeat.heard_at < sure
 
     async def enter(self) -> None:
-        """Register under a new id, and beat for it."""
+        """Register under a new id, and start its heartbeat."""
         heard_at = self._clock.monotonic()
         worker_id = await self._store.register(self._me)
         if self._owner.is_quieted():
@@ -76,7 +76,7 @@ class Membership:
         self._owner.on_id(worker_id, heartbeat)
 
     def lost(self) -> None:
-        """The id is lost: stop everything that runs under it, and begin again under a new one."""
+        """The id is lost: stop everything that runs under it, and register under a new one."""
         self._emitter.emit(WorkerLost(self._me.name, self.worker_id or 0, self._owner.running()))
         self.worker_id = None
         self._owner.on_id(None, None)
@@ -84,13 +84,13 @@ class Membership:
         self._entering = asyncio.get_running_loop().create_task(self._enter_again())
 
     async def stop_entering(self) -> None:
-        """Try no more to begin again."""
+        """Stop trying to register."""
         if self._entering is not None:
             self._entering.cancel()
             await asyncio.gather(self._entering, return_exceptions=True)
 
     async def stop_beating(self) -> None:
-        """Beat no more; the worker keeps its id until it is retired."""
+        """Stop the heartbeat; the worker keeps its id until it is retired."""
         if self.heartbeat is not None:
             await self.heartbeat.stop()
 
@@ -99,7 +99,7 @@ class Membership:
             return
         outage = Outage("register", self._emitter, self._settings.outage)
         try:
-            await outage.outlast(self.enter, ANY_ERROR, stop=self._owner.is_stopping)  # without an id it would idle
+            await outage.outlast(self.enter, ANY_ERROR, stop=self._owner.is_stopping)  # without an id it could not work
         except Exception:  # noqa: BLE001 - the worker is stopping, and the outage has reported the error
             return
         self._owner.on_back()

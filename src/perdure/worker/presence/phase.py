@@ -1,7 +1,7 @@
-"""What a worker is about, as it shows it: opening, open, quiet, closing.
+"""The phase of a worker: opening, open, quiet, closing.
 
-A worker may be quiet for several reasons at once, a signal and an operator's wish; it claims again when none is left.
-What it is about is also shown in the store, as far as that can be reached: nothing depends on it.
+A worker may be quiet for several reasons at once, such as a signal and an operator's request; it claims again when none
+is left. The phase is also written to the store, for operators only: if that fails, nothing else is affected.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WorkerPhase:
 
     @property
     def phase(self) -> Phase:
-        """What the worker is about."""
+        """The current phase."""
         if self._is_closing:
             return Phase.CLOSING
         if self._because:
@@ -47,22 +47,22 @@ class WorkerPhase:
         return Phase.OPENING if self._is_opening else Phase.OPEN
 
     def is_quiet(self, because: str | None = None) -> bool:
-        """Whether the worker claims nothing, for this reason or for any."""
+        """Whether the worker is quiet, for this reason or for any."""
         return bool(self._because) if because is None else because in self._because
 
     def entered(self, worker_id: WorkerId | None) -> None:
-        """From now on the worker has this id; None: it has lost it."""
+        """Set the id of the worker; None: it has lost its id."""
         self._worker_id = worker_id
         self._shown = None
         self.show()
 
     def opened(self) -> None:
-        """The worker has taken up work in full."""
+        """The worker is open at full concurrency."""
         self._is_opening = False
         self.show()
 
     def quiet(self, because: str) -> None:
-        """Claim nothing more, and let run what runs."""
+        """Stop claiming; running jobs continue."""
         was_quiet = self.is_quiet()
         self._because.add(because)
         if not was_quiet and not self._is_closing:
@@ -70,7 +70,7 @@ class WorkerPhase:
             self.show()
 
     def loud(self, because: str) -> None:
-        """This reason to be quiet is gone."""
+        """Remove this reason to be quiet."""
         if because not in self._because:
             return
         self._because.discard(because)
@@ -90,7 +90,7 @@ class WorkerPhase:
             self._task = asyncio.get_running_loop().create_task(self._report(self._worker_id))
 
     async def close(self) -> None:
-        """Show nothing more."""
+        """Stop writing the phase."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

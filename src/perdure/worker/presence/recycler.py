@@ -1,4 +1,4 @@
-"""Makes a worker close in good order before it grows too old or too large: a fresh process takes its place.
+"""Closes a worker cleanly before it grows too old or too large: a fresh process replaces it.
 
 Running jobs may finish within the worker's stop timeout; the others go back to the queue without using an attempt.
 """
@@ -17,7 +17,7 @@ _MIB = 1024 * 1024
 
 
 class Recycler(Loop[str | None]):
-    """Looks twice a second, so that a busy worker does somewhat more jobs than its number."""
+    """Checks twice a second, so that a busy worker runs somewhat more jobs than its limit."""
 
     name = "recycler"
     interval = timedelta(milliseconds=500)
@@ -38,7 +38,7 @@ class Recycler(Loop[str | None]):
         self._resident = resident
 
     async def tick(self) -> str | None:
-        """Ask for a fresh process if it is time; why, or None."""
+        """Request a fresh process if a limit is reached; returns the reason, or None."""
         why = self._why()
         if why is not None:
             self._recycle(why)

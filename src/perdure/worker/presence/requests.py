@@ -1,4 +1,4 @@
-"""Notices what operators want of a worker: that a running job is called off, or that the worker be quiet."""
+"""Receives requests of operators: to cancel a running job, or to quiet the worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perdure.storage.records import CancelRequest
 
 
 class OperatorRequests(Loop[int]):
-    """Looks every second."""
+    """Checks every second."""
 
     name = "canceller"
     interval = timedelta(seconds=1)
@@ -32,7 +32,7 @@ class OperatorRequests(Loop[int]):
         self.worker_id: WorkerId | None = None
 
     async def tick(self) -> int:
-        """Pass on every request; how many there were."""
+        """Pass on every request; returns their number."""
         if (worker_id := self.worker_id) is None:
             return 0
         requests = await self._store.cancel_requests(worker_id)

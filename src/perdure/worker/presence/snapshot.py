@@ -1,4 +1,4 @@
-"""What a worker is doing, shown on a signal or on a page.
+"""Snapshots of what a worker is doing, for a signal or a page.
 
 It may be called from any thread at any moment, so it reads without a lock.
 """

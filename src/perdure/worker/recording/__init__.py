@@ -1,1 +1,1 @@
-"""What became of attempts, on its way to the database."""
+"""Records the ends of attempts in the database."""

@@ -1,15 +1,15 @@
 """Records the ends of attempts: in batches, at once, and through outages of the database.
 
-Transitions collect while a flush is under way and go out together when it ends; the first one after a quiet time goes
-out at the end of the same turn of the event loop. So nothing waits for a timer, a batch is as large as the load makes
-it, and a kill repeats only what ended while one flush took place. While the database is away, full or read-only the
-batch is kept and tried again until it is written: a finished job's acknowledgement is never dropped while the process
-lives. A record that fails for a reason of its own holds up no other: it is tried again after the others, or, if its
-content is to blame, the job goes to the dead letters with the cause in its place.
+Transitions collect while a flush is in progress and go out together when it ends; the first one after an idle time goes
+out at the end of the same turn of the event loop. So no transition waits for a timer, batches grow with the load, and a
+kill repeats only attempts that ended during one flush. While the database is away, full or read-only, the batch is kept
+and retried until it is written: the acknowledgement of a finished job is never dropped while the process runs. A record
+that fails for a reason of its own delays no other: it is retried after the others, or, if its content is the cause, the
+job goes to the dead letters with that error.
 
-A flush that failed midway may still have been committed. When it is tried again, claims that come back as stale
-are therefore counted as unsure, not as stale writes. The same holds for one whose task was cancelled: a program that
-ends cancels all its tasks, and does not mean the records.
+A flush that failed midway may still have been committed. On the retry, stale claims are therefore counted as unsure,
+not as stale writes. The same applies to a flush whose task was cancelled: a program that ends cancels all its tasks,
+but the records must still be written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Acknowledged
 from perdure.worker.settings import WorkerSettings
 
-_CONTENT: Final = (ValueError, TypeError, OverflowError)  # ArgumentError among them: trying again cannot help
+_CONTENT: Final = (ValueError, TypeError, OverflowError)  # including ArgumentError: a retry cannot help
 
 
 class Acknowledger:
@@ -71,17 +71,17 @@ class Acknowledger:
 
     @property
     def claims(self) -> list[Claim]:
-        """Whose ends are not recorded yet."""
+        """The claims whose ends are not recorded yet."""
         return [move.claim for move in (*self._pending, *self._in_flight)]
 
     def add(self, transition: Transition) -> None:
-        """Take charge of one transition."""
+        """Record one transition."""
         self._pending.append(transition)
         if self._task is None:
             self._begin()
 
     def note(self, answer: Acknowledged, job_id: JobId) -> None:
-        """Count an attempt that was recorded elsewhere: together with its handler's writes."""
+        """Count an attempt that was recorded together with its handler's writes."""
         self._count(answer)
         self._on_ended([job_id])
 
@@ -89,10 +89,10 @@ class Acknowledger:
         """Wait until everything is recorded."""
         while self._task is not None:
             await asyncio.wait([self._task])
-            await asyncio.sleep(0)  # its end is noted a moment later
+            await asyncio.sleep(0)  # it ends a moment later
 
     def give_up(self) -> None:
-        """Leave unrecorded attempts to the rescuer: the process is about to end."""
+        """Leave unrecorded attempts to the rescuer: the process ends soon."""
         self._given_up = True
 
     def _begin(self) -> None:
@@ -119,19 +119,19 @@ class Acknowledger:
     async def _write(
         self, batch: list[Transition], *, unsure: bool = False, replaced: bool = False
     ) -> list[Transition]:
-        """Record these; returns those to try again later. `replaced`: their own content was refused before."""
+        """Record these; returns those to retry later. `replaced`: their own content was refused before."""
 
         async def acknowledge() -> Acknowledged:
             with self.call:
                 return await self._store.acknowledge(batch, self._audit)
 
-        def missed(error: Exception, _wait: float) -> None:  # away, or full, or read-only: for all records alike
+        def missed(error: Exception, _wait: float) -> None:  # away, full or read-only: it concerns all records
             nonlocal unsure
             unsure = unsure or isinstance(error, StoreUnavailable)
 
         try:
             answer = await self._outage.outlast(acknowledge, on_error=missed)
-        except Exception as error:  # noqa: BLE001 - one bad record must not take the others with it
+        except Exception as error:  # noqa: BLE001 - one bad record must not fail the others
             if len(batch) > 1:
                 return [left for one in batch for left in await self._write([one], unsure=unsure)]
             if not replaced and isinstance(error, _CONTENT):

@@ -1,4 +1,4 @@
-"""Work in batches without a timer: the first goes out at once, what comes meanwhile goes out together afterwards."""
+"""Batches without a timer: the first item goes out at once, later ones go out together when it is done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class Collector(Generic[Item]):
-    """Hands on what it is given, at most `most` at a time and `lanes` batches at once. `hand_on` must not raise."""
+    """Hands items on in batches of at most `most`, with at most `lanes` batches at once. `hand_on` must not raise."""
 
     def __init__(self, hand_on: Callable[[list[Item]], Awaitable[None]], most: int, lanes: int = 1) -> None:
         self._hand_on = hand_on
@@ -20,23 +20,23 @@ class Collector(Generic[Item]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, items: Iterable[Item]) -> None:
-        """Take charge of these."""
+        """Add these items."""
         self._pending += items
         if self._pending and len(self._tasks) < self._lanes:
             self._tasks.add(asyncio.get_running_loop().create_task(self._run()))
 
     def take_back(self) -> list[Item]:
-        """What has not gone out yet: it never will."""
+        """Remove and return the items that have not gone out."""
         pending, self._pending = self._pending, []
         return pending
 
     async def drain(self) -> None:
-        """Wait until everything was handed on."""
+        """Wait until all items are handed on."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
-        """Hand on nothing more."""
+        """Stop handing on."""
         self._pending.clear()
         tasks = list(self._tasks)
         for task in tasks:
@@ -48,5 +48,5 @@ class Collector(Generic[Item]):
             while self._pending:
                 batch, self._pending = self._pending[: self._most], self._pending[self._most :]
                 await self._hand_on(batch)
-        finally:  # in the same moment, so that a later `add` starts another
+        finally:  # in the same turn, so that a later `add` starts another
             self._tasks.difference_update({asyncio.current_task()})

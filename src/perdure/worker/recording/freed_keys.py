@@ -1,4 +1,4 @@
-"""A job that waits for a unique key looks again as soon as the job that held the key has let it go.
+"""Wakes jobs that wait for a unique key as soon as its holder has released it.
 
 This is best effort: a job that is not woken checks again by itself, every 30 seconds. Parents whose children joined a
 job with a key are woken at its end in the same way; the promoter looks for missed ones every second.
@@ -20,7 +20,7 @@ _ITEMS_PER_CALL: Final = 1_000
 
 
 class FreedKeys:
-    """Hears of what was written. `on_due`: jobs may be due by now. `on_ready`: jobs may be ready by now."""
+    """Watches written transitions. `on_due`: jobs may be due now. `on_ready`: jobs may be ready now."""
 
     def __init__(
         self, store: UpkeepStore, emitter: Emitter, on_due: Callable[[], None], on_ready: Callable[[], None]
@@ -33,7 +33,7 @@ class FreedKeys:
         self._ended: Collector[JobId] = Collector(self._settle_joined, _ITEMS_PER_CALL)
 
     def recorded(self, moves: Sequence[Transition]) -> None:
-        """These are written: some of them hold their keys no longer."""
+        """These transitions are written: some of their jobs have released their keys."""
         keyed = [(move.claim.unique, move.to) for move in moves if move.claim.unique is not None]
         self._keys.add([unique.key for unique, state in keyed if state not in unique.states])
         self._ended.add([move.claim.job_id for move in moves if move.claim.unique is not None and move.to in FINAL])
@@ -44,7 +44,7 @@ class FreedKeys:
         await self._ended.drain()
 
     async def close(self) -> None:
-        """Tell nothing more."""
+        """Wake nothing more."""
         await self._keys.close()
         await self._ended.close()
 
@@ -52,12 +52,12 @@ class FreedKeys:
         try:
             if await self._store.settle_joined(job_ids):
                 self._on_ready()
-        except Exception as error:  # noqa: BLE001 - the promoter looks again
+        except Exception as error:  # noqa: BLE001 - the promoter checks again
             self._emitter.emit(StoreTrouble("settle joined", f"{type(error).__name__}: {error}", 0.0))
 
     async def _hasten(self, keys: list[str]) -> None:
         try:
             if await self._store.hasten(set(keys)):
                 self._on_due()
-        except Exception as error:  # noqa: BLE001 - waiting jobs look again by themselves
+        except Exception as error:  # noqa: BLE001 - waiting jobs check again by themselves
             self._emitter.emit(StoreTrouble("hasten", f"{type(error).__name__}: {error}", 0.0))

@@ -1,12 +1,12 @@
-"""Counts what becomes of attempts, and writes it every few seconds.
+"""Counts how attempts end, and writes the counts every few seconds.
 
-Counting is on the way of every job, so it only appends to lists; a histogram is made of them when they are written, or
-when they grow long. The database's clock decides to which minute an attempt belongs: once a minute it is read off the
-claim of an attempt that has just ended, and this machine's monotonic clock tells when that minute is over.
+Every job is counted, so counting only appends to lists; they become a histogram when they are written, or when they
+grow long. The database's clock decides to which minute an attempt belongs: once a minute it is taken from the claim of
+an attempt that has just ended, and this machine's monotonic clock measures when that minute is over.
 
-A flush has a number. If it fails it is tried again as it is, and an engine that has it already adds nothing: so a
-commit whose answer was lost is not counted twice. What is counted meanwhile waits, by minute, up to a limit: then the
-oldest minutes are dropped, and reported. A process that dies loses what it has counted since its last flush.
+A flush has a number. If it fails it is retried unchanged, and an engine that has stored it already adds nothing: so a
+commit whose answer was lost is not counted twice. Later counts wait, by minute, up to a limit: then the oldest minutes
+are dropped, and reported. A process that dies loses its counts since the last flush.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from perdure.storage.operate.statistics import MINUTE, Counted, Flush, Statistic
 from perdure.worker.recording.totals import AttemptTotals, Pair, PairTotal
 
 MOST_PAIRS: Final = 1_000
-"""Queues with kinds that a worker tells apart; what comes beyond is counted as the kind `other` of its queue."""
+"""The most pairs of queue and kind that a worker counts separately; further ones count as the kind `other`."""
 MOST_KEPT: Final = 20_000
-"""Counts that wait for a database that is away."""
-_FOLD_AT: Final = 4_096  # times that are kept one by one
+"""The most counts that wait while the database is away."""
+_FOLD_AT: Final = 4_096  # times kept as a list before they go into a histogram
 
 _Cells = dict[Ending, dict[Pair, "_Cell"]]
 
@@ -46,17 +46,17 @@ _BY_REASON: Final = {
     Reason.FAILED: Ending.RETRIED,
     Reason.TIMED_OUT: Ending.RETRIED,
     Reason.CRASHED: Ending.CRASHED,
-    Reason.RELEASED: None,  # as if it had never been claimed
+    Reason.RELEASED: None,  # not counted, as if it had never been claimed
 }
 
 
 def ending_of(move: Transition) -> Ending | None:
-    """As what an attempt counts that ended with this move; None: it does not."""
+    """The ending that this transition counts as; None: it is not counted."""
     return _BY_STATE.get(move.to) or _BY_REASON.get(move.reason, Ending.HELD)
 
 
 class _Cell(Struct):
-    """What was counted of one queue, kind and ending in one minute. Times are sorted into the histograms later.
+    """The counts of one queue, kind and ending in one minute. Times are added to the histograms later.
 
     `jobs` counts those that are sorted in, and those without a run time.
     """
@@ -70,7 +70,7 @@ class _Cell(Struct):
     new_runs: list[float] = []
 
     def fold(self) -> None:
-        """Sort what is new into the histograms."""
+        """Add new times to the histograms."""
         waits, runs = [wait.total_seconds() for wait in self.new_waits], self.new_runs
         self.jobs += len(runs)
         self.waited += _sort_in(waits, self.waits)
@@ -79,7 +79,7 @@ class _Cell(Struct):
 
 
 class AttemptCounts:
-    """Counts that are not written yet. Only the worker's event loop uses them."""
+    """The counts that are not written yet. Only the worker's event loop uses them."""
 
     def __init__(self, clock: Clock, most_pairs: int = MOST_PAIRS, most_kept: int = MOST_KEPT) -> None:
         self._clock = clock
@@ -95,7 +95,7 @@ class AttemptCounts:
         self.dropped = 0
 
     def succeeded(self, claim: Claim, started: float, ended: float) -> None:
-        """Count an attempt that has succeeded. Nearly all do: this is the way that must be short."""
+        """Count a success: the fast path, because nearly all attempts succeed."""
         if ended >= self._minute_ends:
             self._begin_minute(claim.claimed_at + timedelta(seconds=ended - started), ended)
         cell = self._succeeded.get((claim.queue, claim.kind))
@@ -111,7 +111,7 @@ class AttemptCounts:
             cell.fold()
 
     def ended(self, move: Transition, started: float, ended: float) -> None:
-        """Count an attempt that has run from `started` to `ended`, by the monotonic clock, and what became of it."""
+        """Count an attempt that ran from `started` to `ended`, by the monotonic clock, and how it ended."""
         ending, claim = ending_of(move), move.claim
         if ending is Ending.SUCCEEDED:
             self.succeeded(claim, started, ended)
@@ -141,12 +141,12 @@ class AttemptCounts:
                 self._totals.hold(self._pair(claim), move.reason)
 
     def totals(self) -> AttemptTotals:
-        """What was counted since the beginning, written or not; it grows on, so read it at once."""
+        """All counts since the start, written or not; they keep growing, so read them at once."""
         self._put_by()
         return self._totals
 
     def take(self) -> tuple[Counted, ...]:
-        """What was counted since the last time."""
+        """The counts since the last call."""
         self._put_by()
         past, self._past = self._past, {}
         return tuple(
@@ -157,7 +157,7 @@ class AttemptCounts:
         )
 
     def limit(self) -> int:
-        """Drop the oldest minutes beyond the limit; how many counts that were."""
+        """Drop the oldest minutes beyond the limit; returns the number of dropped counts."""
         dropped = 0
         self._put_by()
         while len(self._past) > 1 and sum(map(_size, self._past.values())) > self._most_kept:
@@ -182,13 +182,13 @@ class AttemptCounts:
         return pair
 
     def _begin_minute(self, now: datetime, seconds: float) -> None:
-        """Count from now on for the minute of `now`, which was `seconds` by the monotonic clock."""
+        """Begin the minute of `now`, which is `seconds` by the monotonic clock."""
         self._put_by()
         self._minute = now.replace(second=0, microsecond=0)
         self._minute_ends = seconds + (self._minute + MINUTE - now).total_seconds()
 
     def _put_by(self) -> None:
-        """Keep what was counted until now beside the counts of other minutes."""
+        """Move the current counts to those of earlier minutes."""
         if self._minute is None or not any(self._cells.values()):
             return
         cells, self._cells = self._cells, _no_cells()
@@ -202,7 +202,7 @@ class AttemptCounts:
 
 
 class StatisticsWriter(Loop[int]):
-    """Writes the counts, and retries through database outages as every loop does."""
+    """Writes the counts; as every loop, it retries through database outages."""
 
     name = "statistics"
     interval = timedelta(seconds=5)
@@ -217,7 +217,7 @@ class StatisticsWriter(Loop[int]):
         self._under_way: Flush | None = None
 
     async def tick(self) -> int:
-        """Write what was counted; how many rows it took."""
+        """Write the counts; returns the number of rows."""
         written = 0
         while flush := self._next():
             await self._store.add_statistics(flush)

@@ -1,6 +1,6 @@
-"""Counts of a worker since its start, for metrics and snapshots; written statistics are cleared, these are not.
+"""Counts of a worker since its start, for metrics and snapshots; unlike statistics, they are never cleared.
 
-Nothing is counted a second time: these sums grow by what `AttemptCounts` puts by, a few times a minute.
+They are not counted separately: a few times a minute `AttemptCounts` adds its counts to them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PairTotal(Struct):
 
 
 class AttemptTotals(Struct):
-    """All of it, by queue and kind; `holds` also by the reason for which jobs were put off at no cost."""
+    """The totals by queue and kind; `holds` also by the reason for which jobs were put off at no cost."""
 
     pairs: dict[Pair, PairTotal] = {}
     holds: dict[tuple[str, str, Reason], int] = {}
@@ -56,7 +56,7 @@ class LoopTally(Struct, frozen=True):
 
 
 class WorkerTally(Struct, frozen=True, kw_only=True):
-    """What a worker has counted, and what it has in hand; `attempts` None: its statistics are switched off."""
+    """The counts of a worker and its current load; `attempts` None: its statistics are switched off."""
 
     name: str
     attempts: AttemptTotals | None

@@ -1,4 +1,4 @@
-"""The alert watch of a worker: with what its app declares, and the limits of the budgets that its kinds have."""
+"""Makes the alert watch of a worker, with the app's rules and the budgets of its kinds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.worker.surroundings import Surroundings
 
 
 def alert_watch_for(around: Surroundings, worker: str, declared: DeclaredAlerts) -> AlertWatch:
-    """The watch; it is no candidate for the lead until it runs."""
+    """The alert watch; it becomes a candidate for the lead when it runs."""
     budgets = {budget.name: budget for kind in around.kinds.values() for budget in kind.budgets.values()}
     return AlertWatch(
         around.store,

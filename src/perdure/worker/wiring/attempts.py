@@ -42,7 +42,7 @@ from perdure.worker.surroundings import Surroundings
 
 
 def _uncounted(_move: Transition) -> None:
-    """No statistics are kept."""
+    """Count nothing: no statistics are stored."""
 
 
 def _nothing() -> None:
@@ -50,7 +50,7 @@ def _nothing() -> None:
 
 
 class Owner(Struct, frozen=True, kw_only=True, eq=False):
-    """What the parts tell their owner, and ask it."""
+    """What the parts report to their owner, and ask of it."""
 
     on_free: Callable[[], None]  # an attempt has ended, or a claim was sent back: its slot is free
     on_start: Callable[[Sequence[Claim]], None] = lambda _claims: None  # these claims have passed every stage
@@ -59,7 +59,7 @@ class Owner(Struct, frozen=True, kw_only=True, eq=False):
     on_recorded: Callable[[Sequence[Transition]], None] = lambda _moves: None
     on_ended: Callable[[Iterable[JobId]], None] = lambda _job_ids: None  # these jobs are final
     wake: Callable[[], None] = _nothing  # there may be work
-    is_heard: Callable[[], bool] = lambda: False  # False: nothing is borrowed, and every job asks its gates
+    is_heard: Callable[[], bool] = lambda: False  # False: no loans; every job asks its gates
     is_ending: Callable[[], bool] = lambda: False
 
 
@@ -75,8 +75,8 @@ def wire_attempts(
 ) -> AttemptParts:
     """Make the parts, for an owner on the running event loop.
 
-    Tests replace the threads of sync handlers, decide about jitter with `chance`, and with `short_wait` from which
-    length on a handler that waits is parked. Without `counts` no statistics are kept.
+    Tests replace the threads of sync handlers, the source of jitter (`chance`), and the longest wait for which a
+    handler is not parked (`short_wait`). Without `counts` no statistics are stored.
     """
     settings, emitter = around.settings, around.emitter
     chance = chance or random.Random()  # noqa: S311 - jitter hides nothing

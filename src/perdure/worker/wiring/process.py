@@ -1,4 +1,4 @@
-"""What a worker says of its process when it registers, and the watchdog over its event loop."""
+"""The registration record of a worker's process, and the watchdog over its event loop."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ def build_worker(
 
 
 class _Joint:
-    """The joints of one worker: what its parts tell each other, and ask.
+    """Joins the parts of one worker: the calls between them.
 
-    Parts refer to each other in circles, so a method looks its part up when it is called. What is made first: what the
-    attempts need, the attempts, the fetcher, and then the loops and the parts that watch over all of them.
+    Parts refer to each other, so a method looks its part up when it is called. They are made in this order: what
+    attempts need, the attempt parts, the fetcher, then the loops and the parts that watch all others.
     """
 
     def __init__(self, around: Surroundings) -> None:
@@ -118,7 +118,7 @@ class _Joint:
     def join(
         self, *, schedules: Sequence[Schedule], periodic: Sequence[Periodic], alerts: DeclaredAlerts
     ) -> WorkerParts:
-        """All parts, joined."""
+        """Make and join all parts."""
         around, attempts = self._around, self._attempts
         timekeeping = Timekeeping(
             self._me.name, around, schedules=schedules, periodic=periodic, on_ready=self._fetcher.wake
@@ -259,7 +259,7 @@ class _Joint:
         )
 
     def _known(self) -> set[Lease]:
-        """Every claim that is not given back yet: in quarantine, at a gate, running, or to be recorded."""
+        """Every claim that the worker holds: in quarantine, at a gate, running, or to be recorded."""
         attempts = self._attempts
         running = [each.claim for each in attempts.executor.running if not each.given_up]
         claims = (*attempts.quarantine.claims, *running, *attempts.acknowledger.claims)
@@ -273,7 +273,7 @@ class _Joint:
         self._attempts.loans.belong_to(worker_id)
 
     def _stop_lost(self) -> None:
-        """Everything held under the old id is lost."""
+        """Stop everything held under the old id."""
         executor = self._attempts.executor
         for running in list(executor.running):
             executor.stop(running, Stop.LOST)

@@ -1,4 +1,4 @@
-"""One name for both kinds of handlers: awaited in an async one, there already when the call returns in a sync one."""
+"""What a call on the context returns: async handlers await it, sync handlers use it as the value itself."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Answer(Coroutine[Any, Any, T_co]):
-    """What a call on the context gives: `await` it in an async handler; in a sync one it is as good as its value.
+    """The result of a call on the context: `await` it in an async handler; in a sync one it is the value itself.
 
-    It may be made a task of as well: `asyncio.gather(ctx.step(…), ctx.step(…))`, `TaskGroup.create_task(ctx.step(…))`.
+    It can also become a task: `asyncio.gather(ctx.step(…), ctx.step(…))`, `TaskGroup.create_task(ctx.step(…))`.
     """
 
     def __init__(self, call: str, value: T_co | None = None, coming: Coroutine[Any, Any, T_co] | None = None) -> None:
@@ -25,7 +25,7 @@ class Answer(Coroutine[Any, Any, T_co]):
         return self._expected().__await__()
 
     def send(self, value: Any, /) -> Any:
-        """Continue, as a task does."""
+        """Continue the coroutine, as a task does."""
         return self._expected().send(value)
 
     def throw(self, *error: Any) -> Any:
@@ -33,7 +33,7 @@ class Answer(Coroutine[Any, Any, T_co]):
         return self._expected().throw(*error)
 
     def close(self) -> None:
-        """Let it never come."""
+        """Close the coroutine without a result."""
         if self._coming is not None:
             self._coming.close()
 

@@ -1,4 +1,4 @@
-"""The part of the context that makes other jobs, and waits for them."""
+"""The part of the context that spawns jobs and waits for them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ R = TypeVar("R")
 
 
 class FamilyCalls(FlowCalls):
-    """What a handler can do about children."""
+    """The calls of a handler that concern children."""
 
     __slots__ = ()
 
     def spawn(
         self, calls: Iterable[Call[R]], *, name: str = "spawn", on_end: Literal["cancel", "keep"] | OnEnd = "cancel"
     ) -> Answer[Family[R]]:
-        """Make jobs that belong to this one, once, however often this handler is run: `await ctx.spawn(calls)`.
+        """Spawn child jobs once, no matter how often this handler runs: `await ctx.spawn(calls)`.
 
         They are stored when this returns, all or none. To wait for them, `await ctx.gather(family)`. When this job
         ends, those that are not final are cancelled; with on_end="keep" they continue.
@@ -70,17 +70,17 @@ class FamilyCalls(FlowCalls):
         name: str = "gather",
         on_end: Literal["cancel", "keep"] | OnEnd = "cancel",
     ) -> Answer[list[Any]]:
-        """Make jobs that belong to this one, wait until they are final, and give their results in order.
+        """Spawn child jobs, wait until they are final, and return their results in order.
 
-        `await ctx.gather(load.call(c) for c in chunks)`. No worker is held meanwhile: the handler is left, and run
-        again from its beginning when there is nothing more to wait for; what steps have done is not done again.
+        `await ctx.gather(load.call(c) for c in chunks)`. The wait occupies no worker: the handler is left, and runs
+        again from its beginning when the wait is over; completed steps do not run again.
 
-        If children died or were cancelled, ChildrenFailed is raised, and this job's retry decides; it does not run
-        finished children again. With failures="collect" there is a ChildResult for each child instead. `quorum`: this
-        many successes are enough, and the results are those of the children that have succeeded by then. `within`: wait
-        no longer than this; then ChildrenTimeout is raised, or with "collect" those that are not final have the state
-        None. `on_end` says what becomes of children that are not final when this job ends. A family that was made with
-        `ctx.spawn` can be gathered, too.
+        If children died or were cancelled, ChildrenFailed is raised, and this job's retry decides; a retry does not run
+        finished children again. With failures="collect" the result is a ChildResult for each child instead. `quorum`:
+        this many successes are enough; the results are those of the children that have succeeded by then. `within`:
+        wait no longer than this; then ChildrenTimeout is raised, or with "collect" those that are not final have the
+        state None. `on_end` decides what happens to children that are not final when this job ends. It also accepts a
+        family that `ctx.spawn` returned.
         """
         journal = self._journal_for("ctx.gather()")
         given, family = (calls.calls, calls.key) if isinstance(calls, Family) else (calls, None)

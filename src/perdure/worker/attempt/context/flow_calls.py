@@ -1,7 +1,7 @@
 """The part of the context whose calls are stored: finished work is not repeated, and a wait occupies no worker.
 
 Each call is a coroutine over the attempt's journal (`perdure.flows`). An async handler gets it as an `Answer` to be
-awaited; for a sync handler it is run on the spot, and the call gives the value itself: `SyncContext` says so to type
+awaited; for a sync handler it runs at once, and the call returns the value itself: `SyncContext` declares that for type
 checkers.
 """
 
@@ -134,11 +134,11 @@ class FlowCalls:
         worker. After the last try the error is raised here. With `optional` the step returns None instead,
         `ctx.step_error(name)` says why, and the job ends "done with warnings". `timeout` limits each try of an async
         function. `gates` (Rates and Budgets) and `breaker` stand before each try: while they are closed the job is
-        parked at no cost, and comes back by itself. A function that has a parameter of one of these names is handed
-        over with `functools.partial`.
+        parked at no cost, and comes back by itself. If the function itself has a parameter of one of these names, pass
+        it with `functools.partial`.
 
-        Once `ctx.transaction()` was opened, the result is kept in that transaction: it commits with what the handler
-        writes and with the acknowledgement, or not at all, and then the step happens again. Such a step has one try.
+        After `ctx.transaction()` was opened, the result is stored in that transaction: it commits with the handler's
+        writes and the acknowledgement, or not at all, and then the step runs again. Such a step has one try.
         """
         if self.effects is not None and (optional or retry is not None or gates or breaker is not None):
             raise ConflictError(
@@ -166,9 +166,10 @@ class FlowCalls:
         return self.journal.error_of(name)
 
     def warn(self, text: str) -> None:
-        """Let the job end "done with warnings": the text is kept beside its result. Never awaited.
+        """Make the job end "done with warnings": the text is stored beside its result. Never awaited.
 
-        It counts if this attempt ends well. Inside the function of a step it is refused, since that is not run again.
+        It counts if this attempt succeeds. Inside the function of a step it is refused, because a completed step does
+        not run again.
         """
         if not isinstance(text, str) or not text.strip():
             raise ArgumentError("text", f"of a warning must not be empty, got {text!r}")
@@ -197,7 +198,7 @@ class FlowCalls:
         return self._answer("ctx.wait_for()", waiting.wait_for(journal, key, event, limit, as_type))
 
     def approval(self, name: str, timeout: Duration | None = None) -> Answer[Approval]:
-        """Wait until an operator has answered (`desk.answer`), and give the answer, which may be no.
+        """Wait until an operator has answered (`desk.answer`), and return the answer, which may be no.
 
         EventTimeout is raised if there is no answer in time.
         """
@@ -249,11 +250,11 @@ class FlowCalls:
         then: str = "round",
         **kwargs: Any,
     ) -> Answer[Any]:
-        """Ask again and again until the function returns; what it returns is kept as by `step`.
+        """Call a function repeatedly until it returns; its result is stored as by `step`.
 
         The function raises `Pending()` while there is no result, or `Pending("2m")` to set the next wait. Errors that
-        the job's triage treats as temporary, and "busy" or "unreachable" errors of HTTP clients, mean the same, and
-        their Retry-After can only lengthen a wait; any other is raised here. The waits follow `every` with `jitter`;
+        the job's triage treats as temporary, and "busy" or "unreachable" errors of HTTP clients, mean the same; their
+        Retry-After can only lengthen a wait. Any other error is raised here. The waits follow `every` with `jitter`;
         the last one of a round is clipped to `within`, and one last poll follows. Then the job rests for `rest` (the
         next wait of `every`), and a new round begins; with then="raise" PollTimeout is raised instead, as it is when
         `deadline` over all rounds has passed.
@@ -265,17 +266,17 @@ class FlowCalls:
         return self._answer("ctx.poll()", polling.poll(journal, key, calling, plan))
 
     def once_per(self, period: Duration, *, key: str) -> Answer[bool]:
-        """Whether to take an action that is taken at most once in a period, over the whole fleet.
+        """Claim the right to act at most once per period, across the whole fleet.
 
-        `if await ctx.once_per("1h", key=f"alert:{audit}"): …`. The first caller gets True, and every other False until
-        the period is over. The key stays taken if this attempt fails later: the action is taken once, or not at all.
+        `if await ctx.once_per("1h", key=f"alert:{audit}"): …`. The first caller gets True; all others get False until
+        the period ends. The key stays taken if this attempt fails later: the action happens once, or not at all.
         """
         asked = throttle(period, key)
         journal = self._journal_for("ctx.once_per()")
         return self._answer("ctx.once_per()", journal.ask("once per period", asked.ask))
 
     def progress(self, current: float, total: float | None = None, note: str | None = None) -> None:
-        """Show how far this job is: `ctx.progress(3, 10, "pages")`. Never awaited, and cheap enough for any loop."""
+        """Report progress: `ctx.progress(3, 10, "pages")`. Never awaited, and cheap enough for any loop."""
         if not _is_number(current):
             raise ArgumentError("current", f"must be a number, got {current!r}")
         if total is not None and not _is_number(total):
@@ -291,7 +292,7 @@ class FlowCalls:
         return self.opened or self._open("the journal of an attempt")
 
     def _journal_for(self, call: str) -> Journal:
-        """The journal for a call that is kept; refused where that would not be true."""
+        """The journal for a stored call; refused where a rollback would contradict it."""
         if self.effects is not None:
             raise ConflictError(
                 f"{call} after ctx.transaction(): it would be kept even if the transaction is undone;"
@@ -308,11 +309,11 @@ class FlowCalls:
         return journal
 
     def _new_journal(self) -> Journal | None:
-        """A journal for this attempt; None: there is no worker that would keep it."""
+        """A journal for this attempt; None: there is no worker to store it."""
         raise NotImplementedError
 
     def _new_gate(self, key: str, gates: Sequence[Gate], breaker: Breaker | None) -> StepGate:
-        """The gates before a step; refused if there is no worker that would ask them."""
+        """The gates before a step; refused if there is no worker to check them."""
         raise NotImplementedError
 
     def _answer(self, call: str, coroutine: Coroutine[Any, Any, T]) -> Answer[T]:
@@ -323,7 +324,7 @@ class FlowCalls:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is one that every database can keep."""
+    """Whether every database can store this number."""
     try:
         return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:  # a whole number beyond all floats

@@ -1,4 +1,4 @@
-"""How a handler learns that it should come to an end."""
+"""How a handler learns that it should end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class StopFlag:
-    """Says that the worker is closing, or that an attempt must end, and why; read by handlers, raised by the worker."""
+    """Shows that the worker is closing, or why an attempt must end; raised by the worker, read by handlers."""
 
     __slots__ = ("_calls", "closing", "reason")
 
@@ -18,7 +18,7 @@ class StopFlag:
 
     @property
     def is_raised(self) -> bool:
-        """Whether there is anything to say."""
+        """Whether the worker is closing, or the attempt must end."""
         return self.closing or self.reason is not None
 
     def close(self) -> None:
@@ -33,7 +33,7 @@ class StopFlag:
 
     @contextmanager
     def calling(self, call: Callable[[], object]) -> Iterator[None]:
-        """Have this called as soon as the flag is raised, perhaps from another thread and more than once."""
+        """Call this as soon as the flag is raised, perhaps from another thread and more than once."""
         if self._calls is None:
             self._calls = []
         self._calls.append(call)  # before the look, so that nothing is missed in between

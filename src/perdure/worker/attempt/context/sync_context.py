@@ -1,6 +1,6 @@
-"""The context of a sync handler: at run time the same as any other, which knows that its handler blocks.
+"""The context of a sync handler: at run time the same class, which knows that its handler blocks.
 
-Type checkers see it as the stub beside this file says: each call gives its value, and nothing is awaited.
+The stub beside this file describes it for type checkers: each call returns its value, and nothing is awaited.
 """
 
 from __future__ import annotations
