@@ -9,23 +9,20 @@ PerdureError
 │   └── DuplicateChildError  the same for a child, which `family` and `number` name; no child of its family was stored
 ├── NotFoundError          no such job, kind or queue
 ├── ConflictError          the job's state does not allow this
-├── EventsGone             events behind a cursor are no longer kept
-├── JobNotSuccessful       a job whose result was awaited died or was cancelled
-├── ChildrenFailed         too many children of a job died or were cancelled; `failed` lists them
-│   └── ChildrenTimeout    children were not final in time; `unfinished` lists them
-├── EventTimeout           an awaited event did not arrive in time; never retried unless caught
-├── BudgetExceeded         a budget with when_spent="fail" has no room; never retried unless caught
-├── PollTimeout            a polled result was not ready in time
-├── StillRunning           work did not end in time; `names`, `jobs` and `loops` list it
-├── LifespanError          a lifespan of the application could not be opened; `name` names it
-├── ProcessDied            the process of an isolated attempt ended before its handler returned
-└── StoreError             a database call failed
+├── EventsGone             the events after a cursor were deleted ├── JobNotSuccessful       a job whose result was
+awaited died or was cancelled ├── ChildrenFailed         too many children of a job died or were cancelled; `failed`
+lists them │   └── ChildrenTimeout    children were not final in time; `unfinished` lists them ├── EventTimeout
+an awaited event did not arrive in time; never retried unless caught ├── BudgetExceeded         a budget with
+when_spent="fail" has no room; never retried unless caught ├── PollTimeout            a polled result was not ready in
+time ├── StillRunning           work did not end in time; `names`, `jobs` and `loops` list it ├── LifespanError
+a lifespan of the application could not be opened; `name` names it ├── ProcessDied            the process of an isolated
+attempt ended before its handler returned └── StoreError             a database call failed
     ├── StoreUnavailable   the database cannot be reached now; a later retry may work
     │   └── StoreLocked    another process held the lock of an SQLite file too long; nothing was stored
-    ├── StoreTimeout       a question took longer than its time limit; nothing was changed
-    ├── StoreRefused       the database is reachable and refuses: read-only, full, no rights, unsafe file system
-    ├── SchemaError        the schema is missing, damaged, or too new for this code
-    └── ForkError          the store was opened before a fork and used after it
+    ├── StoreTimeout       a query took longer than its time limit; nothing was changed ├── StoreRefused       the
+    database is reachable and refuses: read-only, full, no rights, unsafe file system ├── SchemaError        the schema
+    is missing, damaged, or too new for this code └── ForkError          the store was opened before a fork and used
+    after it
 """
 
 from __future__ import annotations
@@ -161,7 +158,7 @@ class ConflictError(PerdureError):
 
 
 class EventsGone(PerdureError):  # noqa: N818 - reads as what happened
-    """Events behind a cursor are no longer kept, or the cursor is not of this database: begin anew."""
+    """The events after a cursor were deleted, or the cursor is of another database: start without a cursor."""
 
 
 class EventTimeout(PerdureError):  # noqa: N818 - reads as what happened
@@ -243,7 +240,7 @@ class StoreLocked(StoreUnavailable):
 
 
 class StoreTimeout(StoreError):  # noqa: N818 - reads as what is the matter
-    """A question took longer than its time limit. Nothing was changed; a narrower one may be quicker."""
+    """A query took longer than its time limit. Nothing was changed; a narrower one may be quicker."""
 
 
 class StoreRefused(StoreError):  # noqa: N818 - as above

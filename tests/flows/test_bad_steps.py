@@ -41,7 +41,7 @@ async def test_a_result_that_json_has_no_number_for_is_not_kept_as_null(app: App
 
     handle = await measure.enqueue()
     await box.drain()
-    assert "step mean returned what cannot be stored as JSON: NaN and infinity" in str(
+    assert "step mean returned a value that cannot be stored as JSON: NaN and infinity" in str(
         (await box.job(handle)).last_error
     )
 

@@ -380,7 +380,7 @@ def not_what_it_says() -> int:
 
 
 BAD = [
-    (object, "step bad returned what cannot be stored as JSON"),
+    (object, "step bad returned a value that cannot be stored as JSON"),
     (too_much, f"step bad returned {RESULT_LIMIT + 2} bytes as JSON, {RESULT_LIMIT} are allowed"),
     (not_what_it_says, "step bad does not fit what not_what_it_says is annotated to return"),
 ]
@@ -429,10 +429,10 @@ async def test_a_changed_handler_that_meets_old_steps_is_told_which_step_differs
     await box.drain(travel=True)
     kind, kinds_type, gone = [await box.job(handle) for handle in handles]
     assert (kind.state, kinds_type.state, gone.state) == (JobState.DEAD, JobState.DEAD, JobState.SUCCEEDED)
-    assert "step load was kept as a call (ctx.step) and is now a poll (ctx.poll)" in (kind.last_error or "")
+    assert "step load was stored as a call (ctx.step) and is now a poll (ctx.poll)" in (kind.last_error or "")
     assert "step load does not fit what" in (kinds_type.last_error or "")
     assert "give the new step another name" in (kinds_type.last_error or "")
-    assert gone.warnings == ("kept steps were not asked for (was the handler changed?): load",)
+    assert gone.warnings == ("stored steps were not used (was the handler changed?): load",)
 
 
 def refusal_of(call: Any) -> str:

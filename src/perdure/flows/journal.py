@@ -167,8 +167,8 @@ class Journal:
         if record is not None and record.kind is not kind:
             raise StepError(
                 key,
-                f"was kept as {_WORDS[record.kind]} and is now {_WORDS[kind]}: the handler was changed while this job"
-                " was under way; give the new step another name, or enqueue the job anew",
+                f"was stored as {_WORDS[record.kind]} and is now {_WORDS[kind]}: the handler was changed while this job"
+                " was under way; give the new step another name, or enqueue the job again",
             )
         return record
 
@@ -279,7 +279,7 @@ class Journal:
         if self._unkept_warnings:
             told.append(f"and {self._unkept_warnings} more warnings, of which {MOST_WARNINGS} are kept")
         if unasked := [key for key in kept if key not in self._asked]:
-            told.append(f"kept steps were not asked for (was the handler changed?): {', '.join(unasked)}")
+            told.append(f"stored steps were not used (was the handler changed?): {', '.join(unasked)}")
         if never := [f"{call} of {key}" for key, call in self._named.items() if key not in self._asked | kept.keys()]:
             told.append(f"never begun (is an `await` missing?): {', '.join(never)}")
         return tuple(told)

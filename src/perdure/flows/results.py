@@ -28,7 +28,9 @@ def written(key: str, result: Any) -> str | None:
         text = encode(result)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise StepError(
-            key, f"returned what cannot be stored as JSON: {error}; return plain data, or the key of what is elsewhere"
+            key,
+            f"returned a value that cannot be stored as JSON: {error};"
+            " return plain data, or the key of data stored elsewhere",
         ) from error
     if (size := len(text.encode())) > RESULT_LIMIT:
         raise StepError(
@@ -51,7 +53,7 @@ def read(key: str, text: str | None, wanted: Callable[..., Any] | type | None) -
         raise StepError(
             key,
             f"does not fit {_told(wanted)}: {error}; if its type was changed while this job was under way,"
-            " give the new step another name, or enqueue the job anew",
+            " give the new step another name, or enqueue the job again",
         ) from error
 
 

@@ -46,8 +46,8 @@ async def take_step(
             if not optional:
                 raise StepError(
                     key,
-                    f"was optional when it gave up ({record.note}), and is not any more;"
-                    " give the new step another name, or enqueue the job anew",
+                    f"was optional when it gave up ({record.note}), and is not optional now;"
+                    " give the new step another name, or enqueue the job again",
                 )
             journal.warn(f"step {key}", f"step {key} gave up: {record.note}")
             return None

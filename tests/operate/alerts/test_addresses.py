@@ -13,7 +13,7 @@ from perdure.operate.alerts.addresses import check_address, make_channel
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("ops@example.com", "must begin with what it is"),
+        ("ops@example.com", "must begin with a scheme"),
         ("slak://TokenA/TokenB/s3cret", "scheme that is not known: slak://; is there a typo?"),
         ("slack://s3cret", "is not what slack:// needs"),
         ("dbus://s3cret", "it acts on the machine of the worker"),
@@ -23,7 +23,7 @@ from perdure.operate.alerts.addresses import check_address, make_channel
         ("mmost://example.com/s3cret?redirect=yes", "must not set redirect="),
         ("discord://1234/s3cret?retry=5", "must not set retry="),
         ("https://user:s3cret@example.com", "must have no user name or password"),
-        ("https://", "must begin with what it is"),
+        ("https://", "must begin with a scheme"),
         ("smtp://user:s3cret@mail.example.com/?from=a@b.c", "must name 1 to 50 receivers"),
         ("smtp://user:s3cret@mail.example.com/?from=a@b.c&to=d", "has no e-mail address in to="),
         ("smtp://user:s3cret@mail.example.com/?from=a@b.c&to=d@e.f&tls=none", "would send its password in the clear"),
@@ -45,7 +45,7 @@ def test_an_address_with_a_mistake_is_refused_without_telling_its_secret(address
 @pytest.mark.parametrize(
     ("given", "field", "said"),
     [
-        ({"address": "env:HOME"}, "address", r"env:HOME holds no valid address: address must begin with what it is"),
+        ({"address": "env:HOME"}, "address", r"env:HOME holds no valid address: address must begin with a scheme"),
         ({"address": "env:NO-NAME"}, "address", r"must name an environment variable after env:, in letters"),
         ({"address": "smtp://key@mail.example.com/?from=a@b.c&to=d@e.f"}, "address", "holds a secret"),
         ({"address": "sealed:abc"}, "address", "must not begin with sealed:"),

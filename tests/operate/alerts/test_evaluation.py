@@ -361,7 +361,7 @@ async def test_a_schedule_that_is_late_and_times_that_were_let_go_are_told(
     assert notice.title.startswith("Schedule beat is overdue by")
     await Scheduler(store, Emitter(), clock, frozenset(), lambda: None).tick()
     told = await said(evaluation)
-    assert "Schedule beat let a time go by: no process fired it (59 times)" in told[0].body
+    assert "Schedule beat missed a time: no process fired it (59 times)" in told[0].body
     assert "Over after" in told[0].body
     assert await said(evaluation) == []
 

@@ -82,7 +82,7 @@ async def test_a_queue_is_a_need_if_it_is_not_served_or_does_not_keep_up(store: 
     await store.retire(worker)
     [unserved] = (await needs(store))["queue"]
     assert unserved.severity is Severity.PROBLEM
-    assert "closed ❀ in good order" in unserved.detail
+    assert "closed ❀ cleanly" in unserved.detail
     await Desk(store, "ada").holds.pause(queue="mail")
     assert "queue" not in await needs(store)
 
@@ -121,7 +121,7 @@ async def test_a_look_that_fails_is_told_and_one_at_a_database_that_is_away_fail
 
     monkeypatch.setattr(store, "breakers", odd)
     [unseen] = (await needs(store))["unseen"]
-    assert unseen.sentence == "Breakers could not be looked at: breaker cannot be read"
+    assert unseen.sentence == "Breakers could not be checked: breaker cannot be read"
     monkeypatch.setattr(store, "breakers", away)
     with pytest.raises(StoreUnavailable):
         await needs(store)

@@ -306,7 +306,7 @@ async def test_b14_the_holder_of_the_unique_key_is_named(store: Store, desk: Des
     assert found.answer == f"Job {holder} holds its unique key."
     assert "That job is ready, of kind greet." in found.facts
     await desk.cancel(holder)
-    assert "now it is free" in (await desk.why(claim.job_id)).answer
+    assert "now the key is free" in (await desk.why(claim.job_id)).answer
 
 
 async def test_b14_a_job_whose_time_has_come_without_a_worker(store: Store, desk: Desk, clock: ManualClock) -> None:

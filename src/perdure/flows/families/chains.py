@@ -41,7 +41,7 @@ async def run_chain(journal: Journal, links: int) -> Raw:
             child = await chain.child(number)
             if child is None:
                 if is_back:
-                    raise StepError(link_key(number), "cannot go on: its job cannot be found; enqueue the chain anew")
+                    raise StepError(link_key(number), "cannot go on: its job cannot be found; enqueue the chain again")
                 await chain.make(number, before)
                 await chain.wait(number)
             if child.fate is None:
@@ -77,7 +77,7 @@ class _Chain:
         await refuse_too_deep(self._journal, link_key(number))
         document = await self._journal.ask("read plan", lambda store: store.planned(self._id, number))
         if document is None:
-            raise StepError(link_key(number), "cannot go on: its plan cannot be found; enqueue the chain anew")
+            raise StepError(link_key(number), "cannot go on: its plan cannot be found; enqueue the chain again")
         plan, is_last = json.decode(document, type=Planned), number + 1 == self._links
         await store_family(self._journal, link(self._id, number, plan, before, is_last=is_last))
 

@@ -83,7 +83,7 @@ class FamilyStep:
     async def begin_again(self, because: str) -> None:
         """Spawn the children again, because those of an earlier attempt are unusable."""
         if self._given is not None or self.record.state is not StepState.BEGUN:
-            raise StepError(self.family, f"cannot go on: {because}; enqueue the job anew")
+            raise StepError(self.family, f"cannot go on: {because}; enqueue the job again")
         await self.journal.tell(self._decision("back to ingest", because))
         self.record = replace(self.record, tries=self.record.tries + 1)
         await self._spawn()

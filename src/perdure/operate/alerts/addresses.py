@@ -77,7 +77,7 @@ def scheme_of(field: str, text: str) -> str:
     found = _SCHEME.fullmatch(text)
     if found is None:
         raise ArgumentError(
-            field, "must begin with what it is, as in smtp://…, https://… or slack://…, or be env:NAME; see the docs"
+            field, "must begin with a scheme, as in smtp://…, https://… or slack://…, or be env:NAME; see the docs"
         )
     return found[1].lower()
 
@@ -90,7 +90,7 @@ def check_service(field: str, scheme: str, text: str) -> Any:
         raise ArgumentError(field, f"must not be {scheme}://: use {_INSTEAD[scheme]}")
     own = sorted(_OURS & {name.lower() for name, _ in parse_qsl(urlsplit(text).query, keep_blank_values=True)})
     if own:
-        raise ArgumentError(field, f"must not set {own[0]}=: perdure decides about that itself")
+        raise ArgumentError(field, f"must not set {own[0]}=: perdure sets it")
     service = _instance(text)
     if service is None:
         raise ArgumentError(field, _complaint(scheme))
@@ -166,9 +166,7 @@ def _instance(text: str) -> Any:
     try:
         from apprise import Apprise, AppriseAsset  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
-        raise SettingsError(
-            "address", "is one of Apprise, which is not installed: pip install 'perdure[alerts]'"
-        ) from None
+        raise SettingsError("address", "needs Apprise, which is not installed: pip install 'perdure[alerts]'") from None
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # it logs what it cannot read, which may be a secret
     asset = AppriseAsset(plugin_paths=[], storage_mode="memory", async_mode=False, service_timeout=20.0)
     asset.http_redirects = False

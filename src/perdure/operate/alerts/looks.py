@@ -156,7 +156,7 @@ async def schedule_missed(rule: AlertRule, world: World) -> list[Cause]:
     lost = [
         Cause(
             key=f"missed {name}",
-            title=f"Schedule {name} let a time go by: no process fired it",
+            title=f"Schedule {name} missed a time: no process fired it",
             detail=f"the last was {max(times)}",
             path=f"/schedules/{quote(name, safe='')}",
             cli=f"perdure schedules show {shell_word(name)}",

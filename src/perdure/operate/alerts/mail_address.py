@@ -50,7 +50,7 @@ def read_mail_address(field: str, text: str) -> MailAddress:
         raise ArgumentError(field, f"must name a mail server and no path; {_EXAMPLE}")
     tls = query.get("tls", "starttls" if parts.scheme == "smtp" else "tls")
     if tls not in ({"starttls", "none"} if parts.scheme == "smtp" else {"tls"}):
-        raise ArgumentError(field, "has an odd tls=: smtp:// takes starttls or none, smtps:// is TLS already")
+        raise ArgumentError(field, "has an invalid tls=: smtp:// takes starttls or none, smtps:// is TLS already")
     user = None if parts.username is None else unquote(parts.username)
     password = None if parts.password is None else unquote(parts.password)
     if password is not None and tls == "none" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:

@@ -81,7 +81,7 @@ def _unseen(name: str, error: PerdureError) -> Need:
         about="unseen",
         name=name,
         subject=name.capitalize(),
-        what="could not be looked at:",
+        what="could not be checked:",
         quote=str(error),
         cli="perdure doctor",
     )

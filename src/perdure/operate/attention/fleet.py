@@ -73,9 +73,9 @@ def _unserved(queue: str, tally: Tally, since: datetime, now: datetime, workers:
     if quiet:
         detail = f"quiet: {listed(quiet)}"
     elif last is None:
-        detail = "no worker of this queue is remembered"
+        detail = "no worker of this queue is on record"
     else:
-        end = "closed ❀ in good order" if last.phase is Phase.CLOSED else "was lost"
+        end = "closed ❀ cleanly" if last.phase is Phase.CLOSED else "was lost"
         detail = f"its last worker, {last.name}, {end} {roughly(now - (last.dead_at or last.beat_at))} ago"
     return Need(
         severity=Severity.PROBLEM,

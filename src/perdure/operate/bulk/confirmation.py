@@ -55,7 +55,7 @@ def read_token(key: str, token: str, now: datetime) -> Confirmed:
     except (binascii.Error, ValueError, TypeError, AttributeError, msgspec.MsgspecError):
         confirmed = None
     if confirmed is None:
-        raise ConflictError("this token confirms nothing here: make the dry run again, and give back its token")
+        raise ConflictError("this token is not valid here: make the dry run again, and pass its token")
     if not timedelta(0) <= now - confirmed.at + VALID_FOR <= 2 * VALID_FOR:
         raise ConflictError(f"the dry run is older than {format_duration(VALID_FOR)}: make it again, and look at it")
     return confirmed

@@ -45,7 +45,7 @@ async def make_plan(store: Store, name: str, which: JobFilter, **said: Any) -> B
     sample = await _newest(store, aim, min(jobs, LOOKED_AT))
     able, notes = await _findings(store, action, sample)
     if notes and jobs > len(sample):
-        notes.append(f"For these notes the newest {len(sample):,} of them were looked at.")
+        notes.append(f"For these notes the newest {len(sample):,} of them were checked.")
     if action.for_good and jobs:
         notes.append("This cannot be undone.")
     now = await store.now()
@@ -126,7 +126,7 @@ async def _findings(store: Store, action: Action, sample: Sequence[JobView]) -> 
         if denied:
             notes.append(f"{some(denied, 'job')} skipped: another job holds their unique key.")
         if unsure:
-            notes.append(f"{some(unsure, 'job')} more have a unique key, which may be held: not looked up.")
+            notes.append(f"{some(unsure, 'job')} more have a unique key, which may be held: not checked.")
         notes += await _held(store, able)
     return len(able) - denied, notes
 

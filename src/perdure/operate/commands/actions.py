@@ -54,14 +54,14 @@ class Action(Struct, frozen=True, kw_only=True):
     def why_not(self, job: JobView) -> str:
         """Say why this job was skipped."""
         if not is_known(job.state):
-            return f"it is {job.state}, which only a newer release of perdure knows: use the tools of that one"
+            return f"it is {job.state}, which only a newer release of perdure knows: use the tools of that release"
         if job.state not in self.possible:
             return f"it is {job.state}; only {_words(self.possible)} jobs can be {self.verb}"
         if job.cancel_requested_at is not None:
             return "it was asked to stop before and has not ended yet"
         if job.unique_key is not None:
             return "another job holds its unique key"
-        return "it moved while the command ran: look again"
+        return "its state changed while the command ran: try again"
 
 
 CANCEL: Final = Action(
@@ -141,7 +141,7 @@ def action_named(name: str, params: BulkParams) -> Action:
         return mark_as(params.mark)
     if name == "reschedule":
         if params.due_at is None:
-            raise ArgumentError("run_at", "is missing: when are the jobs to come back?")
+            raise ArgumentError("run_at", "is missing: give the time at which the jobs come back")
         return reschedule_to(params.due_at)
     if name not in _PLAIN:
         names = ", ".join(sorted([*_PLAIN, "mark", "reschedule"]))

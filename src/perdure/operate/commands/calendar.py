@@ -105,7 +105,7 @@ class Calendar:
         view = await self._find(name)
         fires = await self._fire(view, [await self._store.now()], Cause.HAND, self._because(why))
         if not fires:
-            raise NotFoundError(f"schedule {name!r} was triggered or deleted at the same moment: look again")
+            raise NotFoundError(f"schedule {name!r} was triggered or deleted at the same moment: try again")
         return fires[0]
 
     async def backfill(self, name: str, start: datetime, end: datetime, *, why: str | None = None) -> list[Fire]:

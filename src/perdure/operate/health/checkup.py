@@ -68,7 +68,7 @@ class Checkup:
         try:
             return await look()
         except PerdureError as error:
-            return [problem(check, f"could not be looked at: {error}", "fix this first, then run the check again")]
+            return [problem(check, f"could not be checked: {error}", "fix this first, then run the check again")]
 
     async def _schema(self) -> list[Finding]:
         try:
@@ -205,7 +205,7 @@ class Checkup:
         for count in counts:
             jobs[count.state] += count.jobs
         seen = listed(f"{state!s} ({number:,})" for state, number in jobs.most_common())
-        advice = "upgrade the perdure that runs here; until then it shows these jobs and leaves them alone"
+        advice = "upgrade perdure here; until then it shows these jobs but does not touch them"
         return [warning("unknown states", f"jobs in a state that only a newer release knows: {seen}", advice)]
 
     async def _dead_letters(self) -> list[Finding]:

@@ -107,7 +107,7 @@ class _Found:
 
     def _add_key(self, word: Word, name: str, value: str) -> None:
         if not value:
-            raise _bad(word, f"a value is missing behind the colon: {KEYS[name]}")
+            raise _bad(word, f"a value is missing after the colon: {KEYS[name]}")
         if name in _TEXTS:
             self._set(word, _TEXTS[name], value)
         elif name in _TIMES:

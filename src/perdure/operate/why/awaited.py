@@ -65,7 +65,7 @@ async def awaits_children(store: Store, job: JobView) -> Why:
         answer=f"It waits for its children {key!r}: {final:,} of {family.total:,} are final.",
         facts=(*facts, *others),
         until=until,
-        what_to_do="ask the same of a child: perdure jobs why ID",
+        what_to_do="see why a child is not final: perdure jobs why ID",
     )
 
 

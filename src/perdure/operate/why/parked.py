@@ -19,13 +19,13 @@ from perdure.storage.port import Store
 
 _WAITS: Final = {
     Reason.SNOOZED: "Its handler asked to be run again later.",
-    Reason.STILL_PENDING: "It polls for something that was not there yet.",
+    Reason.STILL_PENDING: "It polls, and the result was not ready yet.",
     Reason.SLEEPING: "It sleeps, as its handler asked.",
-    Reason.STEP_FAILED: "One of its steps failed and is tried again later.",
+    Reason.STEP_FAILED: "One of its steps failed and is retried later.",
     Reason.RATE_LIMITED: "Its rate limit is reached.",
     Reason.BUDGET_EXCEEDED: "Its budget is spent.",
-    Reason.CONCURRENCY_REACHED: "As many jobs run at once as its concurrency limit allows.",
-    Reason.RELEASED: "Its worker gave it back, to be taken again later.",
+    Reason.CONCURRENCY_REACHED: "Its concurrency limit is reached.",
+    Reason.RELEASED: "Its worker gave it back; a worker claims it again later.",
     Reason.PAUSED: "Its handler paused it.",
     Reason.ON_HOLD: "It was on hold for a pause that is over: it comes back in a moment.",
 }
@@ -115,7 +115,7 @@ async def _breaker_open(store: Store, job: JobView) -> Why:
     return Why(
         job=job,
         answer=f"Circuit breaker {view.name!r} is {view.state}: it holds the jobs behind it.",
-        facts=(f"The job was told: {note}", *_about_breaker(view)),
+        facts=(f"Noted when it was held: {note}", *_about_breaker(view)),
         until=None if view.by_hand else job.due_at,  # its next look is not the end of the wait
         what_to_do=f"it goes on by itself; or perdure breakers close {quote(view.name)}"
         if not view.by_hand
@@ -141,14 +141,14 @@ def _about_breaker(view: BreakerView) -> list[str]:
 async def _key_held(store: Store, job: JobView) -> Why:
     holder = None if job.unique_key is None else await store.key_holder(job.unique_key)
     facts = [f"The key is {job.unique_key}."]
-    advice = "it is looked at again every 30 seconds"
+    advice = "it is checked again every 30 seconds"
     if holder is not None and holder != job.id:
         view = await store.job(holder)
         answer = f"Job {holder} holds its unique key."
         facts += [f"That job is {view.state}, of kind {view.kind}."] if view is not None else []
         advice += f"; for the other one: perdure jobs why {holder}"
     else:
-        answer = "Another job held its unique key when it was last looked at; now it is free."
+        answer = "Another job held its unique key when it was last checked; now the key is free."
     return Why(job=job, answer=answer, facts=tuple(facts), until=job.due_at, what_to_do=advice)
 
 

@@ -83,7 +83,7 @@ def _about_workers(job: JobView, crew: _Crew) -> Why:
     remedy = None
     start = f"start one: perdure worker your_module:app --queues {quote(job.queue)}"
     if crew.free:
-        answer, facts = "It is ready, and waits for its turn.", [f"With room for it: {_names(crew.free)}."]
+        answer, facts = "It is ready, and waits for its turn.", [f"Workers with a free slot: {_names(crew.free)}."]
         advice = "look again in a moment; if nothing changes, see the log of these workers"
     elif crew.busy:
         taken, room = sum(worker.running for worker in crew.busy), sum(worker.concurrency for worker in crew.busy)
@@ -146,7 +146,7 @@ async def _running(store: Store, job: JobView, now: datetime) -> Why:
 def _foreign(job: JobView) -> Why:
     answer = f"It is {job.state}, which only a newer release of perdure knows: {job.reason}."
     facts = () if job.last_error is None else (f"The last error was {job.last_error}",)
-    advice = "ask the perdure that is deployed where it was put there; this one leaves it alone"
+    advice = "use the release that put it there; this one does not touch the job"
     return Why(job=job, answer=answer, facts=facts, until=job.due_at, what_to_do=advice)
 
 

@@ -61,7 +61,7 @@ async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int =
     """Send a notice through a channel and record the outcome; raises if a retry should follow."""
     notice = await store.notice(notice_id)
     if notice is None:
-        raise DeliveryRefused(f"notice {notice_id} is not kept any more")
+        raise DeliveryRefused(f"notice {notice_id} was deleted")
     if any(one.channel == name and one.state is DeliveryState.SENT for one in notice.deliveries):
         return
     channel = next((one.channel for one in await store.alert_channels() if one.channel.name == name), None)
@@ -73,7 +73,7 @@ async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int =
         await store.note_delivery(notice_id, name, str(error)[:_LONGEST_ERROR])
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, the channel does not work; its text may hold a secret
-        words = f"the delivery failed in a way that was not foreseen: {type(error).__name__}"
+        words = f"the delivery failed with an unexpected error: {type(error).__name__}"
         await store.note_delivery(notice_id, name, words)
         raise DeliveryFailed(words) from None
     await store.note_delivery(notice_id, name, None)

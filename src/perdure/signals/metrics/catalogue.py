@@ -93,12 +93,12 @@ LATENESS: Final = _histogram(
     "schedule_lateness_seconds", ["schedule"], "Time from a nominal time of a schedule to when its job was stored."
 )
 TICKS: Final = _counter("loop_ticks", ["loop"], "Ticks of a periodic loop.")
-SKIPS: Final = _counter("loop_skips", ["loop"], "Ticks that were skipped because the one before still ran.")
+SKIPS: Final = _counter("loop_skips", ["loop"], "Ticks that were skipped because the previous one still ran.")
 LOOP_FAILURES: Final = _counter("loop_failures", ["loop"], "Ticks that failed or exceeded their limit.")
 EVENTS: Final = _counter(
     "events", ["event"], "Events that this process emitted, by class; not those of single attempts."
 )
-RUNNING: Final = _gauge("worker_running", [], "Attempts under way in the workers of this process.")
+RUNNING: Final = _gauge("worker_running", [], "Attempts that the workers of this process run now.")
 SLOTS: Final = _gauge("worker_slots", [], "The most attempts that the workers of this process run at once.")
 BACKLOG: Final = _gauge("worker_unrecorded", [], "Attempts that have ended and are not recorded yet.")
 
@@ -108,7 +108,7 @@ CAP: Final = _gauge(
     "cluster_count_cap", [], "The most jobs counted in one queue and state; a value of this size may be more."
 )
 JOBS: Final = _gauge("cluster_jobs", ["queue", "state"], "Jobs that are not finished, and dead letters, up to the cap.")
-OLDEST: Final = _gauge("cluster_oldest_ready_seconds", ["queue"], "For how long the oldest ready job of a queue waits.")
+OLDEST: Final = _gauge("cluster_oldest_ready_seconds", ["queue"], "Wait so far of the oldest ready job of a queue.")
 DEAD: Final = _gauge("cluster_dead_letters", ["kind"], "Dead letters now, counted by their groups of failures.")
 ALL_ATTEMPTS: Final = _counter(
     "cluster_attempts", [*_OF_JOBS, "outcome"], "Attempts of all workers ever, by outcome. Survives restarts."
@@ -136,7 +136,7 @@ SHARE: Final = _gauge(
     "Spent as a share of the limit, as the app's code or a worker declares it.",
 )
 OVERDUE: Final = _gauge(
-    "cluster_schedule_overdue_seconds", ["schedule"], "For how long a schedule's next time is past; 0 if it is not."
+    "cluster_schedule_overdue_seconds", ["schedule"], "How long a schedule's next time is overdue; 0 if it is not."
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(_ALL)

@@ -47,7 +47,7 @@ LOOP_FAILURES: Final = "perdure.loop.failures"
 
 _OF_LOOPS: Final = (
     (TICKS, "ticks", "Ticks of a periodic loop."),
-    (SKIPS, "skipped", "Ticks that were skipped because the one before still ran."),
+    (SKIPS, "skipped", "Ticks that were skipped because the previous one still ran."),
     (LOOP_FAILURES, "failed", "Ticks that failed or exceeded their limit."),
 )
 

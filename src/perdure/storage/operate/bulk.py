@@ -154,5 +154,5 @@ def read_filter(text: str) -> JobFilter:
     """A filter as it was stored; refused if a newer release stored it with conditions that are unknown here."""
     raw: dict[str, object] = msgspec.json.decode(text)
     if unknown := sorted(raw.keys() - set(JobFilter.__struct_fields__)):
-        raise StoreRefused(f"a newer release of perdure filters by {', '.join(unknown)}: let that one go on with it")
+        raise StoreRefused(f"a newer release of perdure filters by {', '.join(unknown)}: continue it there")
     return msgspec.json.decode(text, type=JobFilter)

@@ -27,13 +27,13 @@ def read_webhook(text: str) -> Webhook:
 
 
 def check_reach(state: EventLogState, after: Cursor, newest: Cursor) -> None:
-    """Refuse to read behind a cursor whose events are gone, or that is not of this database."""
+    """Refuse a cursor whose next events were deleted, or that is of another database."""
     if not state.is_on:
         raise ConflictError("events are not logged: switch the log on with `perdure events on`")
     if after < state.oldest:
         raise EventsGone(
-            f"events behind {after} are no longer kept, the oldest cursor is {state.oldest}: read the state of your"
-            " jobs anew, then follow from there"
+            f"the events after {after} were deleted, the oldest cursor is {state.oldest}: read the current state of"
+            " your jobs, then follow from there"
         )
     if after > newest:
         raise EventsGone(f"{after} is not a cursor of this database, whose newest is {newest}: was a backup restored?")
