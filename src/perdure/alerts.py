@@ -104,7 +104,7 @@ def rule(
 
 
 def serve(app: App) -> None:
-    """Have the workers of this app deliver alerts, also if it declares none. `perdure worker` does this by itself."""
+    """Have the workers of this app deliver alerts, even if it declares none. `perdure worker` does this by itself."""
     _serve(_checked(app))
 
 

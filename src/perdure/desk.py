@@ -33,11 +33,11 @@ def asgi(
 ) -> Site:
     """The desk of an app, or of a database by its URL, as an ASGI application.
 
-    With an app, jobs can be enqueued over the API. `prefix` is the path below which the desk is served, if the
-    app that mounts it does not say so itself. With `read_only` nothing is written, so a standby database will do.
-    `access` says who gets in: by default callers on this machine, and others with a token. `health` says when `/readyz`
-    warns, `metrics` how much `/metrics` tells apart. `workers` are those of this process, for its diagnostics and
-    metrics; a list may be filled later. `mcp` serves agents at `/mcp` (`perdure.mcp.McpSettings`).
+    With an app, jobs can be enqueued over the API. `prefix` is the path below which the desk is served, if the app that
+    mounts it does not say so itself. With `read_only` nothing is written, so a standby database is enough. `access`
+    says who gets in: by default callers on this machine, and others with a token. `health` says when `/readyz` warns,
+    `metrics` how many labels `/metrics` has. `workers` are those of this process, for its diagnostics and metrics; a
+    list may be filled later. `mcp` serves agents at `/mcp` (`perdure.mcp.McpSettings`).
 
     Where the server's lifespan does not reach a mounted app, as in Starlette and FastAPI, enter it yourself:
     `async with desk: ...` in the lifespan of your app. Otherwise the first request opens the database.

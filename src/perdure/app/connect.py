@@ -80,7 +80,7 @@ def listen_url_for(url: str) -> str | None:
 
 
 def refuse_missing_file(url: str) -> None:
-    """To look at a file that is not there would create it, empty, and hide a mistyped URL."""
+    """Refuse the URL of a missing SQLite file: opening it would create an empty file, and hide a mistyped URL."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite" and not Path(parts.path[1:]).exists():
         raise StoreRefused(

@@ -1,4 +1,4 @@
-"""Words stored in the database, of which a newer release may have more (G10)."""
+"""Words stored in the database: a newer release may have stored some that this one does not know (G10)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 N = TypeVar("N")
 
 LONGEST_PLAN: Final = 16 * 1024 * 1024
-LINKS_SHOWN: Final = 20  # links of a chain that are visible in its arguments; all of them are stored beside it
+LINKS_SHOWN: Final = 20  # links of a chain that its arguments show; all links are stored beside it
 RESULT: Final = "result"
 RESULTS: Final = "results"
 

@@ -1,15 +1,15 @@
 """Waits for the ends of jobs, for all callers of one event loop together.
 
-A bell tells them: workers ring for the jobs that they know to be awaited, and a commit to an SQLite file is a bell of
-its own. A bell is a hint. What counts is one query for all awaited jobs. A new caller, a bell or a timer starts it. The
-timer begins with 5 ms after a caller has come and doubles to 250 ms: it catches ends that no bell tells of, such as
-those by an operator's command.
+A bell wakes it: workers ring for jobs that they know to be awaited, and a commit to an SQLite file is a bell too. A
+bell is a hint. What counts is one query for all awaited jobs. A new caller, a bell or a timer starts it. The timer
+begins with 5 ms after a caller has come and doubles to 250 ms: it catches ends without a bell, such as those by an
+operator's command.
 
 Queries are bounded: never two within 5 ms, and never more than half of the time. The more of them find nothing while
 bells keep ringing, the longer the gap, up to 50 ms. So one event loop makes at most 200 queries a second, and 4 while
 nothing rings, for any number of callers.
 
-The watch, with its connection, stays for ten seconds after the last caller has gone. While the database is away callers
+The watch, with its connection, stays for ten seconds after the last caller has left. While the database is away callers
 wait, for up to 30 seconds; then they get the error.
 """
 
@@ -47,7 +47,7 @@ class JobEndings:
         self._store = store
         self._loop = asyncio.get_running_loop()
         self._awaited: dict[JobId, set[asyncio.Future[JobView]]] = {}
-        self._fresh: set[JobId] = set()  # awaited, and not looked for yet
+        self._fresh: set[JobId] = set()  # awaited, and not queried yet
         self._stir = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -74,7 +74,7 @@ class JobEndings:
                 self._awaited.pop(job_id, None)
 
     async def close(self) -> None:
-        """Watch no more; callers that still wait get StoreUnavailable."""
+        """Stop watching; callers that still wait get StoreUnavailable."""
         self._fail(StoreUnavailable("the app was closed while the end of the job was awaited"))
         task = self._task
         if task is not None:
@@ -92,11 +92,11 @@ class JobEndings:
                 waiter.cancel()
         elif (error := task.exception()) is not None:
             self._fail(error)
-        elif self._awaited:  # a caller has come while the watch ended
+        elif self._awaited:  # a caller came while the watch ended
             self._begin()
 
     async def _watch(self) -> None:
-        """Look until no caller has waited for a while."""
+        """Query until no caller has waited for a while."""
         backoff, away_since = OutageBackoff(), None
         try:
             while await self._is_wanted():
@@ -128,7 +128,7 @@ class JobEndings:
         return bool(self._awaited)
 
     async def _look(self, now: float) -> None:
-        """Hand out the jobs that are final, and notice those that are not stored: at first, and every second."""
+        """Return jobs that are final to their callers; check for deleted jobs at first, and every second."""
         if now - self._looked_everywhere >= _DELETED_CHECK_SECONDS:
             self._looked_everywhere = now
             self._fresh |= self._awaited.keys()
@@ -142,7 +142,7 @@ class JobEndings:
         self._ask_for_bell(now, fresh & self._awaited.keys())
 
     async def _find(self, wanted: tuple[JobId, ...], states: frozenset[JobState] | None) -> int:
-        """Look for jobs in these states, and hand out the final ones; how many. None: any state, also missing jobs."""
+        """Query jobs in these states and hand final ones out; returns how many. None: any state, and missing jobs."""
         found = 0
         for start in range(0, len(wanted), _JOBS_PER_QUERY):
             self.queries += 1
@@ -166,7 +166,7 @@ class JobEndings:
         return found
 
     def _ask_for_bell(self, now: float, fresh: set[JobId]) -> None:
-        """Tell workers of jobs that have not ended at the first look, and of all again after a while."""
+        """Ask workers to ring for jobs that had not ended at the first query; ask for all again after a while."""
         if now - self._asked_for_all >= _RENEW_INTERVAL_SECONDS:
             self._asked_for_all = now
             fresh = set(self._awaited)

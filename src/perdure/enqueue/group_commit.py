@@ -72,7 +72,7 @@ class GroupCommit:
         """Store all these jobs or none; retry while the database cannot be reached."""
         try:
             receipts = await self._store.insert(jobs)
-        except StoreLocked:  # nothing was stored, and the patience is used up
+        except StoreLocked:  # nothing was stored, and the time to retry is over
             raise
         except StoreUnavailable:
             receipts = await self._insist(jobs)

@@ -15,7 +15,7 @@ class Hooks:
     """The middleware around each attempt, the first outermost, and the lifespans around each worker.
 
     `call` and `call_blocking` call a handler inside the middleware. `tracer` follows jobs; None: nothing does.
-    `on_worker` hears of each worker that the app makes.
+    `on_worker` is called with each worker that the app makes.
     """
 
     __slots__ = ("call", "call_blocking", "lifespans", "middleware", "on_worker", "tracer")
@@ -31,7 +31,7 @@ class Hooks:
         self._set_middleware((*self.middleware, around))
 
     def log_fields(self) -> dict[str, str]:
-        """What the tracer adds to a log line that is written here and now."""
+        """The fields that the tracer adds to a log line written now."""
         return {} if self.tracer is None else self.tracer.log_fields()
 
     def _set_middleware(self, middleware: tuple[Around, ...]) -> None:

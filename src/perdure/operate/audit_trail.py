@@ -1,4 +1,4 @@
-"""The audit trail: who did what, and what applications add to it."""
+"""The audit trail: who did what, with entries of applications."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def checked_why(why: object) -> str | None:
 async def add_entry(
     store: Store, by: By, action: str, job_id: JobId | None, details: Mapping[str, Any] | None
 ) -> AuditEntry:
-    """Add an entry; refuses what cannot be stored by name."""
+    """Add an entry; a value that cannot be stored is refused by name."""
     known = checked_name("action", action, _ACTION_LIMIT_CHARACTERS)
     jobs = 0 if job_id is None else 1
     return await store.record(by, Note(action=known, job_id=job_id, jobs=jobs, details=_document(details)))

@@ -50,19 +50,19 @@ class Desk(JobViews, SystemViews, JobCommands):
     Each command is recorded under the name of `actor`, with its `why`, and with `source`: the surface, and the address
     if there is one, that it came from.
 
-    No question to the store takes longer than `time_limit`: it ends with StoreTimeout. A list that has to look at jobs
-    one by one ends after a twentieth of that time, and says how far it came (`JobPage.searched_to`). Without a limit
-    lists look as far as they must.
+    A query that takes longer than `time_limit` raises StoreTimeout. A list that must check jobs one by one ends after a
+    twentieth of that time, and says how far it got (`JobPage.searched_to`). Without a limit, lists check all jobs that
+    they must.
     """
 
     @property
     def calendar(self) -> Calendar:
-        """The schedules, and what can be done to them."""
+        """The schedules, and commands for them."""
         return Calendar(self._store, By(self.actor, source=self.source))
 
     @property
     def holds(self) -> Holds:
-        """Pauses and breakers, and what can be done to them."""
+        """Pauses, breakers and spending, and commands for them."""
         return Holds(self._store, By(self.actor, source=self.source))
 
     @property
@@ -72,12 +72,12 @@ class Desk(JobViews, SystemViews, JobCommands):
 
     @property
     def webhooks(self) -> Webhooks:
-        """Webhooks, and what can be done to them."""
+        """Webhooks, and commands for them."""
         return Webhooks(self._store, By(self.actor, source=self.source))
 
     @property
     def alerts(self) -> Alerts:
-        """Rules, channels and alerts, and what can be done to them."""
+        """Rules, channels and alerts, and commands for them."""
         return Alerts(self._store, By(self.actor, source=self.source))
 
     async def record(
@@ -85,7 +85,7 @@ class Desk(JobViews, SystemViews, JobCommands):
     ) -> AuditEntry:
         """Add an entry of your own to the audit trail, under the name of this desk's actor.
 
-        `details` are stored as JSON, 16 KiB at most. A job that is named by its id need not exist (any more).
+        `details` are stored as JSON, 16 KiB at most. A job that is named by its id may be deleted or unknown.
         """
         job_id = None if job is None else await self._id_of(job)
         return await add_entry(self._store, self.by(why), action, job_id, details)
@@ -106,7 +106,7 @@ class Desk(JobViews, SystemViews, JobCommands):
         why: str | None = None,
         ahead: bool = True,
     ) -> Approval:
-        """Answer what a job asks (`ctx.approval`), also before it does unless `ahead` is False; the first answer holds.
+        """Answer a job's question (`ctx.approval`), even before it asks if `ahead` is True; the first answer counts.
 
         Raises NotFoundError, and ConflictError if the job has ended or was already answered.
         """
@@ -132,7 +132,7 @@ class Desk(JobViews, SystemViews, JobCommands):
         return given
 
     async def approvals(self, which: JobFilter = _EVERYTHING, *, most: int | None = None) -> list[Asking]:
-        """The jobs that wait for an answer, newest first; `most`: only the newest so many of all that ask."""
+        """The jobs that wait for an answer, newest first; `most`: only this many of the newest jobs that ask."""
         if most is not None:
             check_whole("most", most, 1, LONGEST_PAGE)
         return await who_asks(self._store, which, most)
@@ -174,15 +174,15 @@ class Desk(JobViews, SystemViews, JobCommands):
         """The counted dry run of a bulk command: `desk.plan("requeue", JobFilter(kind="mail"))`.
 
         Actions are requeue, cancel, run_now, reschedule (to `run_at`), mark (as `mark`), purge and delete. `limit`
-        means so many jobs at most, newest first. Give the plan, or its token, to `start_bulk`.
+        means at most this many jobs, newest first. Give the plan, or its token, to `start_bulk`.
         """
         return await make_plan(self._store, action, checked_filter(which), mark=mark, run_at=run_at, limit=limit)
 
     async def start_bulk(self, plan: BulkPlan | str, *, why: str | None = None) -> BulkView:
-        """Start what a dry run has planned: workers and desks do it in batches; `work_on_bulk` does it here.
+        """Start a planned bulk command: workers and desks run it in batches; `work_on_bulk` runs it here.
 
-        Raises ConflictError if the dry run is older than ten minutes, was of something else, was started already, or
-        if another number of jobs matches by now.
+        Raises ConflictError if the dry run is older than ten minutes, was of another command, was started already, or
+        if a different number of jobs matches now.
         """
         return await start_planned(self._store, plan, self.by(why))
 
@@ -191,7 +191,7 @@ class Desk(JobViews, SystemViews, JobCommands):
         return work_on(self._store, bulk_id, f"{self.source} {self.actor}")
 
     async def bulk(self, bulk_id: str) -> BulkView:
-        """A bulk command: how far it is, what was skipped and why; raises NotFoundError."""
+        """A bulk command with its progress and the skipped jobs; raises NotFoundError."""
         return found_bulk(bulk_id, await self._store.bulk(bulk_id))
 
     async def bulks(self, limit: int = 50) -> list[BulkView]:
@@ -200,7 +200,7 @@ class Desk(JobViews, SystemViews, JobCommands):
         return await self._store.bulks(limit)
 
     async def stop_bulk(self, bulk_id: str, *, why: str | None = None) -> BulkView:
-        """End a bulk command after the batch under way; what was done stays done.
+        """Stop a bulk command after its current batch; finished batches stay.
 
         Raises NotFoundError, and ConflictError if it has ended.
         """

@@ -1,4 +1,4 @@
-"""What all parts of the desk share: the store, the actor, and how they find jobs."""
+"""The base of all parts of the desk: the store, the actor, and how they find jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARTS_OF_THE_TIME: Final = 20
 
 
 class DeskBase:
-    """An open store, and who acts on it from where."""
+    """An open store, and who acts on it from which surface."""
 
     def __init__(self, store: Store, actor: str, source: str = "code", *, time_limit: Duration | None = None) -> None:
         span = None if time_limit is None else parse_duration("time_limit", time_limit)
@@ -33,7 +33,7 @@ class DeskBase:
         self.source = checked_source(source)
 
     def by(self, why: str | None = None) -> By:
-        """Who acts at this desk, and from where, with a reason for what they do: as the audit trail records it."""
+        """The actor of this desk and its source, with a reason: as the audit trail records it."""
         return By(self.actor, checked_why(why), self.source)
 
     async def now(self) -> datetime:
@@ -41,11 +41,11 @@ class DeskBase:
         return await self._store.now()
 
     async def _id_of(self, name: str) -> JobId:
-        """The id of the job of this id or ref; a job named by its id need not exist."""
+        """The id of the job with this id or ref; a job named by its id need not exist."""
         return as_job_id(name) if is_job_id(name) else (await self._named_by(name)).id
 
     async def _found(self, name: str) -> JobView:
-        """The job of this id or ref."""
+        """The job with this id or ref."""
         if not is_job_id(name):
             return await self._named_by(name)
         job = await self._store.job(as_job_id(name))

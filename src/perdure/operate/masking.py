@@ -1,6 +1,6 @@
-"""Jobs, steps and schedules as every surface shows them: without the secrets that they carry.
+"""Masks secrets in jobs, steps and schedules for every surface.
 
-The store keeps what handlers need. So everything that the desk hands out passes through here.
+The store keeps the real values, because handlers need them. So everything that the desk returns passes through here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _OF_JOB = ("args", "meta", "result", "cursor")
 
 
 def shown_job(job: JobView) -> JobView:
-    """A job as it is shown."""
+    """A job with its secrets masked."""
     return _masked(job, _OF_JOB)
 
 
 def shown_step(step: StepRecord) -> StepRecord:
-    """A step as it is shown."""
+    """A step with its secrets masked."""
     return _masked(step, ("result",))
 
 
 def shown_schedule(view: ScheduleView) -> ScheduleView:
-    """A schedule as it is shown."""
+    """A schedule with its secrets masked."""
     schedule = view.schedule
     args = redact_document(schedule.args)
     return view if args == schedule.args else replace(view, schedule=replace(schedule, args=args))

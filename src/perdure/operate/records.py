@@ -1,4 +1,4 @@
-"""The desk's answers."""
+"""The records that the desk returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perdure.storage.records import Count
 
 
 class JobDetail(Struct, frozen=True):
-    """One job with its history: every attempt that did not succeed, oldest first, over all its lives.
+    """One job with its history: every attempt that did not succeed, oldest first, including those before a requeue.
 
     `families` holds the status of its children; `steps` its steps, in the order in which they began; `progress` its
     last report; `lines` its newest log lines, oldest first; `costs` what it has spent from each budget in the last
@@ -64,13 +64,13 @@ class Remedy(Struct, frozen=True):
 
     @property
     def cli(self) -> str:
-        """The same for a terminal; empty for an answer, which also needs the job and a verdict."""
+        """The same command for a terminal; empty for an answer, which also needs the job and a verdict."""
         words = _REMEDIES.get(self.action)
         return f"{words} {quote(self.target)}" if words else ""
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why a job does not run: the answer in one sentence, further facts, and what can be done about it.
+    """Why a job does not run: the answer in one sentence, further facts, and what to do about it.
 
     `until` is when that changes by itself, if known.
     """
@@ -92,11 +92,11 @@ class Asking(Struct, frozen=True):
 
 
 class JobPage(Struct, frozen=True):
-    """A piece of a list, newest first. `next` is where the following piece begins (its `before`); None: the end.
+    """A page of jobs, newest first. `next` is the `before` of the following page; None: the end.
 
-    `searched_to` says how far back it was looked where jobs had to be looked at one by one and time ran out: jobs made
-    before that may match, and `next` goes on there, also if `jobs` is empty. None: every job that could come before
-    `next` was looked at.
+    `searched_to` says how far back a search got that had to check jobs one by one and ran out of time: older jobs may
+    match, and `next` continues there, even if `jobs` is empty. None: every job that could come before `next` was
+    checked.
     """
 
     jobs: tuple[JobView, ...]
@@ -113,7 +113,7 @@ class JobPage(Struct, frozen=True):
 
 
 class AuditPage(Struct, frozen=True):
-    """A piece of the audit trail, newest first. `next` is the `before` of the following piece; None: the end."""
+    """A page of the audit trail, newest first. `next` is the `before` of the following page; None: the end."""
 
     entries: tuple[AuditEntry, ...]
     next: int | None

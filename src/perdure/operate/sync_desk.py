@@ -152,12 +152,12 @@ class SyncDesk(_Part[Desk]):
 
     @property
     def calendar(self) -> SyncCalendar:
-        """The schedules, and what can be done to them."""
+        """The schedules, and commands for them."""
         return SyncCalendar(self._host, self.actor, self.source, lambda desk: desk.calendar)
 
     @property
     def holds(self) -> SyncHolds:
-        """Pauses and breakers, and what can be done to them."""
+        """Pauses, breakers and spending, and commands for them."""
         return SyncHolds(self._host, self.actor, self.source, lambda desk: desk.holds)
 
     @property
@@ -167,12 +167,12 @@ class SyncDesk(_Part[Desk]):
 
     @property
     def webhooks(self) -> SyncWebhooks:
-        """Webhooks, and what can be done to them."""
+        """Webhooks, and commands for them."""
         return SyncWebhooks(self._host, self.actor, self.source, lambda desk: desk.webhooks)
 
     @property
     def alerts(self) -> SyncAlerts:
-        """Rules, channels and alerts, and what can be done to them."""
+        """Rules, channels and alerts, and commands for them."""
         return SyncAlerts(self._host, self.actor, self.source, lambda desk: desk.alerts)
 
     now = _Blocking(Desk.now)

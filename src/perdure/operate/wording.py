@@ -1,4 +1,4 @@
-"""Long lists in short sentences."""
+"""Lists, times and spans in sentences."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.domain.duration import Duration, read_spans
 from perdure.errors import SettingsError
 
-_FAST_STEPS: Final = 9  # that follow the first one
+_FAST_STEPS: Final = 9  # jobs that follow the first one
 _WARM_JOBS: Final = 20
 _WARM_TIME: Final = timedelta(minutes=2)
 _WARM_POLL: Final = timedelta(seconds=1)

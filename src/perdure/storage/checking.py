@@ -55,7 +55,7 @@ def check_mark(value: object) -> None:
 
 
 def check_number(value: object, limit: int, *, is_alone: bool) -> None:
-    """Refuse the number of a page that lies too far behind the first one, or comes with `before`."""
+    """Refuse a page number that is too high, or given together with `before`."""
     if not is_alone:
         raise ArgumentError("number", "and before are both given: choose one")
     check_whole("number", value, 1)

@@ -42,10 +42,10 @@ class GateStore(Protocol):
     async def return_loans(
         self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan] = ()
     ) -> set[LoanKey]:
-        """Deduct these from a worker's loans; returns for which of all its loans jobs waited before.
+        """Deduct these from a worker's loans; returns those of all its loans for which jobs waited before.
 
-        `left` says what the worker still has, which may be less than is stored here. It is for times when nothing can
-        be added to the same loans.
+        `left` says what the worker still has, which may be less than is stored. Call it only while nothing can be added
+        to the same loans.
         """
 
     async def recall_loans(self) -> int:
@@ -82,7 +82,7 @@ class GateStore(Protocol):
         """The amount spent under a name since then."""
 
     async def sum_spends(self, limit: int) -> int:
-        """Add up to `limit` spends to the sums that budgets read; returns how many.
+        """Add up to `limit` spends to the sums that budgets read; returns their number.
 
         It only makes reading cheaper: spends that are missing or changed in the sums are read beside them. Several
         processes may do it at the same time.

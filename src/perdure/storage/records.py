@@ -50,7 +50,7 @@ class Acknowledged(Struct, frozen=True):
 
 
 class Alongside(Struct, frozen=True):
-    """What is written with the acknowledgement of a handler that had a transaction: its steps and log lines since.
+    """What is written with the acknowledgement in a handler's transaction: its later steps and log lines.
 
     `audit` lists the actions that go to the audit trail.
     """
@@ -206,7 +206,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 
     @property
     def must_look(self) -> bool:
-        """Whether jobs have to be looked at one by one: no index leads to those that match."""
+        """Whether jobs must be checked one by one, because no index finds those that match."""
         if self.ids is not None or self.ref is not None:
             return False
         asked = (self.kind, self.queue, self.tag, self.created_before, self.created_after, self.error, self.marked)
@@ -260,7 +260,7 @@ class Page(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """How far a list looks that must look at jobs one by one: at so many, and for so long."""
+    """How many jobs a list may check one by one, and for how long."""
 
     rows: int
     time: timedelta

@@ -1,4 +1,4 @@
-"""Jobs that are made while they are stored.
+"""Makes jobs while the previous ones are stored.
 
 Making a job (checking and encoding its arguments) takes about as long as storing it. From a supply, the next jobs are
 made while the database works on the previous ones. Each is made once, no matter how often it is read.
@@ -21,7 +21,7 @@ class Supply(Sequence[NewJob]):
         self._made: list[NewJob] = []
 
     def up_to(self, end: int) -> int:
-        """Make jobs until there are `end` of them, if the source has so many; returns how many there are."""
+        """Make jobs until there are `end` of them, or the source is empty; returns how many there are."""
         missing = end - len(self._made)
         if missing > 0:
             self._made.extend(islice(self._source, missing))

@@ -1,8 +1,8 @@
 """Time limits of queries: no page of the desk keeps the database busy longer than a person waits.
 
-The limit goes with the call, in a context variable: engines ask for what is left of it when a statement begins. On
-PostgreSQL the statement gets it as its `statement_timeout`, on SQLite the reader ends a statement that lasts too long.
-Both raise StoreTimeout. Commands have no limit: half a command is worse than a slow one.
+The limit goes with the call, in a context variable: engines read the rest of it when a statement begins. On PostgreSQL
+the statement gets it as its `statement_timeout`, on SQLite the reader interrupts a statement that takes too long. Both
+raise StoreTimeout. Commands have no limit: half a command is worse than a slow one.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Alerts: rules, what they have found, the notices that say so, and the channels that carry them."""
+"""Alerts: rules, what they have found, the notices about it, and the channels that carry them."""

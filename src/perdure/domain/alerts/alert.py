@@ -1,4 +1,4 @@
-"""Alerts that rules have raised, and the notices that tell of them."""
+"""Alerts that rules have raised, and the notices about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.domain.jobs.ids import JobId
 
 
 class Cause(Struct, frozen=True, kw_only=True):
-    """One thing that a rule has found. `key` tells causes of a rule apart, and is the same while the cause lasts.
+    """One thing that a rule has found. `key` identifies it among the rule's causes, and stays the same while it lasts.
 
     `passes`: it happens and does not last, such as a death; `happened` is how often since the last look.
     """
@@ -30,7 +30,7 @@ class Alert(Struct, frozen=True, kw_only=True):
     """A cause for as long as it lasts: open, then over.
 
     `count` is how often it happened. `told_at` and `told_count` are of the last notice. `told_end`: nothing is left to
-    say about its end. One that `passes` is over when nothing has happened for a while; its end sends no notice.
+    report about its end. One that `passes` is over when nothing has happened for a while; its end sends no notice.
     """
 
     id: str
@@ -57,7 +57,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 class NoticeSort(StrEnum):
-    """What a notice is about."""
+    """The type of a notice."""
 
     ALERT = "alert"
     RECOVERY = "recovery"
@@ -66,7 +66,7 @@ class NoticeSort(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    """How far a notice is on its way through one channel."""
+    """The state of a delivery through one channel."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -74,7 +74,7 @@ class DeliveryState(StrEnum):
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """A notice on its way through one channel: a job of its own."""
+    """The delivery of a notice through one channel: a job of its own."""
 
     channel: str
     job_id: JobId
@@ -84,7 +84,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """One message. `alerts` is of how many alerts it tells, `count` how often their causes happened."""
+    """One message. `alerts` is the number of alerts that it reports, `count` how often their causes happened."""
 
     id: str
     sort: NoticeSort

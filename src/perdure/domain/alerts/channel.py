@@ -1,4 +1,4 @@
-"""Channels: where notices go, and what is known of each.
+"""Channels: where notices go, and how their deliveries went.
 
 An address holds secrets. It is kept as the name of an environment variable (`env:SLACK_URL`), or encrypted
 (`sealed:…`); only mail servers without a login are kept as they are.
@@ -18,9 +18,9 @@ SEALED: Final = "sealed:"
 
 
 class Channel(Struct, frozen=True, kw_only=True):
-    """One channel as it is kept. `scheme` says what it is, such as `smtp` or `slack`; None: only the worker knows.
+    """One stored channel. `scheme` says what it is, such as `smtp` or `slack`; None: only the worker knows.
 
-    `secret` signs webhooks, and is kept like the address. `allow_private`: it may lead to a private address.
+    `secret` signs webhooks, and is stored like the address. `allow_private`: it may lead to a private address.
     """
 
     name: str
@@ -31,21 +31,21 @@ class Channel(Struct, frozen=True, kw_only=True):
 
 
 class ChannelRecord(Struct, frozen=True, kw_only=True):
-    """A channel with where it comes from, and how its last deliveries went."""
+    """A channel, its origin, and how its last deliveries went."""
 
     channel: Channel
     source: Source
     created_at: datetime
     changed_at: datetime
     declared_at: datetime | None = None
-    sent_at: datetime | None = None  # the last notice that it took
+    sent_at: datetime | None = None  # the last notice that it accepted
     failed_at: datetime | None = None  # the last attempt that failed
     error: str | None = None  # of that attempt
-    failures: int = 0  # failed attempts since the last notice that it took
+    failures: int = 0  # failed attempts since the last notice that it accepted
 
 
 class ChannelView(Struct, frozen=True, kw_only=True):
-    """A channel as it is shown: nothing of its address but what is no secret."""
+    """A channel as shown: only those parts of its address that are not secret."""
 
     name: str
     address: str

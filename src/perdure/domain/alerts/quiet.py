@@ -36,7 +36,7 @@ class QuietHours(Struct, frozen=True, kw_only=True):
         return " ".join(part for part in (f"{_clock(self.start)}-{_clock(self.end)}", days, self.zone) if part)
 
     def until(self, now: datetime) -> datetime | None:
-        """When the quiet hours end that hold now; None: it is not quiet."""
+        """When the current quiet hours end; None: it is not quiet."""
         zone = ZoneInfo(self.zone)
         today = now.astimezone(zone).date()
         for day in (today - _DAY, today):
@@ -50,7 +50,7 @@ class QuietHours(Struct, frozen=True, kw_only=True):
 
 
 def read_quiet(field: str, text: object) -> QuietHours:
-    """Quiet hours as people write them: `22:00-07:00 mon-fri Europe/Berlin`."""
+    """Parse quiet hours: `22:00-07:00 mon-fri Europe/Berlin`."""
     if isinstance(text, QuietHours):
         return text
     found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
@@ -68,9 +68,9 @@ def read_quiet(field: str, text: object) -> QuietHours:
 
 
 def quiet_until(hours: tuple[QuietHours, ...], now: datetime) -> datetime | None:
-    """When all of these quiet hours are over that hold now, one after the other; None: it is not quiet."""
+    """When the current quiet hours, and those that follow them directly, are over; None: it is not quiet."""
     until: datetime | None = None
-    for _ in range(len(hours) * 8):  # hours that meet each other are one stretch
+    for _ in range(len(hours) * 8):  # adjacent hours count as one span
         ends = [end for each in hours if (end := each.until(until or now)) is not None]
         if not ends:
             break

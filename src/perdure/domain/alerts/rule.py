@@ -19,12 +19,12 @@ class When(StrEnum):
 
     JOB_DIED = "job_died"  # a job went to the dead letters
     NEW_ERROR = "new_error"  # a failure of a fingerprint that was not seen before
-    DEATHS = "deaths"  # at least `limit` jobs died `within` so long
-    FAILURE_SHARE = "failure_share"  # at least this share of attempts failed `within` so long
+    DEATHS = "deaths"  # at least `limit` jobs died `within` this time
+    FAILURE_SHARE = "failure_share"  # at least this share of attempts failed `within` this time
     DEPTH = "depth"  # at least `limit` jobs of a queue are ready
     OLDEST = "oldest"  # the oldest ready job of a queue waits for at least `limit` seconds
     WAIT_P95 = "wait_p95"  # one job in twenty waited for at least `limit` seconds
-    SCHEDULE_MISSED = "schedule_missed"  # a schedule is overdue, or has let a time go by
+    SCHEDULE_MISSED = "schedule_missed"  # a schedule is overdue, or has missed a time
     BUDGET = "budget"  # at least this share of a budget is spent
     BREAKER_OPENED = "breaker_opened"
     WORKER_LOST = "worker_lost"
@@ -33,7 +33,7 @@ class When(StrEnum):
 
 
 class AlertSeverity(StrEnum):
-    """How bad an alert is: it goes with every notice."""
+    """The severity of an alert; every notice has it."""
 
     INFO = "info"
     WARNING = "warning"
@@ -48,7 +48,7 @@ class Grouping(StrEnum):
 
 
 class AlertRule(Struct, frozen=True, kw_only=True):
-    """One rule, checked; `perdure.alerts.Rule` makes it from what people write.
+    """One rule, checked; `perdure.alerts.rule` makes it.
 
     `queue`, `kind` and `about` choose what it watches; `about` is the name of a schedule, budget, breaker or worker.
     `limit` is in the unit of its `when`: jobs, seconds or a share from 0 to 1. A cause must last for `lasting` before
@@ -80,7 +80,7 @@ class Source(StrEnum):
 
 
 class RuleView(Struct, frozen=True, kw_only=True):
-    """A rule as it is kept.
+    """A stored rule.
 
     `declared_at` is when a worker last said that its code has the rule. `paused_until` None: until it is resumed.
     """

@@ -87,11 +87,11 @@ class Claim(Struct, frozen=True, gc=False):
     """One attempt's exclusive hold on a job.
 
     `token` rises with every claim of the job, and no two claims share one; it fences every write of the attempt.
-    `since` is when this life of the job became due: limits over all attempts count from there.
-    `unknown_since` is when a worker first had no handler for the job, if that is why it did not run last time.
-    `is_fresh`: the job was never claimed or parked before. Of others `due_at` is when they were to come back: their
-    time, or when the event came, the pause ended or an operator asked; None if not known, as after a crash.
-    `gates_passed` is the start of the job that last passed its gates, if that matters.
+    `since` is when this life of the job became due: limits over all attempts count from there. `unknown_since` is when
+    a worker first had no handler for the job, if that is why it did not run last time. `is_fresh`: the job was never
+    claimed or parked before. For others `due_at` is when they came due again: at their time, or when the event came,
+    the pause ended or an operator asked; None if unknown, as after a crash. `gates_passed` is the start of the job that
+    last passed its gates, if that matters.
     """
 
     job_id: JobId

@@ -1,4 +1,4 @@
-"""What a handler says by raising, and a triage by returning: F3's words as exceptions.
+"""Verdicts: exceptions that a handler raises, or a triage returns, to decide about the job (F3).
 
 Any other exception is a failure that the job's `Retry` handles. Most handlers need none of these.
 

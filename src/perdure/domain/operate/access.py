@@ -14,7 +14,7 @@ class Scope(StrEnum):
 
     READ = "read"  # look at everything
     OPERATE = "operate"  # commands on jobs, queues, schedules
-    ADMIN = "admin"  # tokens, and what shows the inside of a process
+    ADMIN = "admin"  # tokens, and diagnostics of a process
 
     def allows(self, needed: Scope) -> bool:
         """Whether this scope is enough where `needed` is asked for."""
@@ -41,7 +41,7 @@ _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 
 
 class TokenView(Struct, frozen=True, kw_only=True):
-    """An access token as it may be shown: without its secret, which is not stored."""
+    """An access token without its secret, which is not stored."""
 
     id: str
     name: str
@@ -53,5 +53,5 @@ class TokenView(Struct, frozen=True, kw_only=True):
     last_used_at: datetime | None = None
 
     def is_live(self, now: datetime) -> bool:
-        """Whether it lets its holder in: neither revoked nor expired."""
+        """Whether it is valid: neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)

@@ -23,7 +23,7 @@ _APPLICATION: Final = "app"
 
 
 class ActorType(StrEnum):
-    """The type of an actor, as its name tells."""
+    """The type of an actor, which its name shows."""
 
     PERSON = "person"
     APPLICATION = "application"  # `app`, or `app:` and a name
@@ -45,7 +45,7 @@ class Audited(StrEnum):
 
 
 class By(Struct, frozen=True):
-    """On whose behalf a command is done: who, why, and from which surface (and address).
+    """The origin of a command: who, why, and from which surface (and address).
 
     `bulk` is the bulk command that it is a part of, if it is.
     """
@@ -57,10 +57,10 @@ class By(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """What a command did, as it goes into the trail together with a `By`.
+    """What a command did; the trail stores it together with a `By`.
 
-    `jobs` says on how many jobs. `details` hold `before` and `after` where something changed; a thing that is gone has
-    no `after`, and one that is new has no `before`.
+    `jobs` is the number of jobs. `details` hold `before` and `after` where something changed; a deleted thing has no
+    `after`, a new one no `before`.
     """
 
     action: str
@@ -89,7 +89,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def actor_type(self) -> ActorType:
-        """The type of the actor, as its name tells."""
+        """The type of the actor, which its name shows."""
         return actor_type(self.actor)
 
 

@@ -44,7 +44,7 @@ class Condition(Struct, frozen=True):
     op: Op = "exists"
     value: str | None = None
 
-    if TYPE_CHECKING:  # what may be given; what is kept stands above
+    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
 
         def __init__(self, field: str, path: Iterable[str] = ..., op: str = ..., value: Scalar = ...) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The log of events that other programs follow, and the cursor that says how far one of them has come."""
+"""The log of events that other programs follow, and the cursors at which they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EventType(StrEnum):
 
 
 class Cursor(NamedTuple):
-    """A place in the log, just behind one event. As text it sorts like the log itself.
+    """A place in the log, directly after one event. As text it sorts like the log itself.
 
     `era` is what the engine orders by first: the event's transaction, or the time at which the log was switched on.
     """
@@ -51,7 +51,7 @@ def read_cursor(field: str, text: str) -> Cursor:
 
 
 class LoggedEvent(Struct, frozen=True, kw_only=True):
-    """One thing that happened. `id` is its place in the log, and the cursor to go on from.
+    """One logged event. `id` is its place in the log, and the cursor to continue from.
 
     `subject` is the id of the job, or the name of the schedule. `details` say more: the reason, failures, and the last
     error of a job that died; the nominal time of a schedule. Arguments and results are not in the log.
@@ -68,10 +68,10 @@ class LoggedEvent(Struct, frozen=True, kw_only=True):
 
 
 class EventLogState(Struct, frozen=True, kw_only=True):
-    """Whether events are logged, since when, for how long they are kept, and which cursors are in reach.
+    """Whether events are logged, since when, for how long they are kept, and which cursors are valid.
 
     `keep` is None while the log is switched off. A cursor before `oldest` has lost events. From `end` a follower gets
-    what happens from now on.
+    only future events.
     """
 
     keep: timedelta | None = None
@@ -86,7 +86,7 @@ class EventLogState(Struct, frozen=True, kw_only=True):
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
-    """Which events to tell. Each list that is empty lets everything through; of `tags` one is enough."""
+    """Which events to send. An empty list matches everything; one matching tag is enough."""
 
     events: tuple[EventType, ...] = ()
     queues: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
 
     def lets(self, event: LoggedEvent) -> bool:
-        """Whether this event is wanted."""
+        """Whether this event matches."""
         return (
             (not self.events or event.type in self.events)
             and (not self.queues or event.queue in self.queues)

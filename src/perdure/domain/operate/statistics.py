@@ -1,4 +1,4 @@
-"""What becomes of attempts, counted: the endings, the buckets of wait and run times, and what the desk shows of them.
+"""How attempts end, counted: the endings, the buckets of wait and run times, and what the desk shows of them.
 
 A histogram has 26 buckets. Their 25 bounds go from 1 ms to 6 minutes in equal geometric steps, each 1.7 times the one
 before: the first bucket holds what took less than 1 ms, the last what took 6 minutes or more. So a percentile read from
@@ -27,11 +27,11 @@ BUCKETS: Final = len(BOUNDS) + 1
 EMPTY: Final = (0,) * BUCKETS
 
 OTHER: Final = "other"
-"""The kind under which a worker counts what is beyond the number of queues and kinds that it tells apart."""
+"""The kind under which a worker counts further kinds beyond its limit of queues and kinds."""
 
 
 class Ending(StrEnum):
-    """What became of an attempt, as it is counted."""
+    """How an attempt ended, as statistics count it."""
 
     SUCCEEDED = "succeeded"
     RETRIED = "retried"  # failed, and another attempt follows
@@ -42,7 +42,7 @@ class Ending(StrEnum):
 
 
 class Percentiles(Struct, frozen=True):
-    """A distribution of times, in seconds. `count` is how many are known; without any, the rest is None.
+    """A distribution of times, in seconds. `count` is how many times are known; if none, the rest is None.
 
     Percentiles are read from a histogram, with interpolation inside the bucket. One above 6 minutes is given as 6
     minutes: it is at least that.
@@ -59,7 +59,7 @@ NO_TIMES: Final = Percentiles()
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """What became of attempts in one stretch of time, which begins at `at`.
+    """How attempts ended in one step of time, which begins at `at`.
 
     `wait` is the time from when a job was due to its start, `run` that from its start to its end.
     """
@@ -86,12 +86,12 @@ class Point(Struct, frozen=True, kw_only=True):
 
     @property
     def attempts(self) -> int:
-        """Attempts that were made; those that were held back do not count."""
+        """Attempts that were made; held-back jobs do not count."""
         return self.succeeded + self.cancelled + self.failed
 
     @property
     def failure_share(self) -> float | None:
-        """Which share of the attempts that succeeded or failed has failed, from 0 to 1; None: there was none."""
+        """The share of failed attempts among those that succeeded or failed, from 0 to 1; None: there were none."""
         judged = self.succeeded + self.failed
         return self.failed / judged if judged else None
 
@@ -106,7 +106,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """What became of attempts from `since` to `until`, in stretches of `step`, by the database's clock."""
+    """How attempts ended from `since` to `until`, in steps of `step`, by the database's clock."""
 
     since: datetime
     until: datetime
@@ -115,5 +115,5 @@ class Statistics(Struct, frozen=True, kw_only=True):
 
 
 def bucket_of(seconds: float) -> int:
-    """The bucket to which a time belongs; a negative one, as by a clock that was put back, to the first."""
+    """The bucket of a time; a negative time, from a clock that was set back, belongs to the first."""
     return bisect_right(BOUNDS, seconds)

@@ -19,7 +19,7 @@ UNTOLD: Final = frozenset({DELIVERY, "perdure.alert"})
 
 
 class Webhook(Struct, frozen=True, kw_only=True):
-    """A receiver, and what it wants to know. `is_declared`: code declares it, and holds its secret."""
+    """A receiver, and the events that it gets. `is_declared`: code declares it, and holds its secret."""
 
     name: str
     url: str

@@ -35,7 +35,7 @@ _OURS: Final = frozenset({"redirect", "retry", "wait", "tz", "overflow", "emojis
 
 
 def make_channel(name: str, address: str, *, secret: str | None = None, allow_private: bool = False) -> Channel:
-    """A channel, checked, with its address as it is kept: by reference, or encrypted."""
+    """A channel, checked, with its address as stored: by reference, or encrypted."""
     checked_name("name", name)
     text = _text("address", address)
     plain = os.environ.get(text.removeprefix(ENV)) if text.startswith(ENV) else text
@@ -61,7 +61,7 @@ def make_channel(name: str, address: str, *, secret: str | None = None, allow_pr
 
 
 def check_address(field: str, text: str) -> str:
-    """Refuse what cannot be an address, saying why and never repeating it: it holds secrets; returns its scheme."""
+    """Refuse an invalid address without repeating it, because it holds secrets; returns its scheme."""
     scheme = scheme_of(field, text)
     if scheme in MAIL:
         read_mail_address(field, text)
@@ -73,7 +73,7 @@ def check_address(field: str, text: str) -> str:
 
 
 def scheme_of(field: str, text: str) -> str:
-    """What an address is, in small letters; raises ArgumentError for what is none."""
+    """The scheme of an address, in lower case; raises ArgumentError if there is none."""
     found = _SCHEME.fullmatch(text)
     if found is None:
         raise ArgumentError(
@@ -154,7 +154,7 @@ def _check_web(field: str, text: str) -> None:
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
-    except ValueError:  # its words would repeat a part of the address
+    except ValueError:  # its message would repeat a part of the address
         raise ArgumentError(field, f"cannot be read: {ODD_PORT}") from None
     if not host:
         raise ArgumentError(field, "must name a host, as in https://hooks.example.com/alerts")
@@ -176,6 +176,6 @@ def _instance(text: str) -> Any:
 def _complaint(scheme: str) -> str:
     from apprise.manager_plugins import NotificationManager  # noqa: PLC0415 - an extra
 
-    if scheme not in NotificationManager():  # type: ignore[no-untyped-call] # apprise says nothing of it
+    if scheme not in NotificationManager():  # type: ignore[no-untyped-call] # Apprise gives no reason
         return f"has a scheme that is not known: {scheme}://; is there a typo? See the list of services of Apprise"
     return f"is not what {scheme}:// needs: a part is missing or wrong; see the page of {scheme} in the docs of Apprise"

@@ -32,14 +32,14 @@ MOST_CHANNELS: Final = 100
 
 
 class AlertsSeen(Struct, frozen=True):
-    """A piece of the list of alerts, the last to open first. `next` is the `before` of the next one; None: the end."""
+    """A page of alerts, the last to open first. `next` is the `before` of the next page; None: the end."""
 
     alerts: tuple[Alert, ...]
     next: str | None
 
 
 class NoticesSeen(Struct, frozen=True):
-    """A piece of the list of notices, newest first. `next` is the `before` of the next one; None: the end."""
+    """A page of notices, newest first. `next` is the `before` of the next page; None: the end."""
 
     notices: tuple[Notice, ...]
     next: str | None
@@ -82,7 +82,7 @@ class Alerts:
         return await self._store.save_alert_rule(rule, self._because(why))
 
     async def pause(self, name: str, *, until: datetime | None = None, why: str | None = None) -> RuleView:
-        """Pause a rule, also one of code: until then, or until resumed. Alerts of that time are not sent later."""
+        """Pause a rule, even one of code: until then, or until resumed. Alerts of that time are not sent later."""
         if until is not None and (until.tzinfo is None or until <= await self._store.now()):
             raise ArgumentError("until", f"must be a future time, with its zone, got {until.isoformat()}")
         await self.rule(name)
@@ -148,7 +148,7 @@ class Alerts:
         return AlertsSeen(page, _place(page[-1].opened_at, page[-1].id) if len(found) > limit else None)
 
     async def notices(self, *, limit: int = 50, before: str | None = None) -> NoticesSeen:
-        """What was sent, and how far each delivery is, newest first. Notices are kept for 30 days."""
+        """The sent notices with the state of each delivery, newest first. Notices are kept for 30 days."""
         check_whole("limit", limit, 1, LONGEST_PAGE)
         found = await self._store.notices(limit + 1, None if before is None else _read_place(before))
         page = tuple(found[:limit])

@@ -1,4 +1,4 @@
-"""What the code of an app declares about alerts."""
+"""The alert rules and channels that the code of an app declares."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from perdure.errors import SettingsError
 
 
 class DeclaredAlerts:
-    """Rules and channels of one app, by name. Its workers keep them in the database."""
+    """Rules and channels of one app, by name. Its workers store them in the database."""
 
     def __init__(self) -> None:
         self.rules: dict[str, AlertRule] = {}
         self.channels: dict[str, Channel] = {}
 
     def add_rule(self, rule: AlertRule) -> None:
-        """Declare a rule, once, whose channels are declared already: those made at run time may go."""
+        """Declare a rule, once. Its channels must be declared already: those made at run time can be deleted."""
         if rule.name in self.rules:
             raise SettingsError(f"rule {rule.name}", "is declared twice: give one another name")
         if unknown := [name for name in rule.to if name not in self.channels]:

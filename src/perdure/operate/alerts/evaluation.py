@@ -1,6 +1,6 @@
-"""One evaluation of all rules: reads the book of alerts, and writes a page back.
+"""One evaluation of all rules: reads the alert book, and writes a page back.
 
-A view that cannot be read leaves the rules that need it as they were: their alerts neither open nor end.
+If a view cannot be read, the rules that need it do not change: their alerts neither open nor end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
 MOST_CAUSES: Final = 1_000
-"""How many causes of one rule are followed; beyond, one alert stands for the whole rule."""
+"""The most causes of one rule that are followed; beyond that, one alert stands for the whole rule."""
 LONGEST_THROTTLE: Final = timedelta(days=1)
 _MOST_FIRES: Final = 500
 _GONE: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
@@ -52,7 +52,7 @@ class Evaluated(Struct, frozen=True):
 
 
 class Evaluation:
-    """Evaluates all rules, again and again."""
+    """Evaluates all rules, repeatedly."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -82,7 +82,7 @@ class Evaluation:
         return Evaluated(len(book.rules), draft_page.open, page.notices if written else (), written)
 
     def _complain(self, rule: str, complaint: str | None) -> None:
-        """Log why a rule could not be evaluated, once for as long as it is so."""
+        """Log why a rule could not be evaluated, once until it works again."""
         if complaint is None:
             self._complaints.pop(rule, None)
         elif self._complaints.get(rule) != complaint:
@@ -126,7 +126,7 @@ class _Page:
             causes = await LOOKS[rule.when](rule, world)
         except StoreUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - the other rules go on
+        except Exception as error:  # noqa: BLE001 - the other rules continue
             return f"{type(error).__name__}: {error}"
         found = _lasting(
             rule, causes[:MOST_CAUSES], world.memory, {alert.key for alert in live if alert.is_open}, world
@@ -209,7 +209,7 @@ async def _read_news(world: World, rules: Sequence[RuleView]) -> None:
 
 
 def _is_worth(book: AlertBook, memory: Memory, text: str) -> bool:
-    """Whether the memory alone is worth a write: not if only the time of the last look changed."""
+    """Whether the memory alone justifies a write: not if only the time of the last look changed."""
     before = read_memory(book.memory)
     if before.looked_at is None or memory.looked_at is None:
         return True

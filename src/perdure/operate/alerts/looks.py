@@ -1,4 +1,4 @@
-"""What each sort of rule looks for: from the views of the desk to causes."""
+"""What each type of rule looks for: turns views of the desk into causes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def job_died(rule: AlertRule, world: World) -> list[Cause]:
 
 
 async def new_error(rule: AlertRule, world: World) -> list[Cause]:
-    """Failures that were not seen before, fatal or not."""
+    """New groups of failures, fatal or not."""
     return [
         Cause(
             key=died.fingerprint,
@@ -55,7 +55,7 @@ async def new_error(rule: AlertRule, world: World) -> list[Cause]:
 
 
 async def deaths(rule: AlertRule, world: World) -> list[Cause]:
-    """So many jobs of one kind that died in so long."""
+    """Kinds with too many deaths within a time."""
     within = rule.within or _EVERY
     found = world.memory.died_within(within, rule.kind, world.now)
     return [
@@ -72,7 +72,7 @@ async def deaths(rule: AlertRule, world: World) -> list[Cause]:
 
 
 async def failure_share(rule: AlertRule, world: World) -> list[Cause]:
-    """Kinds or queues of which too many attempts fail."""
+    """Kinds or queues with too large a share of failed attempts."""
     found = []
     for group in await world.attempts(rule.within or _EVERY, "queue" if rule.queue else "kind"):
         share = group.total.failure_share
@@ -169,7 +169,7 @@ async def schedule_missed(rule: AlertRule, world: World) -> list[Cause]:
 
 
 async def budget(rule: AlertRule, world: World) -> list[Cause]:
-    """Budgets of which too large a share is spent."""
+    """Budgets with too large a spent share."""
     limit = rule.limit or _SPENT
     found = []
     for one in await world.budgets():
@@ -195,7 +195,7 @@ async def breaker_opened(rule: AlertRule, world: World) -> list[Cause]:
 
 
 async def worker_lost(rule: AlertRule, world: World) -> list[Cause]:
-    """Workers that are silent, or were given up lately."""
+    """Workers that are silent, or were declared dead recently."""
     return [_cause(need) for need in await world.needs("workers") if rule.about in {None, need.name}]
 
 

@@ -2,8 +2,7 @@
 
     smtp://user:password@mail.example.com:587/?from=perdure@example.com&to=ops@example.com,dev@example.com
 
-`smtp://` asks for TLS (STARTTLS) and refuses to go on without; `tls=none` is for servers that have none. `smtps://`
-begins with TLS.
+`smtp://` requires TLS (STARTTLS); `tls=none` is for servers without it. `smtps://` begins with TLS.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class MailAddress(Struct, frozen=True, kw_only=True):
 
 
 def read_mail_address(field: str, text: str) -> MailAddress:
-    """Parse an address; errors name the wrong part, and repeat nothing of it: a password may stand there."""
+    """Parse an address; errors name the wrong part without repeating it, because it may hold a password."""
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError:  # its words would repeat a part of the password
+    except ValueError:  # its message would repeat a part of the password
         raise ArgumentError(field, f"cannot be read: {ODD_PORT}; {_EXAMPLE}") from None
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if query.keys() - {"from", "to", "tls"}:

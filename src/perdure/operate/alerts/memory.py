@@ -1,8 +1,8 @@
-"""The state that evaluations carry over: kept in the book of alerts, with its version.
+"""The state that evaluations carry over: stored in the alert book, with its version.
 
-Deaths are read from the counts of failure groups by the hour, which the engine writes with each death. What was counted
-at the last look is remembered: the difference is what happened since, no matter in which order transactions became
-visible, which process looks, or how long none did.
+Deaths are read from the counts of failure groups by the hour, which the engine writes with each death. The counts of
+the last look are stored: the difference is what happened since, no matter in which order transactions became visible,
+which process looks, or how long none did.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HOUR: Final = timedelta(hours=1)
 _FINE: Final = timedelta(seconds=10)
 _COARSE: Final = timedelta(minutes=1)
 _FINE_FOR: Final = timedelta(minutes=10)
-"""Deaths are counted by ten seconds for so long, later by minutes."""
+"""Deaths are counted in steps of ten seconds for this long, then by the minute."""
 
 
 class Died(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Memory(Struct, kw_only=True):
 
     @property
     def look_from(self) -> datetime | None:
-        """From when on failures and fires are to be read; None: this is the first look, which learns what is there."""
+        """From when to read failures and fires; None: the first look, which only learns the current counts."""
         return None if self.looked_at is None else self.looked_at - LOOK_BACK
 
     def learn_failures(self, failures: Iterable[RecentFailure], now: datetime, since: datetime) -> list[Died]:
@@ -83,7 +83,7 @@ class Memory(Struct, kw_only=True):
         return found
 
     def learn_missed(self, fires: Iterable[Fire]) -> list[Fire]:
-        """The times that were missed since the last look."""
+        """The nominal times missed since the last look."""
         fresh = [fire for fire in fires if f"{fire.schedule} {_stamp(fire.nominal_at)}" not in self.missed]
         self.missed |= {f"{fire.schedule} {_stamp(fire.nominal_at)}": fire.at for fire in fresh}
         return [] if self.looked_at is None else fresh
@@ -118,7 +118,7 @@ class Memory(Struct, kw_only=True):
 
 
 def read_memory(text: str) -> Memory:
-    """What the last evaluation has kept."""
+    """The memory that the last evaluation stored."""
     return msgspec.json.decode(text, type=Memory) if text else Memory()
 
 

@@ -30,10 +30,10 @@ _MOST_LEAST: Final = 1_000_000
 
 
 class _Sort(Struct, frozen=True):
-    """What a sort of rule needs: which things it can choose, the unit of its limit, and how far back it may look."""
+    """What a type of rule needs: what it can filter by, the unit of its limit, and how far back it may look."""
 
     chooses: tuple[str, ...] = ()
-    unit: str | None = None  # jobs, seconds or share; None: it has no limit
+    unit: str | None = None  # jobs, seconds or share; None: no limit
     default: float | None = None
     longest: timedelta | None = None  # of `within`; None: it does not look back
 

@@ -1,4 +1,4 @@
-"""Addresses that are kept encrypted, with a key from the environment.
+"""Encrypts stored addresses with a key from the environment.
 
 Fernet of the package cryptography: AES in CBC mode with an HMAC, one text, no options to get wrong
 (docs/decisions/0048-alert-addresses-are-sealed-with-fernet.md). The variable may list several keys: the first one
@@ -25,7 +25,7 @@ def new_key() -> str:
 
 
 def seal(field: str, text: str) -> str:
-    """Encrypt a text; raises ArgumentError if there is no key to do it with."""
+    """Encrypt a text; raises ArgumentError if there is no key."""
     if not os.environ.get(KEY_VARIABLE):
         raise ArgumentError(
             field,

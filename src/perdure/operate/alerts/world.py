@@ -23,7 +23,7 @@ from perdure.storage.records import JobFilter, Tally
 
 Found = TypeVar("Found")
 MOST_COUNTED: Final = 100_000
-"""How many ready jobs of a queue are counted for a rule about depth."""
+"""The most ready jobs of a queue that are counted for a rule about depth."""
 _READY: Final = JobFilter(states=frozenset({JobState.READY}))
 _FRONT: Final = 1
 _NEEDS: Final[dict[str, Callable[[Store, datetime], Awaitable[Sequence[Need]]]]] = {
@@ -77,7 +77,7 @@ class World:
         return await self._once(("attempts", within, by), read)
 
     async def needs(self, about: str) -> Sequence[Need]:
-        """What the desk's overview says of breakers, workers, schedules or queues."""
+        """The desk's needs about breakers, workers, schedules or queues."""
 
         async def read() -> Sequence[Need]:
             return await _NEEDS[about](self.store, self.now)
@@ -107,4 +107,4 @@ class World:
     async def _once(self, key: object, read: Callable[[], Awaitable[Found]]) -> Found:
         if key not in self._read:
             self._read[key] = await read()
-        return self._read[key]  # type: ignore[return-value] # as it was read under this key
+        return self._read[key]  # type: ignore[return-value] # cached under this key

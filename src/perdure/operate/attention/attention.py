@@ -35,12 +35,12 @@ _WORST_FIRST: Final = {Severity.PROBLEM: 0, Severity.WARNING: 1}
 
 
 async def find_needs(store: Store) -> list[Need]:
-    """What jobs, queues, workers, schedules and gates need, many of one sort as one.
+    """The needs of jobs, queues, workers, schedules and gates; many of one type become one.
 
-    A database that is away raises StoreError.
+    Raises StoreError if the database is away.
     """
     now = await store.now()
-    # All at once: beside busy workers most of the time of a query is the wait for a processor.
+    # All at once: beside busy workers, a query spends most of its time waiting for a processor.
     answers = await asyncio.gather(*(look(store, now) for _, look in _LOOKS), return_exceptions=True)
     found: list[Need] = []
     for (name, _), answer in zip(_LOOKS, answers, strict=True):
@@ -54,7 +54,7 @@ async def find_needs(store: Store) -> list[Need]:
 
 
 async def examine_database(store: Store, clock: Clock) -> list[Need]:
-    """What the database itself needs: the problems that `perdure doctor` finds in it."""
+    """The needs of the database itself: the problems that `perdure doctor` finds in it."""
     return [
         Need(
             severity=Severity.PROBLEM,

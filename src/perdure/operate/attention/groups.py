@@ -1,4 +1,4 @@
-"""Many needs of one sort as one: when a host is lost, its workers and queues must not hide everything else."""
+"""Joins many needs of one type: when a host is lost, its workers and queues must not hide everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that need a person: dead, without a handler or money, or with a question."""
+"""Jobs that need a person: dead, without a handler, over budget, or with a question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SOON: Final = timedelta(hours=24)
 
 
 async def dead_letters(store: Store, now: datetime) -> list[Need]:
-    """The groups of dead letters that failed last."""
+    """The most recent groups of dead letters."""
     page = await groups_page(store, _DEAD, _MOST_GROUPS, None)
     needs = [_dead(group, now) for group in page.groups if group.jobs]
     if page.next is not None:

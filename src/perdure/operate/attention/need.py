@@ -12,11 +12,10 @@ from perdure.storage.operate.diagnosis import Severity
 class Need(Struct, frozen=True, kw_only=True):
     """Something that does not go away by itself.
 
-    `subject` and `what` are one sentence: "Queue reports" "has 212 jobs and no worker". `quote` ends it with words of
-    others, such as an error. `about` is the sort of thing and `name` the one that is meant, so that the same need is
-    known again; it is empty if several are meant. `path` is its page on the desk, `label` says what is found there,
-    `cli` is the command to begin with. `act` is a command of the desk that helps, if there is one, and `act_label` says
-    what it does.
+    `subject` and `what` are one sentence: "Queue reports" "has 212 jobs and no worker". `quote` ends it with foreign
+    text, such as an error. `about` is the type of thing and `name` identifies it, so that the same need is recognised
+    later; it is empty if there are several. `path` is its page on the desk, `label` the text of the link, `cli` the
+    first command to try. `act` is a command of the desk that helps, if there is one, and `act_label` says what it does.
     """
 
     severity: Severity

@@ -1,7 +1,7 @@
-"""Work on bulk commands, a batch at a time.
+"""Runs bulk commands, one batch at a time.
 
 A batch is read without a lock. Then one transaction changes its jobs, the cursor and the counts; the store refuses it
-if another runner has taken the command up meanwhile. Between batches nothing is held but the lease.
+if another runner has taken the command over meanwhile. Between batches only the lease is held.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from perdure.storage.records import JobFilter, Page, Reach, Searched
 
 BATCH: Final = 200
 LEASE: Final = timedelta(seconds=30)
-_REACH: Final = Reach(50_000, timedelta(seconds=1))  # of one batch: no other query waits for longer
+_REACH: Final = Reach(50_000, timedelta(seconds=1))  # of one batch: no other query waits longer
 _LAST_ID: Final = 2**128 - 1
 
 
 class BulkBatches:
-    """One runner of bulk commands. `runner` names it, and no other must have its name."""
+    """One runner of bulk commands. `runner` is its unique name."""
 
     def __init__(self, store: Store, runner: str, lease: timedelta = LEASE, size: int = BATCH) -> None:
         self._store = store
@@ -43,11 +43,11 @@ class BulkBatches:
         self._size = size
 
     async def take(self, bulk_id: str | None = None) -> BulkHold | None:
-        """Take up a bulk command, or this one, whose runner is gone; None: there is none."""
+        """Take a bulk command without a runner, or this one; None: there is none."""
         return await self._store.take_bulk(self._runner, self._lease, bulk_id)
 
     async def do_next(self, hold: BulkHold) -> BulkHold | None:
-        """Do one batch; the command after it. None: it was stopped, or another runner has it."""
+        """Run one batch, and return the command. None: it was stopped, or another runner has it."""
         view = hold.view
         try:
             action = action_named(view.action, view.params)
@@ -84,7 +84,7 @@ class _Account:
         self._is_last = is_last
 
     def after(self, done: Sequence[JobId]) -> BulkProgress:
-        """How far the command is if it was done to these jobs."""
+        """The progress after these jobs."""
         before, changed = progress_of(self._hold), set(done)
         left = [
             BulkSample(job.id, job.state, self._action.why_not(job)) for job in self._found if job.id not in changed
@@ -104,7 +104,7 @@ class _Account:
 
 
 def progress_of(hold: BulkHold) -> BulkProgress:
-    """How far a command is now."""
+    """The current progress of a command."""
     view: BulkView = hold.view
     return BulkProgress(
         cursor=hold.cursor,
@@ -119,8 +119,8 @@ def progress_of(hold: BulkHold) -> BulkProgress:
 
 
 async def first_cursor(store: Store, aim: JobFilter) -> JobId | None:
-    """Where a command on this filter begins: right behind the newest job that matches now; None: none does."""
+    """The first cursor of a command: directly after the newest job that matches now; None: none matches."""
     searched = await store.search(aim, Page(1), _REACH)
     if not searched.jobs:
-        return searched.behind  # what is newer does not match
+        return searched.behind  # newer jobs do not match
     return JobId(str(UUID(int=min(UUID(searched.jobs[0].id).int + 1, _LAST_ID))))

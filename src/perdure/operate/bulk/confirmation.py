@@ -1,8 +1,8 @@
 """The token of a dry run: a signed plan, so that it can start nothing but that plan.
 
 It holds the action, the filter, the count and the time, and a signature with a secret of the database. So it needs no
-row of its own, is of use on this database only, and says by itself what it confirms. The id of the bulk command is
-derived from it: a token starts one command, however often it is sent.
+row, is valid on this database only, and shows what it confirms. The id of the bulk command is derived from it: a token
+starts one command, no matter how often it is sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ID_DIGITS: Final = 12
 
 
 class Confirmed(Struct, frozen=True, kw_only=True):
-    """What a token stands for."""
+    """The plan that a token confirms."""
 
     action: str
     filter: JobFilter
@@ -47,7 +47,7 @@ def sign(key: str, confirmed: Confirmed) -> str:
 
 
 def read_token(key: str, token: str, now: datetime) -> Confirmed:
-    """What a token stands for; ConflictError if it is of another database, was changed, or is too old."""
+    """The plan of a token; ConflictError if it is of another database, was changed, or is too old."""
     try:
         raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
         is_ours = hmac.compare_digest(raw[:_SIGNATURE], _signature(key, raw[_SIGNATURE:]))

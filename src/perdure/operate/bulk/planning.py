@@ -37,7 +37,7 @@ _MAKES_READY: Final = frozenset({"requeue", "run_now"})
 
 
 async def make_plan(store: Store, name: str, which: JobFilter, **said: Any) -> BulkPlan:
-    """Count what a bulk command would do. `said`: mark, run_at and limit, as far as the action needs them."""
+    """Count what a bulk command would do. `said`: the given mark, run_at and limit."""
     params = await _params(store, **said)
     action = action_named(name, params)
     aim = action.aim(which)
@@ -63,7 +63,7 @@ async def make_plan(store: Store, name: str, which: JobFilter, **said: Any) -> B
 
 
 async def read_plan(store: Store, plan: BulkPlan | str) -> Confirmed:
-    """What a plan or its token confirms; ConflictError if it does not hold any more."""
+    """What a plan or its token confirms; ConflictError if it is no longer valid."""
     token = plan if isinstance(plan, str) else plan.token
     confirmed = read_token(await _key(store), token, await store.now())
     if isinstance(plan, BulkPlan):

@@ -11,8 +11,8 @@ from perdure.storage.records import JobFilter
 class BulkPlan(Struct, frozen=True, kw_only=True):
     """The counted dry run of a bulk command.
 
-    `jobs` match (`capped`: at least so many), and to `able` of them the action can be done as they stand. `notes` are
-    sentences for the person who confirms. `token` stands for action, filter and count: `start_bulk` takes it for ten
+    `jobs` match (`capped`: a lower bound), and the action applies to `able` of them in their current state. `notes` are
+    sentences for the person who confirms. `token` confirms action, filter and count: `start_bulk` accepts it for ten
     minutes.
     """
 

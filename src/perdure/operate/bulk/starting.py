@@ -1,4 +1,4 @@
-"""Start a bulk command that was planned, and work on it in the foreground."""
+"""Starts a planned bulk command, and runs it in the foreground."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_AGAIN: Final = 0.3  # seconds, while another runner works on it
 
 
 async def start_planned(store: Store, plan: BulkPlan | str, by: By) -> BulkView:
-    """Start what a dry run has planned; ConflictError if that does not hold any more."""
+    """Start a planned bulk command; ConflictError if the plan is no longer valid."""
     confirmed = await read_plan(store, plan)
     new = NewBulk(
         id=id_of(plan if isinstance(plan, str) else plan.token),
@@ -35,7 +35,7 @@ async def start_planned(store: Store, plan: BulkPlan | str, by: By) -> BulkView:
 
 
 async def work_on(store: Store, bulk_id: str, runner: str) -> AsyncIterator[BulkView]:
-    """Work on a bulk command here; while another runner holds it, watch its progress."""
+    """Run a bulk command here; while another runner has it, watch its progress."""
     batches = BulkBatches(store, f"{runner} {secrets.token_hex(4)}")
     view = found_bulk(bulk_id, await store.bulk(bulk_id))
     while view.state is BulkState.RUNNING:

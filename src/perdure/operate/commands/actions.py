@@ -24,7 +24,7 @@ Apply = Callable[[Store, JobFilter, By, int], Awaitable[list[JobId]]]
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """One command: its name and word, the states from which it is possible, and those a filter means that names none.
+    """One command: its name, its word, the states that it applies to, and those that a filter without states means.
 
     `for_good`: no other command can undo it. `regardless`: also applies to a job that was asked to stop.
     `stops`: it asks a running job to stop.
@@ -40,7 +40,7 @@ class Action(Struct, frozen=True, kw_only=True):
     stops: bool = True
 
     def aim(self, which: JobFilter) -> JobFilter:
-        """Narrow a filter to jobs that this applies to; refuse one that names other states."""
+        """Narrow a filter to jobs that this applies to; a filter with other states is refused."""
         if which.states is None:
             return replace(which, states=self.meant)
         if wrong := which.states - self.possible:
@@ -105,7 +105,7 @@ DELETE: Final = Action(
 
 
 def mark_as(mark: str | None) -> Action:
-    """Set a mark on jobs, or remove theirs."""
+    """Set a mark on jobs, or remove it."""
     if mark is not None:
         check_mark(mark)
     return Action(
@@ -136,7 +136,7 @@ def reschedule_to(run_at: datetime | timedelta) -> Action:
 
 
 def action_named(name: str, params: BulkParams) -> Action:
-    """The action of this name, with what it needs besides its jobs; refuses names and values that fit none."""
+    """The action of this name with its parameters; unknown names and values that do not fit are refused."""
     if name == "mark":
         return mark_as(params.mark)
     if name == "reschedule":

@@ -24,7 +24,7 @@ _WAITING: Final = frozenset({JobState.WAITING})
 
 
 async def who_asks(store: Store, which: JobFilter, most: int | None = None) -> list[Asking]:
-    """The open questions of matching jobs, the newest job first; `most`: of so many jobs that ask, at most."""
+    """The open questions of matching jobs, the newest job first; `most`: of at most this many jobs that ask."""
     found, before = list[Asking](), None
     while True:
         asking = await store.asking(min(most or _JOBS_PER_CALL, _JOBS_PER_CALL), before)
@@ -68,7 +68,7 @@ async def check_asked(store: Store, job: JobView, name: str) -> None:
 
 
 async def waits_of(store: Store, ids: Sequence[JobId]) -> dict[JobId, list[StepRecord]]:
-    """What these jobs wait for, from events to children, in the order in which they began to wait."""
+    """What these jobs wait for (events, children and so on), in the order in which the waits began."""
     kept = await store.steps(ids) if ids else {}
     return {job_id: [step for step in steps if _is_wait(step)] for job_id, steps in kept.items()}
 

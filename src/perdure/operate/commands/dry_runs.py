@@ -1,9 +1,9 @@
 """Dry runs that a later call confirms by id: bound to an actor, an action and its subject.
 
-The id is short, because an agent has to copy it. It holds the time and a signature with a secret of the database; what
-was planned is not in it: the call that confirms says that again, and the signature must fit. So it needs no row, holds
-in every process on this database, and is worth nothing for another actor, action or list of jobs. The key of its use is
-taken in the database, so that it is used once.
+The id is short, because an agent has to copy it. It holds the time and a signature with a secret of the database, but
+not the plan: the confirming call repeats the plan, and the signature must fit. So it needs no row, is valid in every
+process on this database, and is invalid for another actor, action or list of jobs. Its use takes a key in the database,
+so that it is used once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORM: Final = re.compile(r"dry-([0-9a-f]{1,12})-([0-9a-f]{8})-([0-9a-f]{24})")
 
 
 class DryRun(Struct, frozen=True):
-    """A dry run: the id that confirms it, and until when it does."""
+    """A dry run: the id that confirms it, and until when it is valid."""
 
     id: str
     expires_at: datetime
@@ -46,14 +46,14 @@ class DryRuns:
         self._actor = actor
 
     async def make(self, action: str, about: Mapping[str, Any]) -> DryRun:
-        """A new dry run of this action, about this: plain JSON values."""
+        """A new dry run of this action and subject, given as plain JSON values."""
         at = int((await self._store.now()).timestamp())
         nonce = secrets.token_hex(_NONCE_BYTES)
         signature = await self._signature(action, about, at, nonce)
         return DryRun(f"dry-{at:x}-{nonce}-{signature}", _moment(at) + VALID_FOR)
 
     async def check(self, dry_run_id: str, action: str, about: Mapping[str, Any]) -> DryRun:
-        """The dry run of this id; raises ConflictError if it is another one, or too old."""
+        """The dry run of this id; raises ConflictError if the id belongs to another one, or is too old."""
         found = _FORM.fullmatch(dry_run_id)
         if found is None:
             raise ConflictError(f"dry_run_id {dry_run_id[:60]!r} is not the id of a dry run: {_AGAIN}")

@@ -31,7 +31,7 @@ _EVERYTHING: Final = EventFilter()
 class FeedState(Struct, frozen=True, kw_only=True):
     """Whether events are logged, since when, and for how long they are kept (None: the log is off).
 
-    A cursor before `oldest` has lost events. From `end` a follower gets what happens from now on.
+    A cursor before `oldest` has lost events. From `end` a follower gets only future events.
     """
 
     keep: timedelta | None
@@ -41,7 +41,7 @@ class FeedState(Struct, frozen=True, kw_only=True):
 
 
 class EventPage(Struct, frozen=True, kw_only=True):
-    """Events in their order, and the cursor to go on from. `more`: there are some behind it already."""
+    """Events in order, and the cursor to continue from. `more`: there are later events already."""
 
     events: tuple[LoggedEvent, ...]
     next: str
@@ -56,7 +56,7 @@ class Feed:
         self._by = by
 
     async def state(self) -> FeedState:
-        """Whether events are logged, and which cursors are in reach."""
+        """Whether events are logged, and which cursors are valid."""
         return _state(await self._store.event_log())
 
     async def switch_on(self, *, keep: Duration | None = None, why: str | None = None) -> FeedState:
@@ -68,7 +68,7 @@ class Feed:
         return _state(await self._store.switch_event_log(span or known or KEEP, self._with(why)))
 
     async def switch_off(self, *, why: str | None = None) -> FeedState:
-        """Log no more, and delete what was logged; raises ConflictError while there are webhooks."""
+        """Stop logging, and delete all logged events; raises ConflictError while there are webhooks."""
         if hooks := await self._store.webhooks():
             names = listed(repr(view.webhook.name) for view in hooks)
             raise ConflictError(f"webhooks need the event log: delete {names} first")
@@ -77,10 +77,10 @@ class Feed:
     async def events(
         self, after: str | None = None, *, limit: int = 100, wanted: EventFilter = _EVERYTHING
     ) -> EventPage:
-        """The events behind a cursor, from the oldest if there is none.
+        """The events after a cursor, from the oldest if there is none.
 
-        Reads at most `limit` events and returns those that match: a page may be empty with more behind.
-        Raises ConflictError if the log is off, and EventsGone if the cursor is out of reach.
+        Reads at most `limit` events and returns those that match: a page may be empty although later events match.
+        Raises ConflictError if the log is off, and EventsGone if events after the cursor were deleted.
         """
         if not 1 <= limit <= MOST_EVENTS:
             raise ArgumentError("limit", f"must be from 1 to {MOST_EVENTS:,}, got {limit}")

@@ -31,7 +31,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class Resumed(Struct, frozen=True):
-    """The ended pauses, and how many jobs became ready by that; jobs of a paused queue were ready before."""
+    """The ended pauses, and how many jobs became ready; jobs of a paused queue were ready before."""
 
     pauses: tuple[Pause, ...]
     jobs: int

@@ -30,7 +30,7 @@ Which = JobFilter | str | Iterable[str]
 """The jobs of a command: a filter, an id or ref, or several of these."""
 
 _JOBS_PER_CALL: Final = 200
-_REACH_OF_COMMANDS: Final = Reach(50_000, timedelta(seconds=1))  # of one step: a command has no time limit as a whole
+_REACH_OF_COMMANDS: Final = Reach(50_000, timedelta(seconds=1))  # of one batch: a command has no time limit as a whole
 
 
 class JobCommands(DeskBase):
@@ -77,7 +77,7 @@ class JobCommands(DeskBase):
         return await self.act(DELETE, which, limit=limit, why=why)
 
     async def preview(self, action: Action, which: Which, *, limit: int = MOST_AT_ONCE) -> Changed:
-        """What a command would do now; a unique key held by another job is not foreseen."""
+        """What a command would do now; it does not check whether another job holds a unique key."""
         tally = _Tally()
         async for batch in self._batches(action, which, limit, tally):
             able = tally.sort_out(action, batch)
@@ -101,7 +101,7 @@ class JobCommands(DeskBase):
         return tally.answer(action, which)
 
     async def _take_down(self, action: Action, tried: Sequence[JobId], done: set[JobId], tally: _Tally) -> None:
-        """Record what was done, and check those that changed while the command ran."""
+        """Record the result, and check jobs that changed while the command ran."""
         tally.ids.extend(job_id for job_id in tried if job_id in done)
         if action.stops and JobState.RUNNING in action.possible:
             tally.asked.extend(job.id for job in (await self._look_up(done))[0] if job.state is JobState.RUNNING)
@@ -157,7 +157,7 @@ class JobCommands(DeskBase):
 
 
 class _Tally(Struct):
-    """What a command has done so far."""
+    """The result of a command so far."""
 
     ids: list[JobId] = []
     asked: list[JobId] = []

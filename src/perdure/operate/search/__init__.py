@@ -1,4 +1,4 @@
-"""Searches as people type them: `kind:charge_card state:dead args.user.id=42 error~timeout since:1h`."""
+"""Searches as typed: `kind:charge_card state:dead args.user.id=42 error~timeout since:1h`."""
 
 from perdure.operate.search.format import format_search
 from perdure.operate.search.parse import parse_condition, parse_search

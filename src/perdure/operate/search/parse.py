@@ -31,7 +31,7 @@ KEYS: Final = {
     "finished-since": "finished since: finished-since:1h",
     "finished-before": "finished before: finished-before:7d",
 }
-"""The words that stand before a colon, and what they mean."""
+"""The words before a colon, and what they mean."""
 
 _TEXTS: Final = {"kind": "kind", "queue": "queue", "tag": "tag", "ref": "ref", "group": "fingerprint", "mark": "mark"}
 _TIMES: Final = {
@@ -48,8 +48,8 @@ _LONGEST_ECHO: Final = 60
 def parse_search(text: str, *, now: datetime) -> JobFilter:
     """Read a search such as `kind:charge_card state:dead args.user.id=42 error~timeout since:1h`.
 
-    Spans count back from `now`; times without a zone are UTC. Raises ArgumentError, which names the word that is not
-    understood and what may stand there.
+    Spans count back from `now`; times without a zone are UTC. Raises ArgumentError, which names the unknown word and
+    what is allowed there.
     """
     found = _Found(now)
     for word in words_of(text):
@@ -75,7 +75,7 @@ def parse_condition(text: str) -> Condition:
 
 
 class _Found:
-    """What was read so far."""
+    """The conditions read so far."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now

@@ -1,4 +1,4 @@
-"""What could come next in a search: keys, states, kinds, queues, and paths of arguments seen in the newest jobs."""
+"""Completes a search: keys, states, kinds, queues, and paths of arguments seen in the newest jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Suggestion(Struct, frozen=True):
 
 
 async def suggest(store: Store, text: str, cursor: int | None = None) -> list[Suggestion]:
-    """At most 20 words that begin with what stands before the cursor."""
+    """At most 20 words that begin with the text before the cursor."""
     place = len(text) if cursor is None else max(0, min(cursor, len(text)))
     begun = text[:place].rsplit(maxsplit=1)[-1] if place and not text[place - 1].isspace() else ""
     offered = [word for word in await _offers(store, begun) if word.text.startswith(begun) and word.text != begun]

@@ -33,7 +33,7 @@ class Word(Struct, frozen=True):
     letters: tuple[Letter, ...]
 
     def split(self) -> tuple[tuple[Letter, ...], str, str] | None:
-        """What stands before the first sign, the sign, and the value behind it; None: there is no sign."""
+        """The text before the first sign, the sign, and the value after it; None: there is no sign."""
         for place, letter in enumerate(self.letters):
             for sign in SIGNS:
                 if not letter.quoted and self._has(sign, place):
@@ -46,7 +46,7 @@ class Word(Struct, frozen=True):
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a search; raises ArgumentError for what is no text, too long, or has an open quote."""
+    """The words of a search; raises ArgumentError if it is not text, too long, or has an open quote."""
     words = _read(text, splits=True)
     if len(words) > MOST_WORDS:
         raise ArgumentError("search", f"has {len(words)} words; {MOST_WORDS} are the most")

@@ -1,1 +1,1 @@
-"""What operators see: queues, kinds, flows, failure groups, statistics, attempts ahead."""
+"""What operators see: queues, kinds, flows, failure groups, statistics, future attempts."""

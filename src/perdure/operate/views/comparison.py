@@ -1,4 +1,4 @@
-"""Two spans of time side by side: the last one, and one of the same length before it. No job is read."""
+"""Compares the last span of time with an earlier one of the same length. No job is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perdure.storage.port import Store
 _BY_MINUTE_KEPT: Final = timedelta(days=2)  # unless the app says otherwise
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
-_SHORTEST_BY_HOUR: Final = timedelta(hours=6)  # so that the hour under way weighs little
+_SHORTEST_BY_HOUR: Final = timedelta(hours=6)  # so that the current, incomplete hour weighs little
 
 
 class Comparison(Struct, frozen=True):

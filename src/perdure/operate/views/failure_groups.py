@@ -26,7 +26,7 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
 
     `jobs` are its dead letters now; `jobs_capped`: at least that many. `trend` are the deaths of the last 24 hours, by
     the hour, oldest first; the last is the current one. `failures` are the attempts that failed in those hours, fatal
-    or not. `attempts` is how many its newest dead letter has made, of how many. First and last seen count every
+    or not. `attempts` is how many its newest dead letter has made, of the maximum. First and last seen count every
     failure.
     """
 
@@ -46,7 +46,7 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
 
 
 class GroupPage(Struct, frozen=True):
-    """A piece of the list of groups, the last to fail first. `next` is the `before` of the next one; None: the end."""
+    """A page of groups, the last to fail first. `next` is the `before` of the next page; None: the end."""
 
     groups: tuple[FailureGroup, ...]
     next: str | None
@@ -61,7 +61,7 @@ async def groups_page(store: Store, which: JobFilter, limit: int, before: str | 
 
 
 async def one_group(store: Store, fingerprint: str) -> FailureGroup:
-    """The group of this fingerprint, whether it has dead letters or not; raises NotFoundError."""
+    """The group of this fingerprint, even without dead letters; raises NotFoundError."""
     records = await store.failure_groups(JobFilter(fingerprint=fingerprint), 1)
     if not records:
         raise NotFoundError(f"there is no group of failures {fingerprint!r}: see `perdure dead groups`")
@@ -110,7 +110,7 @@ def _group(
 
 
 def _attempts(job: JobView | None) -> str:
-    """`5/5`: the attempts of a job, of how many; a crash costs none of those that are allowed."""
+    """`5/5`: the attempts of a job, and the maximum; a crash uses none of them."""
     if job is None:
         return ""
     made = job.failures + job.crashes

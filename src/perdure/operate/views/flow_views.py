@@ -1,4 +1,4 @@
-"""Flows that are under way: the jobs that wait, what each waits for, and how far its children are."""
+"""Running flows: the jobs that wait, what each waits for, and the progress of its children."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Waits(Struct, frozen=True):
 
 
 class FlowView(Struct, frozen=True):
-    """A job that waits, what for, and its families of children in the order in which they were made."""
+    """A waiting job, what it waits for, and its families of children in the order in which they were made."""
 
     job: JobView
     waits: tuple[Waits, ...]
@@ -47,7 +47,7 @@ class FlowView(Struct, frozen=True):
 
 
 class FlowPage(Struct, frozen=True):
-    """A piece of the list, newest first. `next` is the `before` of the following piece; None: the end."""
+    """A page of flows, newest first. `next` is the `before` of the following page; None: the end."""
 
     flows: tuple[FlowView, ...]
     next: JobId | None
@@ -58,7 +58,7 @@ class FlowPage(Struct, frozen=True):
 
 
 async def read_flows(store: Store, limit: int, before: JobId | None) -> FlowPage:
-    """One page of waiting jobs; only those that wait for children are asked for their families."""
+    """One page of waiting jobs; families are read only for those that wait for children."""
     check_whole("limit", limit, 1, LONGEST_PAGE)
     found = await store.jobs(_WAITING, Page(limit + 1, before))
     flows = [await _flow(store, job) for job in found[:limit]]

@@ -1,4 +1,4 @@
-"""Each kind at a glance: where it runs, what of it is dead, and what became of its attempts lately."""
+"""An overview of each kind: its queues, its dead letters, and how its attempts ended recently."""
 
 from __future__ import annotations
 

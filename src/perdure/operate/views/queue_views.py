@@ -1,7 +1,7 @@
-"""Each queue at a glance: what waits, what runs, who serves it, and what became of attempts lately.
+"""An overview of each queue: waiting and running jobs, its workers, and how attempts ended recently.
 
-Nothing here counts all jobs of a queue: beyond the cap a number means "at least so many", and how long the oldest job
-waits is read off the front of the line.
+Nothing here counts all jobs of a queue: beyond the cap a number is a lower bound, and the wait of the oldest job is
+read from the front of the line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import Count
 
 _SHOWN: Final = PARKED | {JobState.READY, JobState.RUNNING, JobState.DEAD}
-_FRONT: Final = 10  # jobs looked at in each priority for the one that waits longest
+_FRONT: Final = 10  # jobs read in each priority to find the one that waits longest
 
 
 class QueueView(Struct, frozen=True, kw_only=True):

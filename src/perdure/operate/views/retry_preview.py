@@ -1,4 +1,4 @@
-"""The attempts that a job or a kind has ahead of it, if every one fails (B14)."""
+"""The future attempts of a job or a kind, if every one fails (B14)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from perdure.policy.retries.retry import Retry, read_policy
 
 
 class RetryPlan(Struct, frozen=True):
-    """Attempts ahead, in order. `more`: others follow those that are shown."""
+    """Future attempts, in order. `more`: others follow those that are shown."""
 
     plan: tuple[PlannedAt, ...]
     more: bool
 
 
 class RetryPreview(Struct, frozen=True):
-    """The attempts ahead, and those for errors that have a rule of their own, by the name of the error."""
+    """The future attempts, and those for errors with their own rule, by the name of the error."""
 
     plan: tuple[PlannedAt, ...]
     more: bool
@@ -32,13 +32,13 @@ class RetryPreview(Struct, frozen=True):
 
 
 def preview_of_kind(kinds: Registry, name: str, now: datetime, limit: int) -> RetryPreview:
-    """The attempts of a job of this kind that is enqueued now; raises NotFoundError."""
+    """The attempts of a job of this kind, enqueued now; raises NotFoundError."""
     policy = policy_of(kinds, name)
     return _joined(preview(policy, now, most=limit), preview_by_error(policy, now, most=limit))
 
 
 def preview_of_job(kinds: Registry | None, job: JobView, now: datetime, limit: int) -> RetryPreview | None:
-    """The attempts that a job has ahead of it, from its next one on; none if it has ended.
+    """The future attempts of a job, from its next one on; none if it has ended.
 
     None: its policy is in code that this process has not loaded (`kinds` is None).
     """

@@ -1,4 +1,4 @@
-"""States in the words of an application: `sent` for a kind whose succeeded jobs are called so."""
+"""States in the words of an application: `sent` if a kind calls its succeeded jobs that."""
 
 from __future__ import annotations
 

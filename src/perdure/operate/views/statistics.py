@@ -1,4 +1,4 @@
-"""Statistics as the desk shows them: from the sums of an engine to points in time with percentiles. No job is read."""
+"""Statistics for the desk: turns the sums of an engine into points in time with percentiles. No job is read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Name = tuple[str | None, str | None]
 _MINUTE: Final = timedelta(minutes=1)
 _STEPS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 120, 360, 720, 1440))
 _MOST_POINTS: Final = 180
-_MOST_OF_A_GROUP: Final = 60  # of many groups at once: as many as a table row can show
+_MOST_OF_A_GROUP: Final = 60  # of each of many groups: as many as a table row can show
 _FEW_STRETCHES: Final = 4
 LONGEST_SPAN: Final = timedelta(days=366)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,9 +52,9 @@ async def read_statistics(
     until: datetime | None = None,
     least: timedelta = _MINUTE,
 ) -> Statistics:
-    """What became of attempts in the last `span`; see `Desk.statistics`.
+    """How attempts ended in the last `span`; see `Desk.statistics`.
 
-    `until`: in the span that ended then. `least`: in stretches of at least this length, which are kept for longer.
+    `until`: in the span that ended then. `least`: in steps of at least this length, which are kept for longer.
     """
     if by not in {None, "queue", "kind"}:
         raise ArgumentError("by", f'must be "queue", "kind" or None, got {echo(by)}')
@@ -70,7 +70,7 @@ async def read_statistics(
 
 
 async def read_trends(store: StatisticStore, span: Duration, now: datetime, *, by: Grouping) -> Statistics:
-    """The same for a table of many groups: their points only count, and times are those of the whole span.
+    """The same for a table of many groups: points hold only counts, and times are those of the whole span.
 
     Histograms are most of what a point costs, and a line in a table does not show them.
     """
@@ -85,14 +85,14 @@ async def read_trends(store: StatisticStore, span: Duration, now: datetime, *, b
 
 
 def empty_group(among: Statistics, *, queue: str | None = None, kind: str | None = None) -> Group:
-    """The group of a queue or kind of which nothing was counted."""
+    """The group of a queue or kind without counts."""
     return _group((queue, kind), (), _window(among), points=True)
 
 
 async def pairs_seen(store: StatisticStore, among: Statistics) -> list[tuple[str, str]]:
-    """The queues and kinds that were counted together in these statistics, or a little before them.
+    """The pairs of queue and kind that were counted in these statistics, or shortly before.
 
-    Long stretches are read, of which there are few: a name needs no more than one.
+    Long spans are read, because they are few and one is enough for a name.
     """
     span = max((kept for kept in SPANS if kept * _FEW_STRETCHES <= among.until - among.since), default=_MINUTE)
     since = _EPOCH + (among.since - _EPOCH) // span * span
@@ -103,7 +103,7 @@ async def pairs_seen(store: StatisticStore, among: Statistics) -> list[tuple[str
 
 
 def window_of(span: Duration, now: datetime, most: int = _MOST_POINTS, least: timedelta = _MINUTE) -> Window:
-    """The window of the last `span`, of `most` points or so; its last stretch is the one under way."""
+    """The window of the last `span`, with about `most` points; the last one is still incomplete."""
     length = parse_duration("span", span)
     if not _MINUTE <= length <= LONGEST_SPAN:
         raise ArgumentError("span", f"must be from 1m to {LONGEST_SPAN.days}d, got {echo(span)}")
@@ -132,7 +132,7 @@ def _window(among: Statistics) -> Window:
 
 
 def _span_of(step: timedelta) -> timedelta:
-    """The longest stretch that is kept and of which a step is a multiple."""
+    """The longest stored span that divides a step."""
     return max(kept for kept in SPANS if not step % kept)
 
 

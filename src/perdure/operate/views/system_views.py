@@ -1,4 +1,4 @@
-"""The system as the desk shows it: queues, kinds, workers, statistics, the audit trail, what needs a person."""
+"""Views of the whole system: queues, kinds, workers, statistics, the audit trail, problems that need a person."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SystemViews(DeskBase):
         return worst_first([*await self.database_problems(), *needs]) if database else needs
 
     async def database_problems(self) -> list[Need]:
-        """The problems of the database itself, such as settings that lose commits, or a clock that is far off."""
+        """Problems of the database itself, such as settings that lose commits, or a wrong clock."""
         return await examine_database(self._store, SystemClock())
 
     async def workers(self) -> list[WorkerView]:
@@ -55,22 +55,22 @@ class SystemViews(DeskBase):
     ) -> Comparison:
         """Statistics of the last `span`, and of the span of that length that ended `ago` earlier.
 
-        Without `ago` that is the span right before: `compare("1h", "1d")` is this hour and the same one yesterday. No
-        points, no job is read. Beyond two days back a span has at least 6 hours.
+        Without `ago` that is the span directly before: `compare("1h", "1d")` is this hour and the same hour yesterday.
+        No points, no job is read. Beyond two days back a span has at least 6 hours.
         """
         return await compare(self._store, span, ago, by=by, queue=queue, kind=kind)
 
     async def queues(self, span: Duration = "1h", *, cap: int = 10_000) -> list[QueueView]:
-        """All queues by name: what waits, what runs, who serves them, and statistics of the last `span`.
+        """All queues by name: waiting and running jobs, workers, and statistics of the last `span`.
 
-        At most `cap` jobs are looked at in each queue and state.
+        At most `cap` jobs are read in each queue and state.
         """
         return await queue_views(self._store, span, cap)
 
     async def kinds(self, span: Duration = "1h", *, cap: int = 1_000) -> list[KindView]:
-        """All kinds by name that were seen lately, with statistics of the last `span`.
+        """All recently seen kinds by name, with statistics of the last `span`.
 
-        At most `cap` dead letters are looked at in each queue.
+        At most `cap` dead letters are read in each queue.
         """
         return await kind_views(self._store, span, cap)
 
@@ -83,12 +83,12 @@ class SystemViews(DeskBase):
         kind: str | None = None,
         points: bool = True,
     ) -> Statistics:
-        """How many attempts ended how in the last `span`, how long jobs waited and how long they ran.
+        """How attempts ended in the last `span`, how long jobs waited and how long they ran.
 
-        One group for all, or one for each queue or kind (`by`) of which something was counted, by name; `queue` and
-        `kind` choose. Points are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups
-        by queue or kind have at most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them
-        out. Workers write every few seconds. No job is read.
+        One group for all, or one for each queue or kind (`by`) with counts, by name; `queue` and `kind` filter. Points
+        are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups by queue or kind have at
+        most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them out. Workers write every
+        few seconds. No job is read.
         """
         return await read_statistics(self._store, span, by=by, queue=queue, kind=kind, points=points)
 
@@ -108,7 +108,7 @@ class SystemViews(DeskBase):
         """Who did what, newest first: about a job, by an actor, of an action, from `since` on and before `until`.
 
         `source` is a surface, such as "cli", with any address or with one; `bulk` the id of a bulk command. At most 500
-        entries; the next page is `before=page.next`. Entries stay when their jobs are gone.
+        entries; the next page is `before=page.next`. Entries stay when their jobs are deleted.
         """
         job_id = None if job is None else await self._id_of(job)
         which = AuditFilter(

@@ -1,4 +1,4 @@
-"""What a waiting job waits for besides the time: events, answers, children, or several at once.
+"""What a waiting job waits for besides a time: events, answers, children, or several at once.
 
 The first thing to arrive wakes a job that waits for several. Its steps hold the time limit of each.
 """

@@ -176,6 +176,6 @@ def _is_for(job: JobView, reason: Reason) -> bool:
 
 
 def _note(job: JobView) -> str | None:
-    """Details besides the reason."""
+    """The details of the reason."""
     _, colon, note = job.reason.partition(": ")
     return note if colon else None

@@ -18,7 +18,7 @@ from perdure.domain.alerts.rule import AlertRule, AlertSeverity
 from perdure.policy.alerts.wording import Draft, one_line
 
 FAILURES_TO_BREAK: Final = 3
-"""So many failed attempts in a row, without one that works, mean that a channel is broken."""
+"""A channel is broken after this many failed attempts in a row."""
 
 
 class Broken(Struct, frozen=True):
@@ -42,7 +42,7 @@ def report_channels(
     rules: Iterable[AlertRule],
     now: datetime,
 ) -> Report:
-    """Which channels do not work, and the notices about them. `dead` are channels of which a delivery was given up."""
+    """Find broken channels, and draft the notices about them. `dead` are channels with a dead delivery."""
     lists = [rule.to for rule in rules]
     records = {record.channel.name: record for record in channels}
     is_broken = {name for name, record in records.items() if _is_broken(record, before.get(name), name in dead)}

@@ -22,7 +22,7 @@ from perdure.domain.alerts.quiet import quiet_until
 from perdure.domain.alerts.rule import AlertRule, Grouping
 
 MOST_NOTICES: Final = 5
-"""How many notices of one rule may go out in a minute, each about new causes."""
+"""The most notices of one rule in a minute, each about new causes."""
 _FLOOD: Final = timedelta(minutes=1)
 _CALM: Final = timedelta(minutes=5)
 _REFRESHED_EVERY: Final = timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""What a notice says: a line that tells the worst first, then what, since when and where to look."""
+"""The text of a notice: a title with the worst first, then what, since when and where to look."""
 
 from __future__ import annotations
 

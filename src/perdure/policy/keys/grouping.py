@@ -24,7 +24,7 @@ def check_parameters(setting: str, key: object, parameters: Iterable[str]) -> No
 
 
 def told_by(setting: str, function: KeyFunction, arguments: Mapping[str, Any]) -> Any:
-    """The result of a function of all arguments; if it raises, the setting is named."""
+    """The result of a user's function of all arguments; if it raises, the error names the setting."""
     try:
         return function(arguments)
     except Exception as broken:

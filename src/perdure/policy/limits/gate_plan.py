@@ -25,8 +25,8 @@ _ARGUMENT_VALUES_REMEMBERED: Final = 10_000
 class GatePlan:
     """How jobs of one kind ask before they run. Parts that do not depend on their arguments are made once.
 
-    `parameters` are those of the handler; the arguments of a job are in their order. `borrows`: what they are given may
-    be kept for the next of them. `of_step`: the gates stand before a step, and passing those of the job does not pass
+    `parameters` are those of the handler; the arguments of a job are in their order. `borrows`: the worker may keep
+    what they get for its next job. `of_step`: the gates stand before a step, and passing those of the job does not pass
     them.
     """
 
@@ -51,7 +51,7 @@ class GatePlan:
         self._breaker = None if breaker is None else breaker.asked
         keys = [gate.key for gate in gates if not isinstance(gate, Budget) and gate.key is not None]
         self.needs_arguments = bool(keys) or has_estimates
-        """Whether the arguments of a job decide which gates it passes, or how much it takes."""
+        """Whether a job's arguments decide which gates it passes, or how much it takes."""
         self._pick = self._picker(keys)
         self._met: dict[Any, _Checks] = {}
 

@@ -284,7 +284,7 @@ class _Batch:
     def _line(self, key: str) -> RateLine:
         if key not in self.lines:
             line = self.lines[key] = RateLine(self.state.starts.get(key, ()))
-            for _ in range(self.begun.pop(key, 0) + self.lent[key]):  # what is lent may begin at any moment
+            for _ in range(self.begun.pop(key, 0) + self.lent[key]):  # a lent start may begin at any moment
                 line.count(self.now)
         return self.lines[key]
 

@@ -1,11 +1,11 @@
-"""Loans: the part of a gate that is lent to a worker, so that it need not ask for every job (G8).
+"""Loans: the part of a gate that is lent to a worker, so that it does not have to ask for every job (G8).
 
-Counting over a whole fleet takes a database round trip for each job. While a gate is far from its limit, that is a high
-price for a certain answer. So a worker keeps what it was given: a slot when its job has ended, for the next job of the
-same key; a start once its time is over, because a rate of `n` in `per` is the same as `n` slots of which each is taken
-for that long. Of starts it is also given as many again as it used lately, or a fiftieth. Loans count for everyone as
-used, whether they are or not, so no limit is ever exceeded. A loan that was not used for a second goes back, and at
-once if a job waits for it.
+Counting over a whole fleet takes a database round trip for each job. While a gate is far from its limit, the answer is
+certain, and the round trip is wasted. So a worker keeps what it got: a slot when its job has ended, for the next job of
+the same key; a start once its time is over, because a rate of `n` in `per` is the same as `n` slots, each taken for
+that long. It also gets starts in advance: as many as it used recently, or a fiftieth of the limit. Loans count for
+everyone as used, whether they are or not, so no limit is ever exceeded. A loan that was not used for a second goes
+back, and at once if a job waits for it.
 
 At most half of a gate's slots and a quarter of a rate are lent; only of limits large enough for that to matter, and of
 rates over a short time: a job that is held because of an unused loan waits no longer than that. A job that has to ask
@@ -23,16 +23,16 @@ from typing import Final
 from perdure.domain.gate import GateRequest
 
 FEWEST: Final = 10
-"""The smallest limit of which something is lent."""
+"""Gates with a smaller limit lend nothing."""
 
 LONGEST_LOAN: Final = timedelta(seconds=10)
-"""The longest `per` of a rate of which something is lent."""
+"""Rates with a longer `per` lend nothing."""
 
 SLOTS: Final = timedelta(0)
 """The `per` of a loan of slots."""
 
 _ONE_SLOT_LENT_IN: Final = 2  # one in so many may be lent
-_ONE_START_LENT_IN: Final = 4  # with the half that may have begun unseen this is still short of the warning share
+_ONE_START_LENT_IN: Final = 4  # with the half that may have begun unseen, this is still below the warning share
 _ONE_LENT_AHEAD_IN: Final = 50  # one in so many is lent in advance
 
 

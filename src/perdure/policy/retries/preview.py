@@ -49,7 +49,7 @@ def preview(
 def preview_by_error(
     policy: Retry, since: datetime, failures: int = 0, *, due: datetime | None = None, most: int = 20
 ) -> dict[str, list[PlannedAt]]:
-    """The same for each type of error that has a rule of its own, by the name of the type."""
+    """The same for each type of error with its own rule, by the name of the type."""
     plans = {}
     for name, rule in policy.rules.items():
         if rule is None:

@@ -19,7 +19,7 @@ class SignalStore(Protocol):
         """Listen: each item means "look now". Items that pile up become one; a lost connection is reopened silently."""
 
     def await_ends(self, job_ids: Collection[JobId]) -> None:
-        """Ask workers, soon and without waiting, to notify when these jobs end; they forget it after 30 seconds."""
+        """Ask workers, soon and without waiting, to notify when these jobs end; they do so for 30 seconds."""
 
     def ring_ended(self, job_ids: Iterable[JobId]) -> None:
         """Notify, soon and without waiting, about those of these ended jobs that are known to be awaited."""

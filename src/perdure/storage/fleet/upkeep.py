@@ -41,7 +41,7 @@ class UpkeepStore(Protocol):
         """Make the first job that waits for each of these unique keys (PAUSED, KEY_HELD) due now; returns how many."""
 
     async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
-        """Count the ends of jobs to which children were joined, and wake the parents that need not wait any more.
+        """Count the ends of jobs to which children were joined, and wake the parents whose wait is over.
 
         Checks these jobs, or all. One that is gone counts as cancelled. Returns how many children were counted.
         """

@@ -21,20 +21,20 @@ from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Fire
 
 ALERTS_KEPT: Final = timedelta(days=30)
-"""How long alerts that are over, and notices, are kept."""
+"""How long ended alerts, and notices, are kept."""
 CODE_KEPT: Final = timedelta(hours=1)
-"""How long rules and channels of code are kept after a worker has declared them last."""
+"""How long rules and channels of code are kept after their last declaration by a worker."""
 
 
 class BudgetLimits(Struct, frozen=True):
-    """What may be spent under the name of a budget in windows of so long, as workers declare it."""
+    """The limits of a budget by window, as workers declare them."""
 
     name: str
     limits: tuple[tuple[timedelta, float], ...]
 
 
 class RecentFailure(Struct, frozen=True, kw_only=True):
-    """A group of failures that failed lately, with its deaths in each hour since then."""
+    """A group with recent failures, and its deaths in each hour."""
 
     fingerprint: str
     kind: str
@@ -48,8 +48,8 @@ class RecentFailure(Struct, frozen=True, kw_only=True):
 class AlertBook(Struct, frozen=True, kw_only=True):
     """The state that an evaluation starts from.
 
-    `memory` is what the last one has written. `alerts` are those that are open, or of which something is to be told
-    still. `said_at` are the times of each rule's notices since `said_since`. `deliveries` are under way.
+    `memory` is what the last evaluation wrote. `alerts` are open, or still have something to report. `said_at` are the
+    times of each rule's notices since `said_since`. `deliveries` are in progress.
     """
 
     version: int
@@ -65,8 +65,8 @@ class AlertBook(Struct, frozen=True, kw_only=True):
 class AlertPage(Struct, frozen=True, kw_only=True):
     """What one evaluation writes: all of it, or nothing if the book has moved on since `version`.
 
-    `done` are alerts of which nothing is left to be told. `jobs` deliver the notices. `lost` are deliveries whose jobs
-    are dead: id of the notice, channel, error.
+    `done` are alerts with nothing left to report. `jobs` deliver the notices. `lost` are deliveries whose jobs are
+    dead: id of the notice, channel, error.
     """
 
     version: int
@@ -79,7 +79,7 @@ class AlertPage(Struct, frozen=True, kw_only=True):
 
 
 class AlertFilter(Struct, frozen=True, kw_only=True):
-    """Which alerts are asked for, newest first: those opened before `before` (time and id)."""
+    """A filter for alerts, newest first: those opened before `before` (time and id)."""
 
     rule: str | None = None
     open_only: bool = False
@@ -115,21 +115,21 @@ class AlertStore(Protocol):
     async def declare_alerts(
         self, rules: Sequence[AlertRule], channels: Sequence[Channel], budgets: Sequence[BudgetLimits]
     ) -> None:
-        """Keep what code declares: it replaces rules and channels of these names that were made at run time.
+        """Store what code declares: it replaces rules and channels of these names that were made at run time.
 
         Pauses stay.
         """
 
     async def budget_limits(self) -> list[BudgetLimits]:
-        """The limits of the budgets that workers have declared lately, by name."""
+        """The limits of the budgets that workers declare, by name."""
 
     async def alert_book(self, said_since: timedelta) -> AlertBook:
         """The state that an evaluation starts from."""
 
     async def write_alerts(self, page: AlertPage) -> bool:
-        """Write what an evaluation has found, unless another one has written since; whether it was written.
+        """Write the results of an evaluation, unless another one has written since; returns whether it was written.
 
-        Deletes what was kept long enough, a batch at a time.
+        Deletes expired alerts and notices, a batch at a time.
         """
 
     async def recent_failures(self, since: datetime, limit: int) -> list[RecentFailure]:
@@ -148,7 +148,7 @@ class AlertStore(Protocol):
         """One notice."""
 
     async def add_notice(self, notice: Notice, jobs: Sequence[NewJob], by: By) -> None:
-        """Keep a notice that an operator sends, with the jobs that deliver it."""
+        """Store a notice that an operator sends, with the jobs that deliver it."""
 
     async def note_delivery(self, notice_id: str, channel: str, error: str | None) -> None:
-        """Keep how an attempt to deliver a notice went: `error` None means that it was taken."""
+        """Store the outcome of an attempt to deliver a notice; `error` None: the channel accepted it."""

@@ -1,4 +1,4 @@
-"""The audit trail as it is asked for."""
+"""The port for the audit trail."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class AuditFilter(Struct, frozen=True, kw_only=True):
 
 
 class AuditStore(Protocol):
-    """Who did what. Entries are added, and never changed; only the retention of `prune` takes old ones away."""
+    """Who did what. Entries are added, never changed; only the retention of `prune` deletes old ones."""
 
     async def audit(self, which: AuditFilter, limit: int, before: int | None = None) -> list[AuditEntry]:
-        """The entries that match, newest first by their time, behind the entry `before`."""
+        """The entries that match, newest first by their time, after the entry `before`."""
 
     async def record(self, by: By, note: Note) -> AuditEntry:
         """Add an entry of an application, or of a command that changes nothing in the store."""

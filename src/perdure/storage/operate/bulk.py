@@ -1,10 +1,10 @@
-"""Bulk commands as they are kept: one action on all jobs that match a filter, done in batches.
+"""Stored bulk commands: one action on all jobs that match a filter, done in batches.
 
-A bulk command goes once through the jobs that match, from the newest id to the oldest. It begins at the id that was the
-newest when it was started, and its cursor only goes down: jobs that are made later are left alone, and one that was
-requeued and died again is not met twice. The process that works on it holds a lease with a token, by the database's
-clock. Each batch changes its jobs, the cursor and the counts in one transaction, fenced by that token: after a crash
-another runner goes on behind the last batch.
+A bulk command goes once through the jobs that match, from the newest id to the oldest. It begins at the newest id at
+its start, and its cursor only goes down: later jobs are not touched, and a job that was requeued and died again is not
+processed twice. The process that works on it holds a lease with a token, by the database's clock. Each batch changes
+its jobs, the cursor and the counts in one transaction, fenced by that token: after a crash another runner continues
+after the last batch.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ MOST_SAMPLES: Final = 20
 
 
 class BulkState(StrEnum):
-    """How far a bulk command is."""
+    """The state of a bulk command."""
 
     RUNNING = "running"
     DONE = "done"
-    STOPPED = "stopped"  # by an operator, before its end
-    FAILED = "failed"  # it cannot go on: `error` says why
+    STOPPED = "stopped"  # stopped by an operator
+    FAILED = "failed"  # it cannot continue: `error` says why
 
 
 class BulkParams(Struct, frozen=True, kw_only=True):
-    """What an action needs besides its jobs. `limit`: at most so many jobs, newest first; None: all that match."""
+    """The parameters of an action. `limit`: at most this many jobs, newest first; None: all that match."""
 
     mark: str | None = None
     due_at: datetime | None = None
@@ -52,10 +52,10 @@ class BulkSample(Struct, frozen=True):
 
 
 class BulkView(Struct, frozen=True, kw_only=True):
-    """A bulk command as it stands.
+    """A bulk command and its progress.
 
-    `jobs` is the count of the dry run (`capped`: there were at least so many), `seen` how many were looked at since,
-    `done` and `skipped` what became of them. `reasons` counts the skipped by reason, `samples` name the first of them.
+    `jobs` is the count of the dry run (`capped`: a lower bound), `seen` how many were checked since, `done` and
+    `skipped` how they ended. `reasons` counts the skipped jobs by reason, `samples` names the first of them.
     """
 
     id: str
@@ -80,12 +80,12 @@ class BulkView(Struct, frozen=True, kw_only=True):
 
     @property
     def by(self) -> By:
-        """On whose behalf its batches act."""
+        """The actor of its batches, for the audit trail."""
         return By(self.actor, self.why, self.source, self.id)
 
 
 class NewBulk(Struct, frozen=True, kw_only=True):
-    """A bulk command about to start. `cursor`: ids below this one are meant; None: no job matches."""
+    """A new bulk command. `cursor`: it applies to ids below this one; None: no job matches."""
 
     id: str
     action: str
@@ -97,7 +97,7 @@ class NewBulk(Struct, frozen=True, kw_only=True):
 
 
 class BulkHold(Struct, frozen=True):
-    """A bulk command that one runner works on. A lower token than the stored one is a hold that was lost."""
+    """A runner's lease of a bulk command. A token below the stored one means that the lease is lost."""
 
     view: BulkView
     token: int
@@ -105,7 +105,7 @@ class BulkHold(Struct, frozen=True):
 
 
 class BulkProgress(Struct, frozen=True, kw_only=True):
-    """How far a bulk command is after a batch: written with it."""
+    """The progress of a bulk command after a batch, written with the batch."""
 
     cursor: JobId | None
     state: BulkState
@@ -121,10 +121,10 @@ class BulkStore(Protocol):
     """Bulk commands: started, worked on by one runner at a time, stopped, and shown."""
 
     async def start_bulk(self, new: NewBulk, by: By) -> BulkView:
-        """Keep a bulk command, with an entry in the audit trail. ConflictError: there is one of this id."""
+        """Store a bulk command, with an entry in the audit trail. ConflictError: the id is taken."""
 
     async def take_bulk(self, runner: str, lease: timedelta, bulk_id: str | None = None) -> BulkHold | None:
-        """Take up the oldest running bulk command, or this one, unless another runner has its lease; None: none."""
+        """Take the lease of the oldest running bulk command, or of this one; None: there is none without a runner."""
 
     async def advance_bulk(
         self,
@@ -133,15 +133,15 @@ class BulkStore(Protocol):
         lease: timedelta,
         account: Callable[[Sequence[JobId]], BulkProgress],
     ) -> BulkHold | None:
-        """Do the action to those of these jobs that still match, and write the progress, in one transaction.
+        """Apply the action to those of these jobs that still match, and write the progress, in one transaction.
 
-        `account` gets the changed jobs, and returns the progress of the command; it may be called again. An
-        end of the command is written to the audit trail. None: the hold was lost, or the command was stopped, and
-        nothing was changed.
+        `account` gets the changed jobs, and returns the progress of the command; it may be called again. An end of the
+        command is written to the audit trail. None: the lease was lost or the command was stopped, and nothing was
+        changed.
         """
 
     async def stop_bulk(self, bulk_id: str, by: By) -> BulkView | None:
-        """End a running bulk command after the batch under way; one that has ended stays as it is. None: no such."""
+        """Stop a bulk command after its current batch; an ended one does not change. None: there is no such command."""
 
     async def bulk(self, bulk_id: str) -> BulkView | None:
         """One bulk command."""
@@ -151,7 +151,7 @@ class BulkStore(Protocol):
 
 
 def read_filter(text: str) -> JobFilter:
-    """A filter as it was stored; refused if a newer release stored it with conditions that are unknown here."""
+    """A stored filter; refused if a newer release stored conditions in it that are unknown here."""
     raw: dict[str, object] = msgspec.json.decode(text)
     if unknown := sorted(raw.keys() - set(JobFilter.__struct_fields__)):
         raise StoreRefused(f"a newer release of perdure filters by {', '.join(unknown)}: continue it there")

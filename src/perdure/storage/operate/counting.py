@@ -27,7 +27,7 @@ MOST_COUNTED: Final = 1_000_000
 
 
 class Looked(Struct, frozen=True):
-    """Jobs of one kind that were looked at in one queue state, and how many match; `kind` None: of any kind."""
+    """The jobs of one kind that were read in one queue state, and how many match; `kind` None: of any kind."""
 
     state: JobState
     queue: str
@@ -37,7 +37,7 @@ class Looked(Struct, frozen=True):
 
 
 def check_count(by: object, cap: object) -> tuple[str, ...]:
-    """The words to group by; refuses others, and a cap that is none."""
+    """Check the words to group by, and the cap."""
     check_whole("cap", cap, 1, MOST_COUNTED)
     words = [by] if isinstance(by, str) else list(by) if isinstance(by, Iterable) else [by]
     for word in words:

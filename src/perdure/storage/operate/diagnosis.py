@@ -17,7 +17,7 @@ class Severity(StrEnum):
     """How bad it is."""
 
     OK = "ok"
-    WARNING = "warning"  # works, but should be looked at during the day
+    WARNING = "warning"  # works, but should be checked during the day
     PROBLEM = "problem"  # jobs are at risk or do not run
 
 
@@ -40,7 +40,7 @@ class Waiting(Struct, frozen=True):
 class PausedJobs(Struct, frozen=True):
     """Jobs of one kind that are held back for one reason, and since when the first of them has been due.
 
-    `note` is what one of them carries besides: the name of a budget or gate.
+    `note` is a detail of one of them: the name of a budget or gate.
     """
 
     reason: str
@@ -58,7 +58,7 @@ class ParkedAhead(Struct, frozen=True):
 
 
 CLOCK_SLACK: Final = timedelta(minutes=1)
-"""What is dated farther ahead than this was dated by a clock that has been put back since."""
+"""A date farther ahead than this comes from a clock that was set back since."""
 
 
 class DiagnosisStore(Protocol):
@@ -92,7 +92,7 @@ def fine(check: str, seen: str) -> Finding:
 
 
 def warning(check: str, seen: str, advice: str) -> Finding:
-    """Works, but should be looked at."""
+    """Works, but should be checked."""
     return Finding(check, Severity.WARNING, seen, advice)
 
 

@@ -13,20 +13,20 @@ class EventLogStore(Protocol):
     """Events are written in the transaction of the change that they report, while the log is on."""
 
     async def switch_event_log(self, keep: timedelta | None, by: By) -> EventLogState:
-        """Log events from now on and keep them for this long; None: log no more. Writes an audit entry.
+        """Log events from now on and keep them for this long; None: stop logging. Writes an audit entry.
 
-        What was logged before a time without log is out of reach.
+        Events from before a period without log cannot be read.
         """
 
     async def event_log(self) -> EventLogState:
         """Whether events are logged, and which cursors are in reach."""
 
     async def read_events(self, after: Cursor, limit: int) -> list[LoggedEvent]:
-        """The events behind a cursor, in an order that never changes: no event ever appears before one of these.
+        """The events after a cursor, in an order that never changes: no event ever appears before one of these.
 
-        Raises ConflictError if the log is off, and EventsGone if events behind the cursor are no longer kept, or the
-        cursor is not of this database.
+        Raises ConflictError if the log is off, and EventsGone if events after the cursor were deleted, or the cursor is
+        of another database.
         """
 
     async def forget_events(self, limit: int) -> int:
-        """Delete at most so many of the oldest events, if they were kept long enough or the log is off; how many."""
+        """Delete at most `limit` of the oldest events, if they have expired or the log is off; returns their number."""

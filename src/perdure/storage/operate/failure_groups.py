@@ -1,4 +1,4 @@
-"""Groups of failures: jobs that died, and attempts that failed, of one fingerprint."""
+"""Groups of failures: dead jobs and failed attempts with one fingerprint."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from perdure.domain.jobs.ids import JobId
 from perdure.storage.records import JobFilter
 
 MOST_IN_A_GROUP: Final = 10_000
-"""How many dead letters of a group are counted."""
+"""The most dead letters of a group that are counted."""
 
 FAILURES_KEPT: Final = timedelta(days=7)
 """Retention of a group's hourly counts, and of a group without dead letters."""
 
 
 class GroupRecord(Struct, frozen=True, kw_only=True):
-    """A group as it is kept, and how many dead letters it has now; `capped`: at least that many."""
+    """A stored group, and the number of its dead letters; `capped`: a lower bound."""
 
     fingerprint: str
     kind: str
@@ -33,7 +33,7 @@ class GroupRecord(Struct, frozen=True, kw_only=True):
 
 
 class HourOfFailures(Struct, frozen=True):
-    """What happened to a group in one hour: how many jobs died, and how many attempts failed, those included."""
+    """The deaths and failed attempts of a group in one hour; failed attempts include those that were fatal."""
 
     fingerprint: str
     hour: datetime
@@ -58,7 +58,7 @@ class FailureGroupStore(Protocol):
         """How often these groups have failed in each hour from this one on; hours without are left out."""
 
     async def fingerprint_dead(self, limit: int) -> int:
-        """Give at most `limit` dead letters their fingerprint that have none; how many.
+        """Write the fingerprint of at most `limit` dead letters that have none; returns their number.
 
         They died before fingerprints existed, or on a worker of an older release.
         """

@@ -34,14 +34,14 @@ class InsightStore(Protocol):
     async def search(self, which: JobFilter, page: Page, reach: Reach) -> Searched:
         """The same as `jobs`, within this reach.
 
-        If there are fewer jobs than the page holds, and `behind` is None, there are no others.
+        A page that is not full, with `behind` None, is the last one.
         """
 
     async def attempts(self, job_id: JobId) -> list[Attempt]:
-        """The attempts of a job that did not succeed, oldest first, over all its lives."""
+        """The attempts of a job that did not succeed, oldest first, including those before a requeue."""
 
     async def costs(self, job_id: JobId) -> list[Cost]:
-        """What a job has spent from each budget, as long as that counts."""
+        """What a job has spent from each budget, while that counts."""
 
     async def key_holder(self, key: str) -> JobId | None:
         """The job that holds a unique key now; None: it is free."""

@@ -1,9 +1,9 @@
 """Counts of how attempts ended: workers count, engines sum up.
 
-Workers hand in flushes of counts by minute. A roll-up adds what is complete to stretches of a minute, a quarter of an
-hour, an hour and six hours, for all jobs, each queue, each kind, and both together: so a page reads few rows, however
-many workers, queues and kinds there are. What is not rolled up yet is read beside them. It also adds to totals over all
-time, which outlive the sums of stretches.
+Workers write flushes of counts by minute. A roll-up adds complete minutes to spans of a minute, a quarter of an hour,
+an hour and six hours, for all jobs, each queue, each kind, and each pair of both: so a page reads few rows, however
+many workers, queues and kinds there are. Counts that are not rolled up yet are read beside them. It also adds to totals
+over all time, which outlive the sums of stretches.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ QUARTER: Final = timedelta(minutes=15)
 HOUR: Final = timedelta(hours=1)
 QUARTER_DAY: Final = timedelta(hours=6)
 SPANS: Final = (MINUTE, QUARTER, HOUR, QUARTER_DAY)
-"""The stretches that are kept, each a multiple of the one before."""
+"""The spans of stored sums, each a multiple of the one before."""
 
 ROLL_UP_AFTER: Final = timedelta(seconds=15)
-"""So long after the end of a minute its counts are moved; one that comes later is added later."""
+"""The counts of a minute are rolled up this long after its end; later ones are added by a later roll-up."""
 MINUTES_AT_ONCE: Final = 10
 WRITERS_KEPT: Final = timedelta(days=2)
 
 
 class Facet(StrEnum):
-    """What a sum tells apart."""
+    """By what a sum is grouped."""
 
     ALL = "all"
     QUEUE = "queue"
@@ -41,7 +41,7 @@ class Facet(StrEnum):
 
 
 class Counted(Struct, frozen=True, kw_only=True):
-    """Attempts of one minute, queue and kind that ended alike.
+    """Attempts of one minute, queue and kind with the same ending.
 
     `waited` and `ran` are sums in seconds over those whose times are known; `waits` and `runs` are their histograms.
     """
@@ -58,7 +58,7 @@ class Counted(Struct, frozen=True, kw_only=True):
 
 
 class Flush(Struct, frozen=True):
-    """What one writer has counted since its last flush. Numbers of one writer rise."""
+    """The counts of one writer since its last flush. The numbers of a writer rise."""
 
     writer: str
     number: int
@@ -66,10 +66,10 @@ class Flush(Struct, frozen=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """Which sums are asked for: from `since` on and before `until`, both at the beginning of a `span`.
+    """The requested sums: from `since` on and before `until`, both at the beginning of a `span`.
 
-    `step` None: one sum for the whole window. `queue` and `kind` choose, `by_queue` and `by_kind` tell apart. Without
-    `times` the histograms are left out, which are most of the data.
+    `step` None: one sum for the whole window. `queue` and `kind` filter, `by_queue` and `by_kind` group. Without
+    `times` the histograms, which are most of the data, are left out.
     """
 
     since: datetime
@@ -107,23 +107,23 @@ class StatisticStore(Protocol):
     """Counts of attempts. No other behaviour depends on them."""
 
     async def add_statistics(self, flush: Flush) -> bool:
-        """Add what a writer has counted, once: a flush of a number that was added already changes nothing (False)."""
+        """Add a flush once: one whose number was added already changes nothing (False)."""
 
     async def roll_up_statistics(self) -> int:
-        """Add counts of minutes that are over to the sums of each span and facet; how many minutes, 10 at most.
+        """Add complete minutes, at most 10, to the sums of each span and facet; returns their number.
 
         Each count is added once, no matter who calls this and how often. Counts that come later for the same minute are
         added by the next call.
         """
 
     async def forget_statistics(self, keep: Keep, limit: int) -> int:
-        """Delete at most `limit` sums that were kept long enough, and writers not heard of for two days; how many.
+        """Delete at most `limit` expired sums, and writers silent for two days; returns their number.
 
         Sums of an hour or more are kept for `keep.statistics_by_hour`, those of less for `keep.statistics_by_minute`.
         """
 
     async def statistics(self, window: Window) -> list[Summed]:
-        """The sums of a window, oldest first, then by queue and kind; those that hold nothing are left out."""
+        """The sums of a window, oldest first, then by queue and kind; empty ones are left out."""
 
     async def statistic_totals(self) -> list[Summed]:
         """The sums over all time by queue and kind, in this order; they are never deleted, so none ever falls."""
