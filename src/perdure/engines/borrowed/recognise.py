@@ -85,7 +85,7 @@ def _unknown(connection: Any, names: list[_Name]) -> ArgumentError:
     kind = connection.__class__
     called = f"{kind.__module__}.{kind.__qualname__}"
     if any(home in _POOLS and name.removeprefix("Async") in _SOURCES for home, name in names):
-        return ArgumentError("connection", f"is where connections come from ({called}): hand over one of them")
+        return ArgumentError("connection", f"is where connections come from ({called}): pass one of them")
     if any(home == "psycopg2" for home, _ in names):
         return ArgumentError("connection", f"is of psycopg2 ({called}): use psycopg 3, whose package is `psycopg`")
     return ArgumentError("connection", f"is a {called}: hand over an open connection or session of {_KNOWN}")

@@ -12,7 +12,7 @@ _READER: Final = msgspec.json.Decoder(Schedule)
 
 
 def definition_text(schedule: Schedule) -> str:
-    """The text that is kept."""
+    """The stored text."""
     return msgspec.json.encode(schedule).decode()
 
 

@@ -9,7 +9,7 @@ from perdure.errors import ArgumentError
 
 
 def met_by_id(jobs: Sequence[NewJob], receipts: Sequence[Receipt]) -> list[NewJob]:
-    """Those for which an earlier job stands because it has the id that their caller chose."""
+    """The jobs whose chosen id belongs to an earlier job."""
     return [
         job
         for job, receipt in zip(jobs, receipts, strict=True)

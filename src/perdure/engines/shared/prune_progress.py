@@ -1,9 +1,9 @@
-"""How far a pruner has passed finished jobs that their kind keeps longer than the default.
+"""How far a pruner has walked past finished jobs that their kind keeps longer than the default.
 
-The pruner goes along the index of a state and queue, oldest first. Jobs of kinds that have a time of their own stay
-where they are, so a second walk would meet them all again. This remembers where the last walk ended; earlier jobs
-are kept by their kinds. Every hour the walk begins anew: a clock that was put back, or a kind that has lost its
-own time, may have left something there.
+The pruner goes along the index of a state and queue, oldest first. Jobs of kinds with their own retention stay where
+they are, so a second walk would read them all again. This remembers where the last walk ended. Every hour the walk
+starts again from the beginning: a clock that was set back, or a kind that has dropped its own retention, may have left
+expired jobs there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Place = tuple[Any, str]
 
 
 class PruneProgress:
-    """The places up to which the walks of one process have come, by state and queue."""
+    """How far the walks of one process have come, by state and queue."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, str], Place] = {}
@@ -26,13 +26,13 @@ class PruneProgress:
         self._since = time.monotonic()
 
     def begin(self, kinds: frozenset[str]) -> None:
-        """A tick begins, with these kinds that have times of their own."""
+        """Begin a tick; these kinds have their own retention."""
         now = time.monotonic()
         if kinds != self._kinds or now - self._since > _START_OVER_SECONDS:
             self._places, self._kinds, self._since = {}, kinds, now
 
     def place(self, state: str, queue: str) -> Place | None:
-        """Where to go on."""
+        """Where to continue."""
         return self._places.get((state, queue))
 
     def passed(self, state: str, queue: str, place: Place) -> None:

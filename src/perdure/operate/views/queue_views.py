@@ -27,10 +27,10 @@ _FRONT: Final = 10  # jobs read in each priority to find the one that waits long
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
-    """One queue. Numbers that are capped are only known to be at least so large.
+    """One queue. Capped numbers are lower bounds.
 
-    `slots` is how many jobs the living workers that serve the queue may run at once, of all their queues. `paused`: the
-    queue is paused as a whole; `pauses` are all that name it.
+    `slots` is how many jobs, of any queue, the live workers that serve this queue may run at once. `paused`: the queue
+    is paused as a whole; `pauses` are all that name it.
     """
 
     name: str

@@ -5,8 +5,8 @@ and is reported. Succeeded jobs, nearly all of them, take a short statement, and
 still if none has a result; any other batch takes the long one. A batch with parents, children, or jobs that wait for
 something takes several statements in one transaction: see `settling`.
 
-Texts of handlers (errors, notes, results) are always stored: a letter that PostgreSQL does not take is
-replaced, since an acknowledgement must never be refused for it.
+Texts of handlers (errors, notes, results) are always stored: a character that PostgreSQL does not accept is replaced,
+because an acknowledgement must never be refused for it.
 """
 
 from __future__ import annotations
@@ -145,14 +145,14 @@ class AcknowledgementPart:
         return _read(moves, await wire.fetch(self._statements["acknowledge_done"], params))
 
     def _kept_as(self, moves: Sequence[Transition]) -> str | None:
-        """The kinds of those jobs that their kind keeps for a time of its own; None: there are none."""
+        """The kinds of those jobs whose kind has its own retention; None: there are none."""
         kept = self._kinds.kept
         if not kept or not any(move.claim.kind in kept for move in moves):
             return None
         return text_array([move.claim.kind if move.claim.kind in kept else None for move in moves])
 
     async def _write_plain(self, moves: Sequence[Transition], wire: Asks) -> Acknowledged:
-        """Jobs of one claim that lie side by side go together; all in the order of ids, as ever."""
+        """Adjacent jobs of one claim are written together; all in the order of ids."""
         tokens: list[int] = []
         ids: list[str] = []
         for token, together in groupby(_in_order(moves), key=lambda move: move.claim.token):

@@ -1,4 +1,4 @@
-"""Whether jobs may have come back to places that claims have passed."""
+"""Whether jobs may have come back to places that claims have already passed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class ReturnedJobs(Struct):
-    """Tells the claims of one store that a scan from the mark may miss jobs that came back.
+    """Shows the claims of one store that a scan from the mark may miss returned jobs.
 
     A part that makes jobs ready sets it. The rows of the next claim show what other stores did.
     """

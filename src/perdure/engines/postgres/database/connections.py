@@ -1,10 +1,9 @@
 """Connections that reconnect by themselves.
 
-A pool of a few connections for one purpose, opened when first needed. A connection that the server has closed while it
-lay idle is noticed before it is used again, so that a restart of the server causes no error. One that breaks
-while a statement is under way leaves that statement in doubt: the caller gets StoreUnavailable, and the next
-call gets a new connection. A deadlock, or a transaction that could not be serialized, was surely rolled back and is
-tried again here.
+A pool of a few connections for one purpose, opened when first needed. A connection that the server closed while it was
+idle is noticed before its next use, so that a restart of the server causes no error. One that breaks while a statement
+is under way leaves that statement in doubt: the caller gets StoreUnavailable, and the next call gets a new connection.
+A deadlock, or a transaction that could not be serialized, was certainly rolled back and is retried here.
 
 Sessions use index scans: sequential and bitmap scans and hash or merge joins are switched off, because a plan made
 while a table was small would be kept when it has grown; durability is never less than `synchronous_commit=on`. Behind a
@@ -38,7 +37,7 @@ T = TypeVar("T")
 _ORDINARY: Final = Terms()
 _CALL_TRIES: Final = 4
 _LIMIT: Final = "SELECT set_config('statement_timeout', %(limit)s::text, true)"
-_GRACE: Final = 1.0  # seconds for the server to say itself that time is over
+_GRACE: Final = 1.0  # seconds for the server to report the timeout itself
 _DEFAULTS: Final = {
     "application_name": "perdure",
     "connect_timeout": "10",
@@ -156,7 +155,7 @@ class Pool:
         self._closed = False
 
     async def run(self, work: Callable[[Wire], Awaitable[T]]) -> T:
-        """Do a piece of work on a connection, and again if the server rolled it back; raises only our errors."""
+        """Run work on a connection, and again if the server rolled it back; raises only our errors."""
         for _ in range(_CALL_TRIES - 1):
             try:
                 return await self._run_once(work)
@@ -174,7 +173,7 @@ class Pool:
         return await self.transaction(lambda wire: wire.fetch(sql, params))
 
     async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
-        """Do a piece of work inside a transaction, which ends with the time limit of the question, if that has one."""
+        """Run work inside a transaction, within the time limit of the current query, if there is one."""
         if (until := deadline()) is None:
             return await self.run(lambda wire: wire.transaction(work))
         left = until - time.monotonic()

@@ -39,7 +39,7 @@ _ADVICE_BY_CLASS: Final[dict[str, tuple[type[StoreError], str]]] = {
     "28": (StoreRefused, "the server does not let this user in: check user, password and pg_hba.conf"),
     "40": (StoreUnavailable, "the transaction was rolled back"),
     "53": (StoreUnavailable, "the server is short of resources"),
-    "55": (StoreUnavailable, "the server is busy with something that excludes us"),
+    "55": (StoreUnavailable, "another session holds a conflicting lock, or the server cannot do this now"),
     "57": (StoreUnavailable, "the server ended the connection or the statement"),
     "58": (StoreRefused, "the server has trouble with its disk"),
 }

@@ -4,16 +4,16 @@ The driver's own cursors are made for every need and take three times as long to
 answer. Here a statement is prepared once, its parameters go out as texts, the answer comes back in binary and is read
 by the driver's fast loaders; the socket stays registered with the event loop as long as the session lives.
 
-A statement whose answer is not awaited is delayed, and sent with the next one: the event loop is busy with jobs,
-and each time that it has to come back to a session costs more than the way to the server. One that shall run only when
-the last is committed is posted behind it, and its answer is read when the session is used again.
+A statement whose answer is not awaited is deferred, and sent with the next one: the event loop is busy with jobs, and
+each return to a session costs more than the round trip. A statement that must run only after the last one is committed
+is posted behind it, and its answer is read at the next use of the session.
 
 Behind a pooler that lends sessions for one transaction, `opening` holds the statements that begin a transaction and set
 it up. They travel in the same round as the first statement of the transaction. A statement outside of a transaction
 becomes one of its own, which is begun, set up and committed in that round.
 
-A session is used by one task at a time. A task that is cancelled while the server works leaves the session unusable:
-it is dropped, and what became of the statement is not known.
+A session is used by one task at a time. A task that is cancelled while the server works leaves the session unusable: it
+is dropped, and the outcome of the statement is unknown.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class Wire:
         self._poll.register(self._socket, select.POLLIN)
         self._loop.add_reader(self._socket, self._on_readable)
         self._lost = False
-        self._unfit = False  # the server does not know what was prepared here, or takes no writes: another one may
+        self._unfit = (
+            False  # a prepared statement is unknown there, or the server accepts no writes: another server may
+        )
 
     async def fetch(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Run one statement with `%(name)s` parameters, after those that were deferred, and fetch what it answers."""
@@ -118,7 +120,7 @@ class Wire:
         await self._finish()
 
     async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
-        """Do a piece of work inside a transaction, which is rolled back if the work raises."""
+        """Run work inside a transaction, which is rolled back if the work raises."""
         self._deferred += self._opening
         self._is_open = True
         try:

@@ -1,4 +1,4 @@
-"""Notifications for awaited jobs: a caller that waits for a job tells the workers, which notify it at the end.
+"""Notifications for awaited jobs: a caller that waits for a job notifies the workers, and they notify it at the end.
 
 The ids of awaited jobs go out on the channel of wake-ups, to which every worker listens. A worker keeps them for 30
 seconds, and rings for no other job: while none is awaited, an acknowledgement costs nothing more. It rings on a channel

@@ -13,7 +13,7 @@ from perdure.engines.postgres.database.connections import Server
 from perdure.errors import PerdureError
 
 _RECONNECT_PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
-_POLL_INTERVAL_SECONDS: Final = 1.0  # seconds, where nothing can be heard
+_POLL_INTERVAL_SECONDS: Final = 1.0  # seconds, where notifications cannot be received
 
 
 class Listener:
@@ -55,7 +55,7 @@ class Listener:
     async def _listen(self) -> None:
         """Listen until cancelled; after a loss reconnect with backoff, and wake once for missed notifications.
 
-        Behind a pooler that lends sessions for one transaction nothing can be heard: there the ears are set by a clock.
+        Behind a pooler that lends sessions for one transaction nothing can be received: there a clock sets the events.
         """
         failures = 0
         while not self._is_deaf():

@@ -2,13 +2,12 @@
 
 A notification takes a lock on the whole database when it is committed, so it is never sent by a statement that writes
 jobs, and never more than once in a few milliseconds: the first ring goes out at once on a connection of its own, or
-right behind the statement that stores a job; those that come while it rests go out together. A listener in the
-same process is told without the database.
+right behind the statement that stores a job; those that come while it rests go out together. A listener in the same
+process is woken without the database.
 
-Behind a pooler that lends sessions for one transaction LISTEN hears nothing, and would make other clients of the pool
-hear what is not meant for them. So there each item comes from a clock, unless a second URL leads to the same database
-without the pooler. Notifications are still sent, for processes that listen that way. Wake-ups are hints: polling finds
-every job.
+Behind a pooler that lends sessions for one transaction, LISTEN receives nothing, and would send notifications to other
+clients of the pool. So there each item comes from a clock, unless a second URL leads to the same database without the
+pooler. Notifications are still sent, for processes that listen that way. Wake-ups are hints: polling finds every job.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class SignalPart:
         self._ringing: asyncio.Task[None] | None = None
 
     def ring(self, queues: Iterable[str]) -> None:
-        """Tell workers, soon and without waiting, that these queues have work."""
+        """Notify workers, soon and without waiting, that these queues have work."""
         to_tell = set(queues)
         if not to_tell:
             return
@@ -64,7 +63,7 @@ class SignalPart:
             self._ringing = asyncio.get_running_loop().create_task(self._ring_until_quiet(0.0))
 
     def ring_along(self, queue: str) -> Statement | None:
-        """The ring for a queue, to be sent behind the statement that gives it work; None: it is too soon for that.
+        """The notification for a queue, to be sent behind the statement that adds work; None: too soon after the last.
 
         The sender confirms it with `rang_along`.
         """
@@ -74,7 +73,7 @@ class SignalPart:
         return _NOTIFY_ALONG, {"channel": self._channel, "queue": queue}
 
     def rang_along(self, queue: str) -> None:
-        """It was sent: ignore a ring for the same job that follows directly."""
+        """The notification was sent: ignore a ring for the same job that follows directly."""
         self._along.add(queue)
         asyncio.get_running_loop().call_soon(self._along.discard, queue)
 

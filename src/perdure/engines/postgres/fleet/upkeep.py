@@ -165,7 +165,7 @@ class UpkeepPart:
         return pruned
 
     async def _forget_beside_kinds(self, wire: Asks, own: Collection[str], params: Params, limit: int) -> int:
-        """Where some kinds have times of their own, their jobs are noted as theirs, and passed over."""
+        """If some kinds have their own retention, their jobs are marked as such, and passed over."""
         state, queue = str(params["state"]), str(params["queue"])
         ids: list[Row] = []
         theirs: list[tuple[str, str]] = []

@@ -1,10 +1,10 @@
 """Consequences of a job's end or requeue: cancels children, counts in families, wakes parents.
 
-Each transaction that ends or requeues a job runs this. Rows are locked in one order everywhere,
-so that there is no deadlock: events (see `events`), then families by their keys, then leases by job id.
-So the families are locked before anything is written: a child that ends and a parent that goes to sleep then see each
-other, in either order. Only a job that is to be called off in just that moment, or a family that is made in it, can
-be met out of order; should that ever end in a deadlock, the transaction is tried again.
+Each transaction that ends or requeues a job runs this. Rows are locked in one order everywhere, so that there is no
+deadlock: events (see `events`), then families by their keys, then leases by job id. So the families are locked before
+anything is written: a child that ends and a parent that goes to sleep then see each other, in either order. Only a job
+that is to be called off in just that moment, or a family that is made in it, can be met out of order; if that ever ends
+in a deadlock, the transaction is retried.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Jobs that are held, and released.
+"""Releases held jobs.
 
-Of those that are set free all at once there may be any number: they come back in batches, each in a transaction of its
-own.
+Any number of them may be released at once, so they come back in batches, each in its own transaction.
 """
 
 from __future__ import annotations

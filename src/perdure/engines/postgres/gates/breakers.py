@@ -1,4 +1,4 @@
-"""Breakers as they are kept: one row for each, changed only while its gate is locked."""
+"""Stored breakers: one row for each, changed only while its gate is locked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that
 
 
 class BreakerPart:
-    """Keeps breakers."""
+    """Stores breakers."""
 
     def __init__(self, naming: Naming, pool: Pool, clock: Clock | None, locks: GateLocks, waking: Waker) -> None:
         self._statements = naming.statements("gates/breakers.sql")
@@ -41,7 +41,7 @@ class BreakerPart:
     async def report_breakers(
         self, names: Collection[str], decide: Callable[[datetime, Mapping[str, BreakerView]], Sequence[BreakerView]]
     ) -> list[BreakerView]:
-        """Lock these breakers, let `decide` say how they change, and write that."""
+        """Lock these breakers, let `decide` change them, and write the changes."""
 
         async def work(wire: Wire, _: object, found: list[Row]) -> list[BreakerView]:
             [[now]] = found
@@ -76,7 +76,7 @@ class BreakerPart:
         return {view.name: view for view in (_VIEW.decode(stored) for (stored,) in rows)}
 
     def keep(self, wire: Wire, breakers: Sequence[BreakerView]) -> None:
-        """Write breakers, which are locked, as they stand now."""
+        """Write the current state of locked breakers."""
         if breakers:
             params = {
                 "names": text_array([view.name for view in breakers]),

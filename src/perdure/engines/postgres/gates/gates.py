@@ -1,8 +1,8 @@
 """Gates: requests for the same gate wait for each other, and see each other's writes.
 
 A transaction first locks the gates of its batch, in one order everywhere, and only then reads: each statement sees what
-was committed before it began, so a read under the locks is complete. A hold counts while the lease of its job
-and token exists; a lease that is just being given back still counts, which errs on the safe side.
+was committed before it began, so a read under the locks is complete. A hold counts while the lease of its job and token
+exists; a lease that is just being released still counts, which errs on the safe side.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Look:
 
 
 class GatePart:
-    """Lets jobs pass, and wakes those for which there is room again."""
+    """Lets jobs pass, and wakes waiting ones when there is room."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class GatePart:
     async def pass_gates(
         self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
     ) -> list[Held | None]:
-        """Lock the gates, let `decide` answer, and write what it says."""
+        """Lock the gates, let `decide` answer, and write its changes."""
         if not requests:
             return []
         needs = Needs(requests)
@@ -178,7 +178,7 @@ class GatePart:
         }
 
     async def _starts(self, wire: Wire, needs: Needs, look: _Look) -> dict[str, list[Start]]:
-        """The starts that count, and of each line as much as must be seen."""
+        """The starts that count, and as much of each line as the decision needs."""
         if look.placed:
             lines = {key: needs.lines[key] for key in look.placed}
             for key, at, job_id in await self._places(wire, lines, needs.askers, look.now):
@@ -188,7 +188,7 @@ class GatePart:
     async def _places(
         self, wire: Wire, lines: Mapping[str, RateNeed], askers: Sequence[tuple[str, JobId]], now: datetime
     ) -> set[Row]:
-        """The end of each line; of one that is longer also what is near, and where the askers stand."""
+        """The end of each line; for longer lines also the near places, and those of the requesting jobs."""
         mosts = number_array([line.most for line in lines.values()])
         asked: Params = {"keys": text_array(list(lines)), "mosts": mosts}
         rows = await wire.fetch(self._statements["last_places"], asked)
@@ -262,7 +262,7 @@ class GatePart:
 
 
 def _gates(needs: Needs) -> dict[str, timedelta]:
-    """What is locked for a batch, and for how long the starts under each of them are asked for."""
+    """The gates to lock for a batch, and how long the starts of each are needed."""
     spans = {f"rate:{key}": line.span for key, line in needs.lines.items()}
     spans |= {f"slot:{key}": _NO_STARTS for key in needs.slots}
     spans |= {f"budget:{name}": _NO_STARTS for name in needs.funds}

@@ -1,7 +1,7 @@
 """Loans of gates to workers.
 
-What is lent is written under the lock of its gate; what is given back needs none, since it only makes room. Both go
-through the rows in the order of the index, so that they never deadlock.
+A loan is written under the lock of its gate; a return needs no lock, because it only makes room. Both go through the
+rows in the order of the index, so that they never deadlock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Loans:
         return [Loan(*row) for row in await self._pool.rows(self._statements["loans"], {"worker": borrower})]
 
     async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
-        """Deduct these from a worker's loans, down to what it has left; returns for which of its loans jobs wait."""
+        """Deduct these from a worker's loans, down to what it has left; returns loans for which jobs wait."""
         statements: list[Statement] = [(self._statements["waited_for"], {"worker": borrower})]
         for name, loans in (("take_off", back), ("leave", left), ("forget_empty", (*back, *left))):
             if loans:
@@ -45,7 +45,7 @@ class Loans:
         return {(key, span) for key, span in rows}
 
     async def recall(self) -> list[str]:
-        """Take back what dead workers have; the keys of which slots are free."""
+        """Take back the loans of dead workers; returns the keys of their slots."""
         now: datetime | None = self._clock.now() if self._clock else None
         return [key for (key,) in await self._pool.rows(self._statements["recall"], {"now": now})]
 

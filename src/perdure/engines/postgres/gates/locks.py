@@ -22,7 +22,7 @@ from perdure.engines.shared.gates.needs import GATES_KEPT
 
 T = TypeVar("T")
 Work = Callable[[Wire, Mapping[str, timedelta], list[Row]], Awaitable[T]]
-"""Gets the gates that are kept for another span than was asked for, and what the first look has answered."""
+"""Receives the gates that are stored with another span than requested, and the rows of the first query."""
 
 _KEYS_REMEMBERED: Final = 100_000
 
@@ -37,7 +37,7 @@ class GateLocks:
         self._known = set[str]()
 
     async def locked(self, spans: Mapping[str, timedelta], look: Statement, work: Work[T]) -> T:
-        """Do a piece of work in a transaction, while these gates are locked; `look` is asked in the same round.
+        """Run work in a transaction that has locked these gates; `look` is queried in the same round trip.
 
         The starts under each gate are kept for at least its span.
         """
@@ -63,7 +63,7 @@ class GateLocks:
         return await work(wire, kept, found)
 
     async def _enter(self, names: list[str], wire: Wire) -> None:
-        """Make sure that there is a row for each; in a transaction of its own, before any is locked."""
+        """Make sure that each has a row, in a separate transaction, before any is locked."""
         new = [name for name in names if name not in self._known]
         if not new:
             return

@@ -32,13 +32,13 @@ class SpendSums:
         self._clock = clock
 
     async def sum_spends(self, limit: int) -> int:
-        """Add up to `limit` spends to the sums that are not in them; how many."""
+        """Add up to `limit` missing spends to the sums; returns their number."""
         params: Params = {"spans": _SPANS, "limit": limit}
         [[summed]] = await self._pool.rows(self._statements["sum_up"], params)
         return int(summed)
 
     async def forget(self, limit: int) -> int:
-        """Delete up to `limit` sums over times that no budget counts; how many."""
+        """Delete up to `limit` sums that no budget counts any more; returns their number."""
         params: Params = {"now": self._now(), "kept": SPENDS_KEPT, "spans": _SPANS, "limit": limit}
         return len(await self._pool.rows(self._statements["forget_sums"], params))
 

@@ -60,7 +60,7 @@ class GateUpkeepPart:
         return len(await wire.fetch(self._statements["drop_estimates"], {"ids": number_array(ended)}))
 
     async def _sweep(self, statement: str, limit: int) -> int:
-        """Look at the next stretch of a table and drop what is stale in it; how many."""
+        """Check the next part of a table and drop stale rows; returns their number."""
         key, after = self._spots.pop(statement, _BEGINNINGS[statement])
         params = {"key": key, "after": after, "limit": limit, "now": self._now()}
         rows = await self._pool.rows(self._statements[statement], params)

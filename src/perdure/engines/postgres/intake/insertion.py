@@ -112,7 +112,7 @@ def are_light(jobs: Sequence[NewJob]) -> bool:
 
 
 def is_simple(job: NewJob) -> bool:
-    """Whether one short statement is all that a job takes, and nothing can be wrong with it afterwards."""
+    """Whether one short statement is enough for a job, and nothing needs checking afterwards."""
     return is_plain(job) and not job.has_own_id
 
 
@@ -249,7 +249,7 @@ class _FullPlan:
                 if (yield self._rewrite(holder, job)):
                     return Receipt(JobId(holder), Intake.REPLACED)
                 [[gone]] = yield self._step("is_beyond_reach", id=holder)
-                if gone != "true":  # it moved between its places while we looked
+                if gone != "true":  # it changed its place during the query
                     continue
                 yield self._step("let_go", key=unique.key, id=holder)
             receipt, _ = yield from self._insert_alone(job, pause)
@@ -258,7 +258,7 @@ class _FullPlan:
         raise StoreUnavailable(f"the unique key {unique.key!r} changes its holder too fast: retry")
 
     def _insert_alone(self, job: NewJob, pause: float) -> Generator[Step, Rows, tuple[Receipt | None, str | None]]:
-        """Try one job again; its receipt, or else who holds the key."""
+        """Retry one job; returns its receipt, or else the holder of the key."""
         rows = yield self._insertion((job,), pause)
         if not rows:
             return Receipt(job.id, Intake.NEW), None

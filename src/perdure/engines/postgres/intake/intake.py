@@ -48,9 +48,9 @@ class IntakePart:
     async def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Store all these jobs in one transaction and answer in their order.
 
-        Where all ids are of our own making they are taken for new, which spares the server a fifth of its work. If they
-        are not (a try whose answer was lost has been committed after all, or a call is given twice), nothing has
-        happened, and it is done again with care.
+        If perdure made all ids, they are assumed to be new, which saves the server a fifth of its work. If one exists
+        after all (a try with a lost answer was committed, or a call is given twice), nothing has happened, and the
+        batch is inserted with checks.
         """
         try:
             return await self._insert(jobs, self._for_new_ids)
@@ -72,7 +72,7 @@ class IntakePart:
         return await self._pool.run(lambda wire: self.insert_within(wire, jobs))
 
     async def _insert_ringing(self, job: NewJob, ring: Statement) -> list[Receipt]:
-        """Store one job and tell the workers in the same round."""
+        """Store one job and notify the workers in the same round trip."""
         statement = self._statements["insert_one"], encode_one(job, self._now(), None)
         rows = await self._pool.run(lambda wire: wire.fetch_and_post(statement, ring))
         self._signals.rang_along(job.queue)

@@ -56,7 +56,7 @@ class EventLogPart:
         return await self._pool.transaction(work)
 
     async def event_log(self) -> EventLogState:
-        """Whether events are logged, and which cursors are in reach."""
+        """Whether events are logged, and which cursors are valid."""
 
         async def look(wire: Wire) -> EventLogState:
             return (await self._state(wire))[0]
@@ -64,7 +64,7 @@ class EventLogPart:
         return await self._pool.run(look)
 
     async def read_events(self, after: Cursor, limit: int) -> list[LoggedEvent]:
-        """The events behind a cursor."""
+        """The events after a cursor."""
         params = {"xid": str(after.era), "after": after.number, "limit": limit}
 
         async def look(wire: Wire) -> list[LoggedEvent]:
@@ -76,7 +76,7 @@ class EventLogPart:
         return await self._pool.run(look)
 
     async def forget_events(self, limit: int) -> int:
-        """Delete some of the events that were kept long enough."""
+        """Delete some expired events."""
         [[gone]] = await self._pool.rows(self._statements["forget"], {"limit": limit, "now": self._now()})
         return int(gone)
 

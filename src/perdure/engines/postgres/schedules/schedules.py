@@ -136,7 +136,7 @@ class SchedulePart:
 
 
 def _checked(schedule: Schedule) -> Schedule:
-    """Refuse, by the name of its field, text of which no job can be made."""
+    """Refuse, by the name of its field, text that no job can have."""
     for field in ("name", "kind", "queue", "args"):
         storable_text(field, getattr(schedule, field))
     return schedule

@@ -1,12 +1,12 @@
 """Numbered, checksummed, additive migrations: what is common to both engines.
 
 Each engine keeps `sql/migrations/NNNN_what.sql`, whose first line says in which release it came: `-- release: 1`. The
-`migration` table records what was applied, with a checksum of the file, so that a database changed by other hands, or
+`migration` table records what was applied, with a checksum of the file, so that a database that was changed by hand, or
 made by code that is too new, is noticed before anything is written.
 
 Two neighbouring releases may share one database (G10): migrations only add to what an earlier release has, so its code
-works on what the next one has added, and ignores it. Later releases are unknown to it, and
-refused. What came in the same release may also be taken away again, with what it holds moved to where it belongs.
+works on what the next one has added, and ignores it. Later releases are unknown to it, and refused. Something added in
+the same release may be dropped again, after its data was moved.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Migration(Struct, frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """A step that a database has taken, as it is recorded there."""
+    """A migration that a database records as applied."""
 
     number: int
     release: int

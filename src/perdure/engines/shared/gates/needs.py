@@ -1,4 +1,4 @@
-"""What a batch of gate requests asks of the database: the part that is common to both engines."""
+"""What a batch of gate requests needs from the database, the same on both engines."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SPENDS_KEPT: Final = timedelta(days=31)
 """No budget counts over a longer time."""
 
 NO_JOB: Final = JobId("")
-"""Whose start it was is not kept."""
+"""The job of a begun start is not stored."""
 
 
 class RateNeed(Struct):
-    """How much of a rate's line must be read, by the checks of all requests for it."""
+    """How much of a rate's line must be read for all requests."""
 
     span: timedelta
     shortest: timedelta
@@ -35,7 +35,7 @@ class RateNeed(Struct):
     last: GateRequest | None = None  # the request that was counted last
 
     def widen(self, rate: RateCheck) -> None:
-        """Take in another check."""
+        """Add a check."""
         if rate.per is not self.span:
             self.span = max(self.span, rate.per)
             self.shortest = min(self.shortest, rate.per)
@@ -45,17 +45,17 @@ class RateNeed(Struct):
 
     @property
     def most(self) -> int:
-        """As many places from its end."""
+        """The most places from its end."""
         return self.limit + self.asking
 
     @property
     def least(self) -> int:
-        """How many starts make reading them necessary: with fewer, requests use less than half of any limit."""
+        """From how many starts on they must be read: with fewer, requests use less than half of any limit."""
         return max(self.fewest // 2 - self.asking, 0)
 
 
 class Funds(Struct):
-    """How much of a budget's spending must be read, by the checks of all requests for it."""
+    """How much of a budget's spending must be read for all requests."""
 
     limits: dict[timedelta, float] = {}  # of each window the lowest
     estimates: float = 0.0
@@ -115,14 +115,14 @@ class Needs:
         return newest
 
     def not_waiting(self, changes: GateChanges, lost: Collection[tuple[JobId, int]]) -> list[tuple[str, JobId]]:
-        """Under which concurrency keys the jobs that have asked do not wait, as of now."""
+        """The concurrency keys under which these jobs no longer wait."""
         gone = {job_id for job_id, token in self.tokens().items() if (job_id, token) in lost}
         waiting = set(changes.waiting)
         return sorted(asked for asked in self.sizes if asked not in waiting and asked[1] not in gone)
 
 
 def places_left(starts: Sequence[Start], state: GateState) -> list[tuple[str, JobId]]:
-    """Under which keys jobs that have begun had a place in the line."""
+    """The keys under which started jobs had a place in the line."""
     placed = {(start.key, start.job_id) for known in state.starts.values() for start in known if not start.begun}
     if not placed:
         return []

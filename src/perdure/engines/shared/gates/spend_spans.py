@@ -1,9 +1,8 @@
-"""Into which stretches of time the spending of budgets is summed, and which of them make up a window.
+"""The spans of time over which spending is summed, and those that make up a window.
 
-A window begins at any microsecond and has no end: what carries a later time, because the clock was put back, counts as
-well. It is read as what was spent up to the first full minute, one by one; then as minutes up to the first full hour,
-as hours up to the first full day, and as days from there on. That is about a hundred rows, however many spends there
-are.
+A window begins at any microsecond and has no end: spends with a later time, because the clock was set back, count as
+well. It is read spend by spend up to the first full minute; then by minutes up to the first full hour, by hours up to
+the first full day, and by days from there on. That is about a hundred rows, however many spends there are.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SPANS: Final = (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1))
 
 
 def borders(since: int) -> list[int]:
-    """From where on minutes, hours and days are read of what lies after an instant, in microseconds."""
+    """Where reading by minutes, hours and days begins after an instant, in microseconds."""
     found, border = [], since + 1
     for length in map(span, SPANS):
         border = min(-(-border // length) * length, END_OF_TIME)

@@ -1,11 +1,11 @@
-"""The starts under a rate's key as they are kept: instants in microseconds, each with how many began then.
+"""The stored starts of a rate's key: instants in microseconds, each with the number of starts.
 
-All of a key are in one row, `[at, count, at, count, …]`, oldest first: a start costs one small write, and
-leaves nothing to sweep. Where there are many instants, neighbours are joined. The earlier one
-then counts as if it had been as late as the later one: a rate is never exceeded, and at worst used a little less than
-it might be. Up to `_EXACT` starts nothing is joined. Starts that lie ahead were dated by a clock that has been put
-back: they have happened, so they are dated now at the latest, and count for no longer than others. Far below a larger
-limit two instants are enough: new starts move the last one along until the one before has expired.
+All of a key are in one row, `[at, count, at, count, …]`, oldest first: a start costs one small write, and leaves
+nothing to sweep. Where there are many instants, neighbours are joined. The earlier one then counts as if it had been as
+late as the later one: a rate is never exceeded, and at worst used a little less than it might be. Up to `_EXACT` starts
+nothing is joined. Starts with a future time come from a clock that was set back: they have happened, so they are
+redated to now, and count no longer than others. Far below a larger limit two instants are enough: new starts move the
+last one along until the one before has expired.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Tallies:
         self._met: dict[str, list[int]] = {}
         self._stale: dict[str, tuple[int, int]] = {}
         self.ahead: set[str] = set()
-        """Keys of which starts lay ahead: they are to be written as they are dated now."""
+        """Keys with redated starts: these must be written."""
         looked_back, asked = timedelta(0), 0  # most often the same for all
         for key, line in lines.items():
             if line.span is not looked_back:
@@ -60,7 +60,7 @@ class Tallies:
 
     @property
     def stale(self) -> list[tuple[str, int, int]]:
-        """Keys that are to be remembered anew: for how long their starts count, and until when they are remembered.
+        """Keys whose record must be renewed: how long their starts count, and until when they are remembered.
 
         A key's starts count for the longest window of all recent requests for it.
         """
@@ -77,7 +77,7 @@ class Tallies:
         return self._kept[key][0]
 
     def starts(self, lined: Collection[str], lent: Mapping[LoanKey, int]) -> dict[str, list[Start]]:
-        """The starts that count for these requests: of each key with waiting jobs, or with many starts.
+        """The starts that count for these requests: for each key with waiting jobs, or with many starts.
 
         So many of each are lent, which is as if they had begun.
 
@@ -113,7 +113,7 @@ class Tallies:
 
 
 def _redated(starts: list[int], now: int) -> list[int]:
-    """The same starts, those that lie ahead as if they had begun now."""
+    """The same starts, with future ones redated to now."""
     count = 2 * _place(starts, now)
     return [*starts[:count], now, sum(starts[count + 1 :: 2])]
 

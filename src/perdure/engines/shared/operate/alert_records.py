@@ -1,4 +1,4 @@
-"""Alerts between their rows and the records of the port; what the audit trail says of them."""
+"""Converts alerts between rows and the records of the port; writes their notes for the audit trail."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _limits: Final = msgspec.json.Decoder(tuple[tuple[timedelta, float], ...])
 
 
 def text_of(record: object) -> str:
-    """A record as it is kept."""
+    """A record as stored text."""
     return msgspec.json.encode(record).decode()
 
 
 def notice_text(notice: Notice) -> str:
-    """A notice as it is kept; its deliveries have rows of their own."""
+    """A notice as stored text; its deliveries have their own rows."""
     return text_of(msgspec.structs.replace(notice, deliveries=()))
 
 
@@ -54,7 +54,7 @@ def rule_view(row: Sequence[Any]) -> RuleView:
 
 
 def readable(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], Record]) -> list[Record]:
-    """What these rows say; rows in the words of a newer release are left to its own workers."""
+    """The readable ones of these rows; rows of a newer release are left to its workers."""
     found: list[Record] = []
     for row in rows:
         with suppress(msgspec.ValidationError):
@@ -88,12 +88,12 @@ def delivery(row: Sequence[Any]) -> tuple[str, Delivery]:
 
 
 def alert_of(text: str) -> Alert:
-    """An alert as it was kept."""
+    """An alert from its stored text."""
     return _alert.decode(text)
 
 
 def notices_of(texts: Iterable[str], deliveries: Iterable[tuple[str, Delivery]]) -> list[Notice]:
-    """Notices as they were kept, with their deliveries."""
+    """Notices from their stored text, with their deliveries."""
     found: dict[str, list[Delivery]] = {}
     for notice_id, one in deliveries:
         found.setdefault(notice_id, []).append(one)
@@ -139,12 +139,12 @@ def refuse_code(what: str, name: str, source: Source | None) -> None:
 
 
 def rule_changed(action: str, name: str, before: RuleView | None, after: RuleView | None) -> Note:
-    """A change of a rule: what it says, and its pause, as far as they differ."""
+    """A change of a rule: the fields that differ, and its pause."""
     return _changed(f"alert_rule.{action}", "rule", name, _rule_facts(before), _rule_facts(after))
 
 
 def channel_changed(action: str, name: str, before: ChannelRecord | None, after: ChannelRecord | None) -> Note:
-    """A change of a channel; of its address only what is no secret."""
+    """A change of a channel, without the secret parts of its address."""
     return _changed(f"alert_channel.{action}", "channel", name, _channel_facts(before), _channel_facts(after))
 
 

@@ -1,4 +1,4 @@
-"""Bulk commands between their rows and the records of the port; what the audit trail says of them."""
+"""Converts bulk commands between rows and the records of the port; writes their notes for the audit trail."""
 
 from __future__ import annotations
 

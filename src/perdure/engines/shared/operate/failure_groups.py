@@ -18,7 +18,7 @@ _DEAD: Final = frozenset({JobState.DEAD})
 
 
 def names_groups_only(which: JobFilter) -> bool:
-    """Whether a filter asks for nothing but what is kept of a group: its kind and its fingerprint."""
+    """Whether a filter names only kinds and fingerprints, which groups store themselves."""
     return replace(which, kind=None, fingerprint=None, states=None) == JobFilter() and which.states in (None, _DEAD)
 
 
@@ -37,7 +37,7 @@ class Found:
         self._capped = False
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Note fingerprint and id of jobs, newest first; one more than are counted says that there are others."""
+        """Add fingerprint and id of jobs, newest first; one more than the cap shows that there are others."""
         self._capped = self._capped or len(rows) > MOST_IN_A_GROUP
         for name, job_id in rows[:MOST_IN_A_GROUP]:
             if name is not None:
@@ -46,7 +46,7 @@ class Found:
 
     @property
     def fingerprints(self) -> list[str]:
-        """The groups that were met."""
+        """The fingerprints that were found."""
         return list(self._jobs)
 
     def counted(self, groups: Iterable[GroupRecord]) -> list[GroupRecord]:

@@ -38,5 +38,5 @@ def record_of(name: str, words: str | None, keep: str | None) -> KindRecord:
 
 
 def changed_records(wanted: Iterable[KindRecord], known: Mapping[str, KindRecord]) -> list[KindRecord]:
-    """Those that are not kept as they are wanted."""
+    """The records that differ from the stored ones."""
     return [record for record in wanted if known.get(record.name, KindRecord(name=record.name)) != record]

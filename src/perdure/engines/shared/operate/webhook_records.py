@@ -40,7 +40,7 @@ def check_reach(state: EventLogState, after: Cursor, newest: Cursor) -> None:
 
 
 def log_switched(before: EventLogState, after: EventLogState) -> Note:
-    """The log was switched on or off, or its events are kept for another time."""
+    """The log was switched on or off, or its retention was changed."""
     action = "event_log.on" if after.is_on else "event_log.off"
     return Note(action=action, details={"before": _kept(before), "after": _kept(after)})
 

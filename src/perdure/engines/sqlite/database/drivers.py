@@ -4,8 +4,8 @@
 where the app itself opens the same file through it, because two libraries on one file in one process break the file's
 locks. Both hand out errors of our tree, and neither waits for locks: the caller retries.
 
-Both keep the plan of a statement for all bound values (QPSG), where Python supports that: else SQLite plans many of
-ours anew each time, which takes several times as long as running them.
+Both keep the plan of a statement for all bound values (QPSG), where Python supports that: otherwise SQLite plans many
+of our statements again each time, which takes several times as long as running them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Connection(Protocol):
         """
 
     def stop_when(self, condition: Callable[[], bool]) -> None:
-        """End a statement that lasts, once this holds; asked now and then while one runs, in its thread.
+        """Interrupt a long statement once this returns True; it is called now and then in the statement's thread.
 
         The libraries' own interrupt would also end all that follows for as long as a cursor is left open.
         """

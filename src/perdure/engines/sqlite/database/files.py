@@ -130,7 +130,7 @@ def refuse_network(real: str, mounts: Path = _MOUNTS) -> None:
 
 
 def file_system_of(real: str, mounts: Path = _MOUNTS) -> tuple[str, str]:
-    """Where the file system that holds the path is mounted, and its kind; both empty where the system does not tell."""
+    """The mount point and type of the path's file system; both empty where the system does not report them."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

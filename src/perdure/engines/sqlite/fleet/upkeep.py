@@ -120,7 +120,7 @@ class UpkeepPart:
             transaction.change(self._sql[f"forget_{belonging}"], params)
 
     def forget_some_children(self, parents: Sequence[JobId], limit: int, transaction: Transaction) -> int:
-        """Delete at most so many records of these jobs' children; returns how many."""
+        """Delete at most `limit` records of these jobs' children; returns their number."""
         rows = transaction.run(self._sql["some_children"], {"ids": to_document(parents), "limit": limit})
         params = {"children": to_document([child_id for (child_id,) in rows])}
         transaction.change(self._sql["forget_some_joined"], params)
@@ -164,14 +164,14 @@ class UpkeepPart:
         return free
 
     def give_turns(self, transaction: Transaction, ids: list[JobId]) -> None:
-        """Note the places in line of jobs that begin anew: at the end, in this order, or by their fair keys."""
+        """Set the places in line of jobs that start a new life: at the end, in this order, or by their fair keys."""
         document, turn = to_document(ids), transaction.turns(len(ids))
         noted = transaction.change(self._sql["note_turns"], {"ids": document, "turn": turn})
         if noted < len(ids):
             self._fair_turns.give(transaction, self._sql["fair_ones"], {"ids": document}, turn)
 
     def _note_places(self, transaction: Transaction, document: str, newest: int) -> None:
-        """Note the places in line of parked jobs: their old ones, or else by their time or by their fair keys."""
+        """Set the places in line of parked jobs: their old ones, or else by their time or by their fair keys."""
         transaction.change(self._sql["note_places"], {"ids": document, "now": transaction.now})
         self._fair_turns.give(transaction, self._sql["placeless_fair_ones"], {"ids": document}, newest)
 
@@ -217,7 +217,7 @@ class UpkeepPart:
         return pruned
 
     def _redate(self, transaction: Transaction, limit: int) -> None:
-        """Date jobs anew, and the keys that dead ones hold, that a clock which was ahead has dated."""
+        """Redate jobs, and keys held by dead ones, that have a time from a clock that was ahead."""
         ahead = transaction.now + span(CLOCK_SLACK)
         for state in sorted(FINAL):
             for (queue,) in transaction.run(self._sql["finished_queues"], {"state": state}):
@@ -237,7 +237,7 @@ class UpkeepPart:
     def _forget_beside_kinds(
         self, transaction: Transaction, own: Collection[str], params: dict[str, Any], limit: int
     ) -> int:
-        """The same where some kinds have times of their own: their jobs are noted as theirs, and passed over."""
+        """The same if some kinds have their own retention: their jobs are marked as such, and passed over."""
         state, queue = params["state"], params["queue"]
         ids: list[JobId] = []
         theirs: list[tuple[JobId, str]] = []

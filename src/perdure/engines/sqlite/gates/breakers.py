@@ -1,4 +1,4 @@
-"""Breakers as they are kept: one row for each, changed under the writer's lock only."""
+"""Stored breakers: one row for each, changed only under the writer's lock."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ class BreakerPart:
         return {view.name: view for view in (_view.decode(stored) for (stored,) in rows)}
 
     def keep(self, transaction: Transaction, breakers: Iterable[BreakerView]) -> None:
-        """Write breakers as they stand now."""
+        """Write the current state of breakers."""
         if rows := [(view.name, msgspec.json.encode(view).decode()) for view in breakers]:
             transaction.change(self._sql["keep_breakers"], {"rows": to_document(rows)})

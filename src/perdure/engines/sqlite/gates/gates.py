@@ -1,8 +1,8 @@
 """Gates: one transaction of the writer loads their state, decides and writes.
 
-So only one process counts at a time. The starts of a key are one row (see `gate_tally`); holds and spends have rows
-of their own. A hold counts while the lease of its job and token exists, and those whose lease is gone are deleted in
-passing.
+So only one process counts at a time. The starts of a key are one row (see `shared.gates.tally`); holds and spends have
+rows of their own. A hold counts while the lease of its job and token exists, and those whose lease is gone are deleted
+in passing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GatePart:
     async def pass_gates(
         self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
     ) -> list[Held | None]:
-        """Load the gates, let `decide` answer, and write what it says."""
+        """Load the gates, let `decide` answer, and write its changes."""
         if not requests:
             return []
         needs = Needs(requests)
@@ -159,7 +159,7 @@ class GatePart:
     def _starts(
         self, transaction: Transaction, needs: Needs, look: _Look, tallies: Tallies, lent: Mapping[LoanKey, int]
     ) -> dict[str, list[Start]]:
-        """The starts that count, and of each line as much as must be seen."""
+        """The starts that count, and as much of each line as the decision needs."""
         found = tallies.starts(look.placed, lent)
         if look.placed:
             for key, at, job_id in self._places(transaction, needs, {key: needs.lines[key] for key in look.placed}):
@@ -169,7 +169,7 @@ class GatePart:
     def _places(
         self, transaction: Transaction, needs: Needs, lines: dict[str, RateNeed]
     ) -> set[tuple[str, int, JobId]]:
-        """The end of each line; of one that is longer also what is near, and where the askers stand."""
+        """The end of each line; for longer lines also the near places, and those of the requesting jobs."""
         places = set[tuple[str, int, JobId]]()
         ahead = transaction.now + span(CLOCK_SLACK)
         for most, keys in _by_length(lines).items():
@@ -221,7 +221,7 @@ class GatePart:
             transaction.change(self._sql["stand_in_line"], {"rows": to_document(rows)})
 
     def _drop_holds(self, transaction: Transaction, look: _Look, changes: GateChanges) -> None:
-        """Drop holds of an answer that was lost, if this one borrows them."""
+        """Drop holds of an earlier try with a lost answer, if this one borrows them."""
         if held := [(key, job_id) for key, job_id, token in look.holds if (job_id, token) in changes.borrowers]:
             transaction.change(self._sql["drop_holds"], {"rows": to_document(held)})
 
@@ -251,7 +251,7 @@ def _place(start: Start, tallies: Tallies, now: int) -> tuple[str, int, JobId, i
 
 
 def _by_length(lines: dict[str, RateNeed]) -> dict[int, list[str]]:
-    """Keys by how much of the end of their line is wanted, rounded up so that few statements do for all."""
+    """Keys by how much of the end of their line is needed, rounded up so that a few statements are enough for all."""
     found: dict[int, list[str]] = {}
     for key, line in lines.items():
         found.setdefault(1 << (line.most - 1).bit_length(), []).append(key)

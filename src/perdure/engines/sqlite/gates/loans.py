@@ -33,7 +33,7 @@ class Loans:
         return [Loan(key, timedelta(microseconds=micros), number) for key, micros, number in rows]
 
     async def take_off(self, borrower: WorkerId, back: Collection[Loan], left: Collection[Loan]) -> set[LoanKey]:
-        """Deduct these from a worker's loans, down to what it has left; returns for which of its loans jobs wait."""
+        """Deduct these from a worker's loans, down to what it has left; returns loans for which jobs wait."""
 
         def wanted(transaction: Transaction) -> set[LoanKey]:
             rows = transaction.run(self._sql["waited_for"], {"worker_id": borrower})
@@ -49,7 +49,7 @@ class Loans:
         return await (self._database.write(change) if back or left else self._database.read(wanted))
 
     async def recall(self) -> list[str]:
-        """Take back what dead workers have; returns the keys of its slots. Writes nothing if there are none."""
+        """Take back the loans of dead workers; returns the keys of their slots. Writes nothing if there are none."""
         look = self._sql["dead_borrowers"]
         dead = await self._database.read(lambda transaction: transaction.run(look))
         return await self._database.write(self._take_back) if dead else []
@@ -60,7 +60,7 @@ class Loans:
             cut = transaction.run(self._sql["cut_slots"], {"worker_id": worker_id, "jobs": jobs})
             keys += [key for (key,) in cut]
             silent_for = transaction.now - dead_at
-            if silent_for < -span(CLOCK_SLACK):  # it was declared dead by a clock that has been put back
+            if silent_for < -span(CLOCK_SLACK):  # it was declared dead by a clock that was set back since
                 silent_for = span(LONGEST_LOAN)
             silent = {"worker_id": worker_id, "silent_for": silent_for}
             transaction.change(self._sql["recall"], silent)

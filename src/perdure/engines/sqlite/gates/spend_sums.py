@@ -28,13 +28,13 @@ class SpendSums:
         self._sql = database.statements("gates/spend_sums.sql")
 
     async def sum_spends(self, limit: int) -> int:
-        """Add up to `limit` spends to the sums that are not in them; how many. Writes nothing if all are."""
+        """Add up to `limit` missing spends to the sums; returns their number. Writes nothing if none is missing."""
         if not await self._database.read(lambda transaction: self._unsummed(transaction, 1)):
             return 0
         return await self._database.write(lambda transaction: self._sum(transaction, limit))
 
     def forget(self, transaction: Transaction, limit: int) -> int:
-        """Delete up to `limit` sums over times that no budget counts; how many."""
+        """Delete up to `limit` sums that no budget counts any more; returns their number."""
         params = {"old": transaction.now - span(SPENDS_KEPT), "spans": _SPANS, "limit": limit}
         return transaction.change(self._sql["forget_sums"], params)
 

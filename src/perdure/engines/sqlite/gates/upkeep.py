@@ -60,7 +60,7 @@ class GateUpkeepPart:
         return forgotten, cursors
 
     def _sweep(self, transaction: Transaction, look: str, drop: str, limit: int) -> tuple[int, _Cursor]:
-        """Look at the next stretch of a table and drop what is stale in it; how many, and where to go on."""
+        """Check the next part of a table and drop stale rows; returns their number, and where to continue."""
         key, job_id = self._cursors.get(look, _BEGINNING)
         ((document,),) = transaction.run(self._sql[look], {"key": key, "job_id": job_id, "limit": limit})
         seen = from_document(document)

@@ -1,6 +1,6 @@
 """How jobs are inserted: a plan, the same for the store's own writer and for a connection of the caller.
 
-A single job of which nothing special is wanted, the most common case, goes in without a plan: see `insert_plain`.
+A single job without special options, the most common case, is inserted without a plan: see `insert_plain`.
 """
 
 from __future__ import annotations

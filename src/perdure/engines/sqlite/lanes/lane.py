@@ -146,7 +146,7 @@ class Lane(ABC):
         """Do the work of a batch and note result or error on each operation; raises if the connection is broken."""
 
     def idle(self, connection: Connection) -> None:  # noqa: B027 - a lane may have nothing to do then
-        """Nothing has come for a while, and the last batch asked to be called."""
+        """Called when no operation has arrived for a while, if the last batch asked for it."""
 
     def rest(self) -> float | None:
         """How long to wait for work before `idle` is called; None waits for ever."""
@@ -179,7 +179,7 @@ class Lane(ABC):
         self._tell(resolve, self._ended, None, None)
 
     def _work(self, connection: Connection | None, batch: list[Operation]) -> Connection | None:
-        """Perform a batch. A connection that fails even at ending a transaction is given up, and opened anew."""
+        """Perform a batch. A connection that fails even to end a transaction is replaced."""
         try:
             connection = connection or self._connect()
             self.perform(connection, batch)

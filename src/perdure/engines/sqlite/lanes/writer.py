@@ -67,7 +67,7 @@ class Writer(Lane):
         self._commits += 1
 
     def afterwards(self, connection: Connection) -> None:
-        """Tell other processes of ready jobs, and look after the log."""
+        """Notify other processes of ready jobs, and maintain the log."""
         if self._touches:
             self._touches = False
             log.touch(self._log)
@@ -80,7 +80,7 @@ class Writer(Lane):
             self._grow_log(connection)
 
     def _together(self, connection: Connection, batch: list[Operation]) -> bool:
-        """Run a batch in one transaction. False: nothing happened, and running them one by one may tell them apart."""
+        """Run a batch in one transaction. False: nothing happened; running them one by one may show which one fails."""
         try:
             batch = self._locked_for(connection, batch)
             if not batch:

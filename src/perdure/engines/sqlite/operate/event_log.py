@@ -51,11 +51,11 @@ class EventLogPart:
         return await self._database.write(act)
 
     async def event_log(self) -> EventLogState:
-        """Whether events are logged, and which cursors are in reach."""
+        """Whether events are logged, and which cursors are valid."""
         return await self._database.read(self._state)
 
     async def read_events(self, after: Cursor, limit: int) -> list[LoggedEvent]:
-        """The events behind a cursor."""
+        """The events after a cursor."""
 
         def look(transaction: Transaction) -> list[LoggedEvent]:
             state = self._state(transaction)
@@ -66,7 +66,7 @@ class EventLogPart:
         return await self._database.read(look)
 
     async def forget_events(self, limit: int) -> int:
-        """Delete some of the events that were kept long enough."""
+        """Delete some expired events."""
 
         def look(transaction: Transaction) -> int | None:
             ((last,),) = transaction.run(self._sql["old"], {"now": transaction.now, "limit": limit})

@@ -1,8 +1,8 @@
 """Steps of schedules: taken once, together with their jobs and the record of their nominal times (G6).
 
 A batch of steps is one transaction of few statements: the schedules move on, what has a record already is passed over,
-the jobs are made, and the records are written. Only nominal times of one schedule that must look at each other's jobs
-are dealt with one after another.
+the jobs are made, and the records are written. Only nominal times of one schedule that depend on each other's jobs are
+handled one after another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from perdure.storage.records import JobFilter
 
 
 class Owed(Struct, frozen=True):
-    """One nominal time that is to be dealt with now."""
+    """One nominal time to handle now."""
 
     step: Advance
     firing: Firing

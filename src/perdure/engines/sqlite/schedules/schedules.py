@@ -1,4 +1,4 @@
-"""Schedules as they are kept: declared by apps, or made, changed, paused and deleted at run time."""
+"""Stored schedules: declared by apps, or made, changed, paused and deleted at run time."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Changes:
 
 
 def _check(schedules: Iterable[Timed]) -> None:
-    """Refuse, by the name of its field, text of which no job can be made."""
+    """Refuse, by the name of its field, text that no job can have."""
     for timed in schedules:
         for field in ("name", "kind", "queue", "args"):
             check_text(field, getattr(timed.schedule, field))

@@ -1,4 +1,4 @@
-"""Who did what, written in the transaction in which it is done."""
+"""Writes the audit trail, in the transaction of the action."""
 
 from __future__ import annotations
 

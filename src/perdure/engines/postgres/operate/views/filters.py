@@ -100,7 +100,7 @@ def _may_hold(place: Place, which: JobFilter) -> bool:
 
 
 def residue(which: JobFilter, params: dict[str, object]) -> list[str]:
-    """What remains to be asked of each job of a queue state, which has its queue and time."""
+    """The remaining conditions on each job of a queue state, besides queue and time."""
     return [condition for condition in _conditions(which, params) if not condition.startswith("p.")]
 
 

@@ -136,7 +136,7 @@ class InsightPart:
         return await self._pool.rows(sql, selection.params)
 
     async def attempts(self, job_id: JobId) -> list[Attempt]:
-        """The attempts of a job that did not succeed, oldest first, over all its lives."""
+        """The attempts of a job that did not succeed, oldest first, including those before a requeue."""
         return [attempt_of(row) for row in await self._pool.rows(self._statements["attempts"], {"id": job_id})]
 
     async def costs(self, job_id: JobId) -> list[Cost]:

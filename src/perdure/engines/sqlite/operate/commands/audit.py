@@ -1,4 +1,4 @@
-"""Who did what, written in the transaction in which it is done."""
+"""Writes the audit trail, in the transaction of the action."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Audit:
             transaction.change(self._sql["note_command"], entry | by_columns(by))
 
     def about_redate(self, transaction: Transaction, ids: Sequence[JobId], by: By) -> None:
-        """Note that parked jobs are about to be dated anew."""
+        """Record that parked jobs are about to be redated."""
         entry = {"ids": to_document(ids), "now": transaction.now}
         transaction.change(self._sql["note_redate"], entry | by_columns(by))
 

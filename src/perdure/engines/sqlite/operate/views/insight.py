@@ -198,7 +198,7 @@ class InsightPart:
         return seen[:limit]
 
     def _ids(self, transaction: Transaction, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
-        """The same as `_views`, of which only the ids are read."""
+        """The same as `_views`, but only the ids are read."""
         seen: list[JobId] = []
         for selection in self._selections(transaction, which, before):
             rows = transaction.run(f"{_ID} {selection.newest_first}", selection.params | {"limit": limit})

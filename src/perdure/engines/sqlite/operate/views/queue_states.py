@@ -82,7 +82,7 @@ class QueueStates:
         return found
 
     def picked(self, transaction: Transaction, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
-        """Jobs with the mark asked for, or else of which an attempt has the fingerprint, newest first."""
+        """Jobs with the requested mark, or else with an attempt of the fingerprint, newest first."""
         params: dict[str, Any] = {"before": before or AFTER_ALL, "limit": limit}
         if which.mark is not None:
             name, params["mark"] = "marked", which.mark
