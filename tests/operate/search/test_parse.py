@@ -11,7 +11,7 @@ from tests.support.builders.jobs import numbered_id
 from perdure.domain.operate.condition import Condition
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Desk
-from perdure.operate.search import parse_search
+from perdure.operate.search import parse_condition, parse_search
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
@@ -72,6 +72,17 @@ def test_a_search_means_a_filter(text: str, which: JobFilter | dict[str, Any]) -
 def test_an_error_names_the_word_and_what_may_stand_there(text: str, said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         parse_search(text, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "text", ["args.password~a", "meta.auth.apiKey>m", 'args.card."$secret"<5', "args.password.0~x", "result.db_token~x"]
+)
+def test_a_secret_cannot_be_found_out_letter_by_letter(text: str) -> None:
+    """Views mask it; a search that tells whether it begins with an `a` would not."""
+    for parse in (lambda: parse_search(text, now=NOW), lambda: parse_condition(text)):
+        with pytest.raises(ArgumentError, match="a secret: compare it as a whole"):
+            parse()
+    assert parse_search("args.password=hunter2 has:meta.token args.key~x", now=NOW).where
 
 
 async def test_the_desk_reads_a_search_by_the_clock_of_the_database(store: Store) -> None:

@@ -13,6 +13,8 @@ from perdure.domain.jobs.states import JobState
 from perdure.domain.operate.condition import FIELDS, Condition
 from perdure.errors import ArgumentError
 from perdure.operate.search.words import Word, one_word, steps_of, text_of, words_of
+from perdure.policy.secrets.redaction import is_secret_name
+from perdure.policy.secrets.secret import TAG
 from perdure.storage.records import JobFilter
 
 KEYS: Final = {
@@ -42,6 +44,7 @@ _TIMES: Final = {
 }
 _MARKED: Final = {"marked": True, "unmarked": False}
 _SPAN: Final = re.compile(r"[0-9.]+ ?[a-z]+")
+_PARTIAL: Final = frozenset({"~", ">", "<"})
 _LONGEST_ECHO: Final = 60
 
 
@@ -69,7 +72,7 @@ def parse_condition(text: str) -> Condition:
     if sign == ":" or steps[0] not in FIELDS:
         raise _bad(word, f"conditions are on {', '.join(FIELDS)}, as in args.user.id=42", "where")
     try:
-        return Condition(steps[0], steps[1:], sign, value)
+        return _guarded(Condition(steps[0], steps[1:], sign, value))
     except ArgumentError as error:
         raise _bad(word, str(error), "where") from None
 
@@ -138,7 +141,7 @@ class _Found:
 
     def _add_where(self, word: Word, make: Callable[[], Condition]) -> None:
         try:
-            self.where.append(make())
+            self.where.append(_guarded(make()))
         except ArgumentError as error:
             raise _bad(word, str(error)) from None
 
@@ -167,6 +170,14 @@ class _Found:
             raise _bad(
                 word, "write a span such as 90s, 2h, 7d, or a time such as 2026-01-31 or 2026-01-31T09:00Z"
             ) from None
+
+
+def _guarded(condition: Condition) -> Condition:
+    """The condition, unless it would tell a secret letter by letter: those are masked, also for who may search."""
+    if condition.op in _PARTIAL and any(step == TAG or is_secret_name(step) for step in condition.path):
+        path = ".".join((condition.field, *condition.path))
+        raise ArgumentError("where", f"looks into {_echo(path)}, a secret: compare it as a whole, by = or !=")
+    return condition
 
 
 def _bad(word: Word, advice: str, field: str = "search") -> ArgumentError:
