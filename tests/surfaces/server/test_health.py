@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.web.http_site import make_app
+from tests.support.web.http_site import client_of, make_app, token_of
 
 from perdure.clock import ManualClock
 from perdure.domain.duration import parse_duration
@@ -12,6 +12,7 @@ from perdure.errors import SettingsError, StoreUnavailable
 from perdure.surfaces.server.backing import Backing
 from perdure.surfaces.server.health import Health
 from perdure.surfaces.server.health_settings import Check, Condition, HealthSettings
+from perdure.surfaces.server.site import Site
 
 
 async def statuses(health: Health) -> dict[str, str]:
@@ -43,6 +44,31 @@ async def test_e10_a_database_that_is_away_makes_it_not_ready(engine_url: str, m
     monkeypatch.setattr(backing, "store", away)
     readiness = await Health(backing, HealthSettings()).readiness()
     assert (readiness.status, readiness.checks[0].seen) == (Condition.FAILED, "gone")
+
+
+async def test_e10_the_words_of_an_error_are_told_on_this_machine_only(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may name the address of the database and its user, and a probe shows no token."""
+
+    async def away() -> None:
+        raise StoreUnavailable("no route to db.internal")
+
+    monkeypatch.setattr(site.backing, "store", away)
+    async with client_of(site) as here, client_of(site, address="192.0.2.7") as elsewhere:
+        assert "db.internal" in (await here.get("/readyz")).text
+        proxied = await here.get("/readyz", headers={"x-forwarded-for": "192.0.2.7"})
+        for answer in (await elsewhere.get("/readyz"), proxied):
+            assert (answer.status_code, answer.json()["checks"][0]["status"]) == (503, "failed")
+            assert "db.internal" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+async def test_another_method_is_refused_as_a_problem(site: Site, path: str) -> None:
+    async with client_of(site, await token_of(site, "read")) as client:
+        answer = await client.post(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+        assert answer.headers["content-type"] == "application/problem+json"
 
 
 async def test_e10_the_answer_of_the_database_is_timed_by_a_read(

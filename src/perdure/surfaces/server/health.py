@@ -3,7 +3,7 @@
 `/healthz` answers while the process does, even without its database. `/readyz` looks at the database, workers, queues,
 failures, the disk and what `HealthSettings.checks` adds, at most once a second; it answers 503 if the database cannot
 be used or a check fails, and 200 with warnings for what needs a person but not a restart. Both are asked without a
-token, so they name no job.
+token, so they name no job, and tell the text of an error, which may name the database, on this machine only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -27,11 +28,16 @@ from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreError
 from perdure.operate.views.statistics import read_statistics
 from perdure.storage.port import Store
+from perdure.surfaces.access.answers import problem
+from perdure.surfaces.access.requests.visit import read_visit
+from perdure.surfaces.access.settings import AccessSettings
 from perdure.surfaces.server.backing import Backing
 from perdure.surfaces.server.health_settings import Check, Condition, HealthSettings
 
 _FRESH: Final = 1.0  # seconds for which an answer is given again
 _LIMIT: Final = 2.0  # seconds for all queries together
+_PROXIES_OF_NOBODY: Final = AccessSettings()
+_ELSEWHERE: Final = "failed: ask on the machine of the desk why"
 
 
 class Readiness(Struct, frozen=True):
@@ -39,6 +45,10 @@ class Readiness(Struct, frozen=True):
 
     status: Condition
     checks: tuple[Check, ...]
+
+
+class _Error(Check, frozen=True):
+    """A check whose words are those of an error."""
 
 
 class Health:
@@ -55,12 +65,14 @@ class Health:
         """Serve one request."""
         request = Request(scope, receive)
         if request.method not in {"GET", "HEAD"}:
-            response = Response(status_code=405, headers={"allow": "GET, HEAD"})
+            detail = f"{request.method} is not possible here, only GET, HEAD"
+            response = problem(405, "Method Not Allowed", detail, {"allow": "GET, HEAD"})
         elif request.url.path.endswith("/healthz"):
             response = _answer({"status": Condition.OK}, 200)
         else:
             readiness = await self.readiness()
-            response = _answer(readiness, 503 if readiness.status is Condition.FAILED else 200)
+            shown = readiness if read_visit(scope, _PROXIES_OF_NOBODY).is_local else _for_others(readiness)
+            response = _answer(shown, 503 if readiness.status is Condition.FAILED else 200)
         await response(scope, receive, send)
 
     async def readiness(self) -> Readiness:
@@ -78,7 +90,7 @@ class Health:
                 looks = (self._database, self._workers, self._queues, self._failures)
                 checks = [*[await look(store) for look in looks], *checks]
         except StoreError as error:
-            checks.insert(0, Check("database", Condition.FAILED, str(error)))
+            checks.insert(0, _Error("database", Condition.FAILED, str(error)))
         except TimeoutError:
             checks.insert(0, Check("database", Condition.FAILED, f"does not answer within {_LIMIT:g} s"))
         return Readiness(max((check.status for check in checks), key=list(Condition).index), tuple(checks))
@@ -118,7 +130,7 @@ class Health:
         try:
             free = shutil.disk_usage(folder).free // 1_000_000
         except OSError as error:
-            return [Check("disk", Condition.FAILED, f"{folder} cannot be read: {error.strerror}")]
+            return [_Error("disk", Condition.FAILED, f"{folder} cannot be read: {error.strerror}")]
         status = Condition.OK if free >= self._settings.disk else Condition.WARNING
         return [Check("disk", status, f"{free:,} MB free")]
 
@@ -132,7 +144,13 @@ async def _looked(look: Callable[[], Awaitable[Check]]) -> Check:
     except TimeoutError:
         return Check(name, Condition.FAILED, f"does not answer within {_LIMIT:g} s")
     except Exception as error:  # noqa: BLE001 - the probe gets an answer even if a check fails
-        return Check(name, Condition.FAILED, f"{type(error).__name__}: {error}")
+        return _Error(name, Condition.FAILED, f"{type(error).__name__}: {error}")
+
+
+def _for_others(readiness: Readiness) -> Readiness:
+    """The same without the words of errors."""
+    told = (replace(check, seen=_ELSEWHERE) if isinstance(check, _Error) else check for check in readiness.checks)
+    return Readiness(readiness.status, tuple(told))
 
 
 def _answer(document: object, status: int) -> Response:

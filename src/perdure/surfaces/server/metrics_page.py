@@ -17,6 +17,7 @@ from perdure.errors import SettingsError
 from perdure.lifecycle.loops.loop import Loop
 from perdure.signals.metrics.extra import MISSING, missing_metrics
 from perdure.signals.metrics.settings import MetricsSettings
+from perdure.surfaces.access.answers import problem
 from perdure.surfaces.access.caller import caller_of
 from perdure.surfaces.server.backing import Backing
 from perdure.worker.worker import Worker
@@ -54,7 +55,8 @@ class MetricsPage:
 
     async def _answer(self, request: Request) -> Response:
         if request.method not in {"GET", "HEAD"}:
-            return Response(status_code=405, headers={"allow": "GET, HEAD"})
+            detail = f"{request.method} is not possible here, only GET, HEAD"
+            return problem(405, "Method Not Allowed", detail, {"allow": "GET, HEAD"})
         if self._exporter is None:
             return Response(f"/metrics {MISSING}\n", 501, media_type="text/plain")
         found = await self._exporter.exposition(request.headers.get("accept"))
