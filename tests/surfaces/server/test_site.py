@@ -34,6 +34,12 @@ async def test_the_desk_works_below_its_prefix_and_behind_a_proxy_that_takes_it_
         assert [(await get(site, path)).status_code for path in ("/perdure/api/v1/jobs", "/api/v1/jobs")] == [200, 200]
 
 
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v2/jobs"])
+async def test_a_program_gets_no_page_where_no_api_is(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
 async def test_mounted_in_another_app_the_first_request_opens_the_desk(app: App) -> None:
     site = asgi(app)
     async with app:

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import msgspec
-from starlette.responses import StreamingResponse
 
 from perdure.clock import Clock, SystemClock
 from perdure.domain.operate.event_log import EventFilter, LoggedEvent
@@ -20,21 +19,20 @@ from perdure.errors import EventsGone, StoreError
 from perdure.operate.commands.feed import EventPage
 from perdure.operate.desk import Desk
 from perdure.surfaces.server.live import (
-    EVENT_STREAM,
+    CHECK_INTERVAL_SECONDS,
+    END,
     HEARTBEAT,
     LONGEST_STREAM_SECONDS,
     RECONNECT,
+    Check,
     LiveHub,
     Stream,
+    StreamResponse,
     sse,
 )
 
 LOOK_INTERVAL_SECONDS: Final = 0.5
-CHECK_INTERVAL_SECONDS: Final = 2.0
 _BATCH: Final = 500
-
-Check = Callable[[], Awaitable[bool]]
-"""Whether the caller's access is still valid."""
 
 
 class EventReads:
@@ -68,34 +66,30 @@ class EventStream:
         self._check = check
         self._clock = SystemClock()
 
-    def response(self) -> StreamingResponse:
+    def response(self) -> StreamResponse:
         """The response that streams; raises TooManyStreams."""
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         stream = self._hub.open(())
-        return StreamingResponse(self._read(stream), media_type=EVENT_STREAM, headers=headers)
+        return StreamResponse(self._hub, stream, self._read(stream))
 
     async def _read(self, stream: Stream) -> AsyncIterator[bytes]:
         begun = checked = spoken = self._clock.monotonic()
-        try:
-            yield f"retry: {RECONNECT}\nid: {self._cursor}\n\n".encode()
-            while not stream.is_closed and (now := self._clock.monotonic()) - begun < LONGEST_STREAM_SECONDS:
-                if now - checked >= CHECK_INTERVAL_SECONDS:
-                    checked = now
-                    if not await self._may_listen():
-                        yield sse("end", b'{"why":"the token was revoked or has expired"}')
-                        return
-                try:
-                    said, more = await self._next()
-                except EventsGone as gone:
-                    yield sse("gone", msgspec.json.encode({"error": str(gone)}))
+        yield f"retry: {RECONNECT}\nid: {self._cursor}\n\n".encode()
+        while not stream.is_closed and (now := self._clock.monotonic()) - begun < LONGEST_STREAM_SECONDS:
+            if now - checked >= CHECK_INTERVAL_SECONDS:
+                checked = now
+                if not await self._check():
+                    yield END
                     return
-                if said or now - spoken >= HEARTBEAT:
-                    spoken = now
-                    yield said or f"id: {self._cursor}\n\n".encode()
-                if not more:
-                    await stream.next(LOOK_INTERVAL_SECONDS)
-        finally:
-            self._hub.leave(stream)
+            try:
+                said, more = await self._next()
+            except EventsGone as gone:
+                yield sse("gone", msgspec.json.encode({"error": str(gone)}))
+                return
+            if said or now - spoken >= HEARTBEAT:
+                spoken = now
+                yield said or f"id: {self._cursor}\n\n".encode()
+            if not more:
+                await stream.next(LOOK_INTERVAL_SECONDS)
 
     async def _next(self) -> tuple[bytes, bool]:
         """What to send now, and whether there is more; nothing while the database is away."""
@@ -106,12 +100,6 @@ class EventStream:
         wanted = [_message(event) for event in page.events if self._wanted.lets(event)]
         self._cursor = page.next
         return b"".join(wanted), page.more
-
-    async def _may_listen(self) -> bool:
-        try:
-            return await self._check()
-        except StoreError:
-            return True  # asked again soon; while the database is away there is nothing to hear
 
 
 def _message(event: LoggedEvent) -> bytes:

@@ -5,6 +5,7 @@ hub asks the database once for each topic, however many streams want it, and sen
 costs no memory: of each topic only the newest message waits for it.
 
 While the database is away, streams get one `away` event; when it is back, a `back` event and every topic anew.
+The access of readers is checked again every few seconds: a token that was revoked ends its streams.
 
 A stop never waits for a reader: `close` ends every stream. Streams also end when uvicorn, also one of the app's own,
 has been told to stop, because uvicorn waits for open responses before it tells applications about it; and after ten
@@ -23,6 +24,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from perdure.clock import Clock, SystemClock
 from perdure.errors import PerdureError, StoreError
@@ -35,13 +37,20 @@ INTERVAL: Final = timedelta(seconds=1)
 MOST_STREAMS: Final = 100
 MOST_TOPICS: Final = 10  # of one stream
 HEARTBEAT: Final = 15.0
+CHECK_INTERVAL_SECONDS: Final = 2.0  # between two checks of a reader's access
 LONGEST_STREAM_SECONDS: Final = 600.0
 RECONNECT: Final = 2_000  # milliseconds that a browser waits before it opens a stream again
 AWAY: Final = "away"
 BACK: Final = "back"
 EVENT_STREAM: Final = "text/event-stream"
+_OUTAGE: Final = " away"  # the key of what is told of the database; no topic has it
+
+END: Final = b'event: end\ndata: {"why":"the token was revoked or has expired"}\n\n'
 
 Ask = Callable[[Desk], Awaitable[Any]]
+
+Check = Callable[[], Awaitable[bool]]
+"""Whether the reader's access is still valid."""
 
 
 class TooManyStreams(PerdureError):  # noqa: N818 - reads as what is the matter
@@ -81,13 +90,13 @@ class Stream:
         self._stir.set()
 
     async def next(self, limit: float) -> bytes:
-        """What waits, as soon as something does; a heartbeat if nothing comes within the limit."""
+        """What waits, as soon as something does; nothing if nothing comes within the limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 await self._stir.wait()
         self._stir.clear()
         waiting, self._waiting = self._waiting, {}
-        return b"".join(waiting.values()) or b": heartbeat\n\n"
+        return b"".join(waiting.values())
 
 
 class LiveHub(Loop[int]):
@@ -114,7 +123,7 @@ class LiveHub(Loop[int]):
         self._clock = clock or SystemClock()
         self._streams: set[Stream] = set()
         self._last: dict[str, bytes] = {}
-        self._is_away = False
+        self._away: bytes | None = None  # what was told, while the database is away
         self._is_closed = False
 
     @property
@@ -123,27 +132,38 @@ class LiveHub(Loop[int]):
         return len(self._streams)
 
     def open(self, topics: Iterable[Topic]) -> Stream:
-        """Open a stream; raises TooManyStreams. It begins with the last messages of its topics."""
+        """Open a stream; raises TooManyStreams.
+
+        It begins with the last messages of its topics, and says so if the database is away.
+        """
         if self._is_closed or len(self._streams) >= self._most_streams:
             raise TooManyStreams(f"{len(self._streams)} streams are open, {self._most_streams} are allowed: close some")
         stream = Stream(tuple(topics)[:MOST_TOPICS])
         for topic in stream.topics:
             if (message := self._last.get(topic.key)) is not None:
                 stream.put(topic.key, message)
+        if self._away is not None:
+            stream.put(_OUTAGE, self._away)
         self._streams.add(stream)
         return stream
 
-    async def read(self, stream: Stream) -> AsyncIterator[bytes]:
-        """The stream as it goes over the wire, until it is closed or has lasted long enough."""
-        ends_at = self._clock.monotonic() + LONGEST_STREAM_SECONDS
-        try:
-            yield f"retry: {RECONNECT}\n\n".encode()
-            while not stream.is_closed and self._clock.monotonic() < ends_at:
-                chunk = await stream.next(HEARTBEAT)
-                if not stream.is_closed:
-                    yield chunk
-        finally:
-            self.leave(stream)
+    async def read(self, stream: Stream, may_read: Check) -> AsyncIterator[bytes]:
+        """The stream as it goes over the wire, until it is closed, has lasted long enough, or its access has ended."""
+        begun = checked = spoken = self._clock.monotonic()
+        yield f"retry: {RECONNECT}\n\n".encode()
+        while self._clock.monotonic() - begun < LONGEST_STREAM_SECONDS:
+            waiting = await stream.next(CHECK_INTERVAL_SECONDS)
+            now = self._clock.monotonic()
+            if stream.is_closed:
+                return
+            if now - checked >= CHECK_INTERVAL_SECONDS:
+                checked = now
+                if not await may_read():
+                    yield END
+                    return
+            if waiting or now - spoken >= HEARTBEAT:
+                spoken = now
+                yield waiting or b": heartbeat\n\n"
 
     def leave(self, stream: Stream) -> None:
         """Remove this stream from the count."""
@@ -172,15 +192,15 @@ class LiveHub(Loop[int]):
             del self._last[gone]
         try:
             desk = await self._desk()
-            if self._is_away:
+            if self._away is not None:
                 self._last.clear()  # so that every topic is sent anew
             sent = [await self._refresh(topic, desk) for topic in topics.values()]
         except StoreError as error:
             self._tell_away(str(error))
             return 0
-        if self._is_away:
-            self._is_away = False
-            self._tell_all(BACK, {})
+        if self._away is not None:
+            self._away = None
+            self._tell_all(sse(BACK, b"{}"))
         return sum(sent)
 
     async def _refresh(self, topic: Topic, desk: Desk) -> int:
@@ -200,19 +220,43 @@ class LiveHub(Loop[int]):
         return len(readers)
 
     def _tell_away(self, problem: str) -> None:
-        if not self._is_away:
-            self._is_away = True
-            self._tell_all(AWAY, {"error": problem, "since": self._clock.now()})
+        if self._away is None:
+            self._away = sse(AWAY, msgspec.json.encode({"error": problem, "since": self._clock.now()}))
+            self._tell_all(self._away)
 
-    def _tell_all(self, event: str, about: dict[str, Any]) -> None:
+    def _tell_all(self, message: bytes) -> None:
         for stream in self._streams:
-            stream.put(f" {AWAY}", sse(event, msgspec.json.encode(about)))
+            stream.put(_OUTAGE, message)
 
 
-def stream(hub: LiveHub, topics: Iterable[Topic]) -> StreamingResponse:
-    """A response that lasts as long as its reader and the server; raises TooManyStreams."""
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(hub.read(hub.open(topics)), media_type=EVENT_STREAM, headers=headers)
+class StreamResponse(StreamingResponse):
+    """A stream as a response. Its place is free again however it ends, also for a reader who leaves before it begins.
+
+    A HEAD request gets the headers alone: its stream would have no reader.
+    """
+
+    def __init__(self, hub: LiveHub, stream: Stream, chunks: AsyncIterator[bytes]) -> None:
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(chunks, media_type=EVENT_STREAM, headers=headers)
+        self._hub = hub
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream until it ends."""
+        try:
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await super().__call__(scope, receive, send)
+        finally:
+            self._hub.leave(self._stream)
+
+
+def stream(hub: LiveHub, topics: Iterable[Topic], may_read: Check) -> StreamResponse:
+    """A response that lasts as long as its reader, the reader's access, and the server; raises TooManyStreams."""
+    opened = hub.open(topics)
+    return StreamResponse(hub, opened, hub.read(opened, may_read))
 
 
 def sse(event: str, data: bytes) -> bytes:

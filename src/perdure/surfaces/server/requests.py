@@ -1,4 +1,4 @@
-"""Reads from a request what API handlers and pages need: the site, the caller, and a desk in the caller's name."""
+"""What API handlers and pages need of a request: the site, the caller, and a desk in the caller's name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 from starlette.requests import Request
 
+from perdure.domain.operate.access import Scope
+from perdure.errors import StoreError
 from perdure.operate.desk import Desk
+from perdure.surfaces.access.answers import Refused
 from perdure.surfaces.access.caller import caller_of
+from perdure.surfaces.access.requests.visit import read_visit
+from perdure.surfaces.server.live import Check
 
 if TYPE_CHECKING:
     from perdure.surfaces.server.site import Site
@@ -34,3 +39,19 @@ def desk_of(request: Request) -> Desk:
 def path_to(request: Request, path: str) -> str:
     """A path of the site as links write it: below the prefix that the site is mounted at."""
     return f"{request.scope.get('root_path', '')}{path}"
+
+
+def access_of(request: Request) -> Check:
+    """Whether the caller may still read: for streams, which outlast the check at their beginning."""
+    access = site_of(request).access
+
+    async def may_read() -> bool:
+        try:
+            caller = await access.caller(read_visit(request.scope, access.settings))
+        except Refused:
+            return False
+        except StoreError:
+            return True  # asked again soon; while the database is away there is nothing to read
+        return caller is not None and caller.scope.allows(Scope.READ)
+
+    return may_read

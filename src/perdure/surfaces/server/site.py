@@ -48,7 +48,7 @@ from perdure.surfaces.server.live import LiveHub, TooManyStreams, stream
 from perdure.surfaces.server.metrics_page import MetricsPage
 from perdure.surfaces.server.outage import outage_page
 from perdure.surfaces.server.place import SEGMENTS, checked_prefix, placed
-from perdure.surfaces.server.requests import SITE, TIME_LIMIT, desk_of
+from perdure.surfaces.server.requests import SITE, TIME_LIMIT, access_of, desk_of
 from perdure.surfaces.server.topics import TICK
 from perdure.upkeep.bulk_runner import BulkRunner
 from perdure.version import __version__
@@ -62,6 +62,7 @@ _TO_END: Final = 1.0
 
 _log = logging.getLogger("perdure.desk")
 
+_NO_API: Final = problem(404, "Not Found", "The API stands below /api/v1; /api/v1/openapi.json describes it.")
 _NO_AGENTS: Final = problem(
     404, "Not Found", "Agents are not served here: start the desk with `--mcp read` or `--mcp commands`."
 )
@@ -179,6 +180,8 @@ class Site:
             await self._metrics(scope, receive, send)
         elif segments[:2] == _API:
             await self._api(scope, receive, send)
+        elif segments[:1] == _API[:1]:
+            await _NO_API(scope, receive, send)
         elif segments == _AGENTS:
             await (self._agents or _NO_AGENTS)(scope, receive, send)
         else:
@@ -194,10 +197,10 @@ class Site:
         else:
             await self._pages(scope, receive, send)
 
-    async def _tick(self, _: Request) -> Response:
+    async def _tick(self, request: Request) -> Response:
         """The stream of a tab: it tells when something has changed, so that the page asks for its new content."""
         try:
-            return stream(self.live, [TICK])
+            return stream(self.live, [TICK], access_of(request))
         except TooManyStreams as error:
             return Response(str(error), 429, {"retry-after": "30"}, "text/plain")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 from starlette.responses import StreamingResponse
 
-from perdure.domain.operate.access import Scope
 from perdure.domain.operate.event_log import EventFilter
 from perdure.operate.commands.feed import EventPage, FeedState, event_filter
-from perdure.surfaces.access.answers import Refused
-from perdure.surfaces.access.requests.visit import read_visit
 from perdure.surfaces.api.handlers.jobs.commands import Because
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Limit
 from perdure.surfaces.server.event_stream import EventStream
+from perdure.surfaces.server.requests import access_of
 
 _LAST_ID = "last-event-id"
 
@@ -75,15 +73,7 @@ async def follow_events(call: Call[StreamQuery, None]) -> StreamingResponse:
     begin = given or (await feed.state()).end
     await feed.events(begin, limit=1)  # refuses a cursor that is out of reach before the stream begins
     site = call.site
-
-    async def may_listen() -> bool:
-        try:
-            caller = await site.access.caller(read_visit(call.request.scope, site.access.settings))
-        except Refused:
-            return False
-        return caller is not None and caller.scope.allows(Scope.READ)
-
-    return EventStream(site.live, site.event_reads, begin, wanted, may_listen).response()
+    return EventStream(site.live, site.event_reads, begin, wanted, access_of(call.request)).response()
 
 
 async def show_event_log(call: Call[None, None]) -> LogState:
@@ -96,9 +86,9 @@ async def switch_event_log(call: Call[None, Switch]) -> LogState:
     return LogState(log=await call.desk.feed.switch_on(keep=call.body.keep, why=call.body.why))
 
 
-async def switch_event_log_off(call: Call[None, None]) -> LogState:
+async def switch_event_log_off(call: Call[None, Because]) -> LogState:
     """Switch the event log off; what was logged is deleted. 409 while there are webhooks."""
-    return LogState(log=await call.desk.feed.switch_off())
+    return LogState(log=await call.desk.feed.switch_off(why=call.body.why))
 
 
 def _filter(query: Wanted) -> EventFilter:

@@ -7,6 +7,7 @@ from starlette.responses import StreamingResponse
 from perdure.errors import ArgumentError
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.server.live import MOST_TOPICS, Topic, stream
+from perdure.surfaces.server.requests import access_of
 from perdure.surfaces.server.topics import TOPICS, topic_of_job
 
 
@@ -22,13 +23,13 @@ async def follow(call: Call[LiveQuery, None]) -> StreamingResponse:
 
     Each event is named after its topic, `job` for jobs, and its data is the JSON that the matching GET would answer.
     The first of each comes within a second, then one whenever something has changed, at most one a second. `away` and
-    `back` tell of the database. A comment every 15 seconds keeps the connection open. Without parameters the overview
-    is followed.
+    `back` tell of the database. A comment every 15 seconds keeps the connection open. A revoked token ends the stream
+    with an event `end`. Without parameters the overview is followed.
     """
     topics = [_named(name) for name in call.query.topic] + [topic_of_job(name) for name in call.query.job]
     if len(topics) > MOST_TOPICS:
         raise ArgumentError("topic", f"and job may name at most {MOST_TOPICS} together, got {len(topics)}")
-    return stream(call.site.live, topics or [_named("overview")])
+    return stream(call.site.live, topics or [_named("overview")], access_of(call.request))
 
 
 def _named(name: str) -> Topic:
