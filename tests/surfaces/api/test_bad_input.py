@@ -223,3 +223,28 @@ async def test_diagnostics_are_for_admins(client: httpx.AsyncClient, site: Site)
     assert (await client.get("/api/v1/diagnostics/contention")).json()["total"] >= 0
     async with client_of(site, await token_of(site, "operate")) as operator:
         assert (await operator.get("/api/v1/diagnostics/heap")).status_code == 403
+
+
+async def test_what_a_command_would_not_read_is_refused_before_it_is_done(client: httpx.AsyncClient) -> None:
+    """A `dry_run` in the wrong place, or a version that is not compared, would look as if it had been heeded."""
+    job = (await client.post(JOBS, json={"kind": "greet", "args": {"name": "x"}, "delay": "1h"})).json()["id"]
+    dry = await client.post(f"{JOBS}/{job}/cancel?dry_run=true")
+    assert (dry.status_code, dry.json()["field"]) == (422, "dry_run")
+    assert (await client.get(f"{JOBS}/{job}")).json()["job"]["state"] == "scheduled"
+    assert (await client.get("/api/v1/workers?state=dead")).status_code == 422
+    pause = "/api/v1/queues/mail/pause"
+    assert (await client.post(pause, headers={"if-match": '"1"'})).json()["type"] == "urn:perdure:problem:no-version"
+    assert (await client.post(pause, json={"revision": "1"})).json()["field"] == "revision"
+    assert (await client.get("/api/v1/pauses")).json() == {"pauses": []}
+
+
+async def test_a_cursor_of_the_trail_of_another_job_is_refused(client: httpx.AsyncClient) -> None:
+    made = [await client.post(JOBS, json={"kind": "greet", "args": {"name": "x"}, "delay": "1h"}) for _ in range(2)]
+    own, other = (f"{JOBS}/{one.json()['id']}" for one in made)
+    await client.post(f"{own}/mark", json={"mark": "seen"})
+    page = (await client.get(f"{own}/audit", params={"limit": 1})).json()
+    assert [entry["action"] for entry in page["entries"]] == ["mark"]
+    rest = (await client.get(f"{own}/audit", params={"limit": 1, "cursor": page["next"]})).json()
+    assert ([entry["action"] for entry in rest["entries"]], rest["next"]) == (["enqueue"], None)
+    refused = await client.get(f"{other}/audit", params={"cursor": page["next"]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "cursor")

@@ -268,3 +268,29 @@ async def test_views_of_the_whole(client: httpx.AsyncClient) -> None:
     assert (await client.get("/api/v1/statistics", params={"span": "soon"})).json()["field"] == "span"
     twice = await client.get(JOBS, params={"search": "kind:greet", "kind": "greet"})
     assert (twice.status_code, twice.json()["field"]) == (422, "kind")
+
+
+async def test_every_deletion_keeps_its_reason(client: httpx.AsyncClient) -> None:
+    assert (await client.put("/api/v1/events/log", json={})).status_code == 200
+    await client.put("/api/v1/webhooks/crm", json={"url": "https://crm.example/"})
+    await client.put("/api/v1/alerts/channels/ops", json={"address": "env:NONE"})
+    await client.put("/api/v1/alerts/rules/deaths", json={"when": "job_died", "to": ["ops"]})
+    await client.put("/api/v1/schedules/x", json={"kind": "greet", "cron": "@daily", "args": {"name": "n"}})
+    paths = ("webhooks/crm", "alerts/rules/deaths", "alerts/channels/ops", "events/log", "schedules/x")
+    for path in paths:
+        gone = await client.request("DELETE", f"/api/v1/{path}", json={"why": f"no {path}"})
+        assert gone.status_code in {200, 204}, gone.text
+    trail = (await client.get("/api/v1/audit", params={"limit": len(paths)})).json()["entries"]
+    assert [entry["why"] for entry in trail] == [f"no {path}" for path in reversed(paths)]
+
+
+async def test_a_schedule_that_has_changed_is_neither_triggered_nor_backfilled(client: httpx.AsyncClient) -> None:
+    path = "/api/v1/schedules/x"
+    made = {"kind": "greet", "cron": "@daily", "args": {"name": "n"}}
+    stale = (await client.put(path, json=made)).headers["etag"]
+    fresh = (await client.put(path, json={**made, "args": {"name": "other"}})).headers["etag"]
+    past = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}
+    for command, body in (("trigger", {}), ("backfill", past)):
+        refused = await client.post(f"{path}/{command}", json=body, headers={"if-match": stale})
+        assert refused.status_code == 412, refused.text
+        assert (await client.post(f"{path}/{command}", json=body, headers={"if-match": fresh})).status_code < 300

@@ -11,12 +11,22 @@ from starlette.requests import ClientDisconnect, Request
 from perdure.errors import ArgumentError
 from perdure.storage.checking import echo
 from perdure.surfaces.api.problems import HttpError
+from perdure.surfaces.api.route import Route
 from perdure.surfaces.api.wanted import TIME, is_time, refusal
 
 LARGEST_BODY: Final = 1024 * 1024
 _JSON: Final = "application/json"
 
 T = TypeVar("T", bound=Struct)
+
+
+def refuse_unread(request: Request, route: Route) -> None:
+    """Refuse what this route would not look at: a `dry_run` in the query of a command must not run it."""
+    if route.query is None and request.query_params:
+        where = "" if route.request is None else "; what a command needs stands in its JSON body"
+        raise ArgumentError(next(iter(request.query_params)), f"is not a parameter: this path takes none{where}")
+    if route.request is not None and not route.guarded and "if-match" in request.headers:
+        raise HttpError(412, "no-version", "what this changes has no version to compare: leave If-Match out")
 
 
 def read_query(request: Request, wanted: type[T], given: dict[str, Any]) -> T:

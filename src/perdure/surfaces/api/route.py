@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q")
 B = TypeVar("B")
-_ALWAYS: Final = (401, 403, 421, 429, 500, 503, 504)
-_WITH_BODY: Final = (400, 413, 415, 422)
+_ALWAYS: Final = (400, 401, 403, 421, 422, 429, 500, 503, 504)
+_WITH_BODY: Final = (412, 413, 415)
 
 
 class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,9 +51,9 @@ Handler = Callable[[Call[Any, Any]], Awaitable[Any]]
 class Route(Struct, frozen=True, kw_only=True, dict=True):
     """One method of one path: who may use it, what it does, and what it can answer.
 
-    `path` stands below /api/v1. `conflicts`: it may answer 409. `guarded`: it checks If-Match, and may answer 412.
-    `expires`: what it is asked for may be gone, and it may answer 410. `seeks`: its query may name what does not
-    exist, and it may answer 404.
+    `path` stands below /api/v1. `conflicts`: it may answer 409. `guarded`: it checks If-Match; other commands refuse
+    that header with 412. `expires`: what it is asked for may be gone, and it may answer 410. `seeks`: its query may
+    name what does not exist, and it may answer 404.
     """
 
     method: str
@@ -114,14 +114,10 @@ class Route(Struct, frozen=True, kw_only=True, dict=True):
         found = set(_ALWAYS)
         if self.request is not None:
             found.update(_WITH_BODY)
-        if self.query is not None or self.parameters:
-            found.add(422)
         if self.parameters or self.seeks:
             found.add(404)
         if self.conflicts:
             found.update({404, 409})
-        if self.guarded:
-            found.add(412)
         if self.expires:
             found.update({409, 410})
         return tuple(sorted(found))

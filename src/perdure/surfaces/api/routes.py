@@ -127,8 +127,8 @@ _SCHEDULES: Final = (
     _view("schedules", "/schedules/{name}/past", schedules.list_past),
     _do("schedules", "/schedules/{name}/pause", schedules.pause_schedule, guarded=True),
     _do("schedules", "/schedules/{name}/resume", schedules.resume_schedule, guarded=True),
-    _do("schedules", "/schedules/{name}/trigger", schedules.trigger_schedule, status=201),
-    _do("schedules", "/schedules/{name}/backfill", schedules.backfill_schedule),
+    _do("schedules", "/schedules/{name}/trigger", schedules.trigger_schedule, status=201, guarded=True),
+    _do("schedules", "/schedules/{name}/backfill", schedules.backfill_schedule, guarded=True),
 )
 _GATES: Final = (
     _view("gates", "/pauses", gates.list_pauses),

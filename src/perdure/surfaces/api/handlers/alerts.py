@@ -139,9 +139,9 @@ async def resume_rule(call: Call[None, Because]) -> RuleView:
     return await call.desk.alerts.resume(call.path["name"], why=call.body.why)
 
 
-async def delete_rule(call: Call[None, None]) -> Gone:
+async def delete_rule(call: Call[None, Because]) -> Gone:
     """Delete a rule; its open alerts end without a notice."""
-    await call.desk.alerts.delete(call.path["name"])
+    await call.desk.alerts.delete(call.path["name"], why=call.body.why)
     return Gone(call.path["name"])
 
 
@@ -158,9 +158,9 @@ async def put_channel(call: Call[None, ChannelBody]) -> ChannelView:
     )
 
 
-async def delete_channel(call: Call[None, None]) -> Gone:
+async def delete_channel(call: Call[None, Because]) -> Gone:
     """Delete a channel that no rule uses."""
-    await call.desk.alerts.delete_channel(call.path["name"])
+    await call.desk.alerts.delete_channel(call.path["name"], why=call.body.why)
     return Gone(call.path["name"])
 
 

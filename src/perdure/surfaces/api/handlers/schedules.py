@@ -16,7 +16,7 @@ from perdure.errors import NotFoundError, PayloadError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name, checked_priority
 from perdure.operate.commands.calendar import ScheduleDetail
-from perdure.surfaces.api.handlers.jobs.commands import Because
+from perdure.surfaces.api.handlers.jobs.commands import Because, OneVersion
 from perdure.surfaces.api.revisions import check_version, schedule_etag
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
@@ -36,7 +36,7 @@ class TimesQuery(Given, frozen=True, kw_only=True):
     limit: Limit = 20
 
 
-class ScheduleBody(Because, frozen=True, kw_only=True):
+class ScheduleBody(OneVersion, frozen=True, kw_only=True):
     """What a schedule is. Either `cron` or `every` (a duration such as "90s") says when it fires."""
 
     kind: str
@@ -58,7 +58,13 @@ class PauseUntil(Because, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
-class Range(Because, frozen=True, kw_only=True):
+class PauseVersionUntil(OneVersion, frozen=True, kw_only=True):
+    """Until when; without it, until it is resumed."""
+
+    until: Instant | None = None
+
+
+class Range(OneVersion, frozen=True, kw_only=True):
     """Times in the past from `start` up to but not including `end`. `dry_run` only counts them."""
 
     start: Instant
@@ -137,21 +143,21 @@ async def put_schedule(call: Call[None, ScheduleBody]) -> ScheduleView:
     return _told(call, await call.desk.calendar.save(schedule, why=body.why))
 
 
-async def pause_schedule(call: Call[None, PauseUntil]) -> ScheduleView:
+async def pause_schedule(call: Call[None, PauseVersionUntil]) -> ScheduleView:
     """Pause a schedule, optionally until a time."""
     name = call.path["name"]
     await _check(call, name)
     return _told(call, await call.desk.calendar.pause(name, until=call.body.until, why=call.body.why))
 
 
-async def resume_schedule(call: Call[None, Because]) -> ScheduleView:
+async def resume_schedule(call: Call[None, OneVersion]) -> ScheduleView:
     """Resume a paused schedule with its next time."""
     name = call.path["name"]
     await _check(call, name)
     return _told(call, await call.desk.calendar.resume(name, why=call.body.why))
 
 
-async def delete_schedule(call: Call[None, Because]) -> None:
+async def delete_schedule(call: Call[None, OneVersion]) -> None:
     """Delete a schedule and the record of its times; its jobs stay.
 
     One declared in code comes back with the next worker that declares it: pause it instead.
@@ -161,14 +167,17 @@ async def delete_schedule(call: Call[None, Because]) -> None:
     await call.desk.calendar.delete(name, why=call.body.why)
 
 
-async def trigger_schedule(call: Call[None, Because]) -> Fire:
+async def trigger_schedule(call: Call[None, OneVersion]) -> Fire:
     """Enqueue a job of a schedule now, in addition to its regular times."""
-    return await call.desk.calendar.trigger(call.path["name"], why=call.body.why)
+    name = call.path["name"]
+    await _check(call, name)
+    return await call.desk.calendar.trigger(name, why=call.body.why)
 
 
 async def backfill_schedule(call: Call[None, Range]) -> Backfilled:
     """Enqueue the jobs of past times of a schedule that have none, at most 10,000 times."""
     name, body = call.path["name"], call.body
+    await _check(call, name)
     times = len(await call.desk.calendar.nominal_times(name, body.start, body.end))
     if body.dry_run:
         return Backfilled(times=times, fires=(), dry_run=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from perdure.domain.operate.access import Scope, TokenView
+from perdure.surfaces.api.handlers.jobs.commands import Because
 from perdure.surfaces.api.route import Call, Given
 
 
@@ -20,12 +21,6 @@ class NewToken(Given, frozen=True, kw_only=True):
     name: str
     scope: Scope
     expires: str | None = None
-    why: str | None = None
-
-
-class Revoke(Given, frozen=True, kw_only=True):
-    """Why it is revoked, for the audit trail."""
-
     why: str | None = None
 
 
@@ -48,6 +43,6 @@ async def create_token(call: Call[None, NewToken]) -> MadeToken:
     return MadeToken(token=token, secret=secret)
 
 
-async def revoke_token(call: Call[None, Revoke]) -> TokenView:
+async def revoke_token(call: Call[None, Because]) -> TokenView:
     """Revoke an access token by its id or name; sessions opened with it end."""
     return await call.desk.revoke_token(call.path["id"], why=call.body.why)

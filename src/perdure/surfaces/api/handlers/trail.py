@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from perdure.domain.operate.audit import AuditEntry
+from perdure.operate.desk import Desk
 from perdure.surfaces.api.filters import read_cursor, write_cursor
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
@@ -32,10 +33,14 @@ class AuditList(Struct, frozen=True, kw_only=True):
 
 async def list_audit(call: Call[AuditQuery, None]) -> AuditList:
     """List who did what, newest first."""
-    query = call.query
+    return await trail_page(call.desk, call.query)
+
+
+async def trail_page(desk: Desk, query: AuditQuery) -> AuditList:
+    """A page of the audit trail."""
     listed = ["audit", query.job, query.actor, query.action, query.source, query.since, query.until]
     before = read_cursor(listed, query.cursor)
-    page = await call.desk.audit(
+    page = await desk.audit(
         job=query.job,
         actor=query.actor,
         action=query.action,

@@ -80,9 +80,9 @@ async def put_webhook(call: Call[None, WebhookBody]) -> SavedWebhook:
     return SavedWebhook(webhook=view, secret=secret)
 
 
-async def delete_webhook(call: Call[None, None]) -> None:
+async def delete_webhook(call: Call[None, Because]) -> None:
     """Delete a webhook; deliveries that wait are cancelled when they come due."""
-    await call.desk.webhooks.delete(call.path["name"])
+    await call.desk.webhooks.delete(call.path["name"], why=call.body.why)
 
 
 async def replace_secret(call: Call[None, SecretBody]) -> NewSecret:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from perdure.operate.bulk.records import BulkPlan
 from perdure.storage.operate.bulk import BulkView
 from perdure.surfaces.api.filters import Filter
-from perdure.surfaces.api.handlers.jobs.commands import Command
+from perdure.surfaces.api.handlers.jobs.commands import Because, Command
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
 from perdure.surfaces.server.requests import path_to
@@ -36,12 +36,6 @@ class StartBody(Given, frozen=True, kw_only=True):
     """The token of the dry run that is confirmed by this."""
 
     token: str
-    why: str | None = None
-
-
-class StopBody(Given, frozen=True, kw_only=True):
-    """Why it is stopped."""
-
     why: str | None = None
 
 
@@ -84,6 +78,6 @@ async def show_bulk(call: Call[None, None]) -> BulkView:
     return await call.desk.bulk(call.path["id"])
 
 
-async def stop_bulk(call: Call[None, StopBody]) -> BulkView:
+async def stop_bulk(call: Call[None, Because]) -> BulkView:
     """Stop a bulk command after the batch under way."""
     return await call.desk.stop_bulk(call.path["id"], why=call.body.why)

@@ -30,19 +30,24 @@ class Command(StrEnum):
 
 
 class Because(Given, frozen=True, kw_only=True):
-    """Why it is done, for the audit trail; and the version that it is meant for, as an alternative to If-Match."""
+    """Why it is done, for the audit trail."""
 
     why: str | None = None
+
+
+class OneVersion(Because, frozen=True, kw_only=True):
+    """Why it is done, and the version that it is meant for, as an alternative to If-Match."""
+
     revision: str | None = None
 
 
-class NewTime(Because, frozen=True, kw_only=True):
+class NewTime(OneVersion, frozen=True, kw_only=True):
     """When to run."""
 
     run_at: Instant
 
 
-class NewMark(Because, frozen=True, kw_only=True):
+class NewMark(OneVersion, frozen=True, kw_only=True):
     """A word to find the job by; null removes it."""
 
     mark: str | None
@@ -65,17 +70,17 @@ class Done(Struct, frozen=True, kw_only=True):
     job: JobView | None
 
 
-async def requeue_job(call: Call[None, Because]) -> Done:
+async def requeue_job(call: Call[None, OneVersion]) -> Done:
     """Requeue a finished job, with all attempts available again."""
     return await _act(call, REQUEUE)
 
 
-async def cancel_job(call: Call[None, Because]) -> Done:
+async def cancel_job(call: Call[None, OneVersion]) -> Done:
     """Cancel a job; a running one is asked to stop."""
     return await _act(call, CANCEL)
 
 
-async def run_job_now(call: Call[None, Because]) -> Done:
+async def run_job_now(call: Call[None, OneVersion]) -> Done:
     """Run a parked job without waiting for its time."""
     return await _act(call, RUN_NOW)
 
@@ -90,12 +95,12 @@ async def mark_job(call: Call[None, NewMark]) -> Done:
     return await _act(call, mark_as(call.body.mark))
 
 
-async def purge_job(call: Call[None, Because]) -> Done:
+async def purge_job(call: Call[None, OneVersion]) -> Done:
     """Delete a finished job with its history, for good."""
     return await _act(call, PURGE)
 
 
-async def delete_job(call: Call[None, Because]) -> Done:
+async def delete_job(call: Call[None, OneVersion]) -> Done:
     """Delete a job in any state with its history; a running attempt loses its claim."""
     return await _act(call, DELETE)
 
@@ -113,7 +118,7 @@ async def command_jobs(call: Call[None, ManyJobs]) -> Changed:
     return await call.desk.act(action, body.ids, why=body.why)
 
 
-async def _act(call: Call[None, Because] | Call[None, NewTime] | Call[None, NewMark], action: Action) -> Done:
+async def _act(call: Call[None, OneVersion] | Call[None, NewTime] | Call[None, NewMark], action: Action) -> Done:
     name = call.path["id"]
     job = (await call.desk.job(name, lines=0)).job
     check_version(call.request, call.body.revision, job_etag(job), f"job {job.id}")

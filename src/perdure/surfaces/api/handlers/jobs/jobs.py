@@ -13,11 +13,12 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.log_lines import LogLine
 from perdure.errors import ArgumentError
-from perdure.operate.records import AuditPage, JobDetail, Why
+from perdure.operate.records import JobDetail, Why
 from perdure.operate.views.job_views import MOST_LINES
 from perdure.operate.views.retry_preview import RetryPreview, preview_of_job
 from perdure.storage.records import JobFilter, Page, Tally
 from perdure.surfaces.api.filters import Filter, read_cursor, write_cursor
+from perdure.surfaces.api.handlers.trail import AuditList, AuditQuery, trail_page
 from perdure.surfaces.api.history import JobEvent, history
 from perdure.surfaces.api.problems import HttpError
 from perdure.surfaces.api.revisions import job_etag
@@ -191,17 +192,10 @@ async def list_job_events(call: Call[None, None]) -> JobEvents:
     return JobEvents(tuple(history(detail, trail.entries)))
 
 
-async def show_job_audit(call: Call[PageQuery, None]) -> AuditPage:
-    """List what operators did to a job, newest first.
-
-    Entries stay when the job is gone. `next` is the `cursor` of the following page.
-    """
-    cursor = call.query.cursor
-    if cursor is not None and not cursor.isdigit():
-        raise ArgumentError("cursor", f"must be the `next` of the page before, got {cursor!r:.80}")
-    return await call.desk.audit(
-        job=call.path["id"], limit=call.query.limit, before=None if cursor is None else int(cursor)
-    )
+async def show_job_audit(call: Call[PageQuery, None]) -> AuditList:
+    """List what operators did to a job, newest first; entries stay when the job is gone."""
+    query = call.query
+    return await trail_page(call.desk, AuditQuery(job=call.path["id"], limit=query.limit, cursor=query.cursor))
 
 
 async def explain_job(call: Call[None, None]) -> Why:
