@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -31,6 +31,20 @@ def test_states_may_be_given_as_words(given: Any, kept: frozenset[JobState] | No
     assert which.states == kept
     assert which.states is None or all(isinstance(state, JobState) for state in which.states)
     assert replace(JobFilter(kind="mail"), states=given).states == kept
+
+
+@pytest.mark.parametrize("of", ["created", "finished"])
+def test_a_span_that_ends_before_it_begins_is_refused(of: str) -> None:
+    early, late = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+
+    def between(first: datetime, last: datetime) -> JobFilter:
+        given: dict[str, Any] = {f"{of}_after": first, f"{of}_before": last}
+        return JobFilter(**given)
+
+    assert between(early, late)
+    for last in (early, early - timedelta(days=1)):
+        with pytest.raises(ArgumentError, match=f"{of}_after must be earlier than {of}_before"):
+            between(early, last)
 
 
 def test_ids_may_be_one_or_several() -> None:

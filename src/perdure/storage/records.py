@@ -192,9 +192,17 @@ class JobFilter(Struct, frozen=True, kw_only=True):
         for field in _MOMENTS:
             if (moment := getattr(self, field)) is not None:
                 checked_instant(field, moment)
+        self._check_span("created_after", "created_before")
+        self._check_span("finished_after", "finished_before")
         self._check_marks()
         if self.where != ():
             force_setattr(self, "where", _read_where(self.where))
+
+    def _check_span(self, after: str, before: str) -> None:
+        first, last = getattr(self, after), getattr(self, before)
+        if first is not None and last is not None and first >= last:
+            times = f"{first.isoformat()} and {last.isoformat()}"
+            raise ArgumentError(after, f"must be earlier than {before}, or no job can match; got {times}")
 
     def _check_marks(self) -> None:
         if self.mark is not None:

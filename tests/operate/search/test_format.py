@@ -40,6 +40,10 @@ def filters(draw: Any) -> JobFilter:
     def maybe(strategy: st.SearchStrategy[Any]) -> Any:
         return draw(st.one_of(st.none(), strategy))
 
+    def span(of: str) -> dict[str, Any]:
+        first, last = sorted(draw(st.lists(MOMENT, min_size=2, max_size=2, unique=True)))
+        return {f"{of}_after": maybe(st.just(first)), f"{of}_before": maybe(st.just(last))}
+
     return JobFilter(
         ids=maybe(st.lists(st.uuids().map(str), min_size=1, max_size=3)),
         states=maybe(st.sets(st.sampled_from(list(JobState)), min_size=1)),
@@ -47,7 +51,8 @@ def filters(draw: Any) -> JobFilter:
         mark=maybe(st.sampled_from(["read", "to do", "a:b"])),
         where=draw(st.lists(conditions(), max_size=3)),
         **{name: maybe(TEXT) for name in ("kind", "queue", "tag", "error", "ref", "fingerprint")},
-        **{name: maybe(MOMENT) for name in ("created_before", "created_after", "finished_before", "finished_after")},
+        **span("created"),
+        **span("finished"),
     )
 
 
