@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from perdure.domain.duration import Duration
 from perdure.domain.flows.approval import Approval, approval_event, refuse_answer
 from perdure.domain.flows.flow import Emission
 from perdure.domain.jobs.job import NewJob, Receipt
-from perdure.domain.jobs.states import FINAL
+from perdure.domain.jobs.states import FINAL, JobState
 from perdure.domain.operate.access import TokenView
 from perdure.domain.operate.audit import AuditEntry, By, Note
 from perdure.domain.worker import WorkerView
@@ -36,6 +37,7 @@ from perdure.operate.records import Asking
 from perdure.operate.views.job_views import JobViews
 from perdure.operate.views.system_views import SystemViews
 from perdure.operate.wording import listed
+from perdure.policy.secrets.redaction import redact_document
 from perdure.storage.checking import check_whole
 from perdure.storage.operate.bulk import BulkState, BulkView
 from perdure.storage.records import JobFilter
@@ -133,6 +135,8 @@ class Desk(JobViews, SystemViews, JobCommands):
 
     async def approvals(self, which: JobFilter = _EVERYTHING, *, most: int | None = None) -> list[Asking]:
         """The jobs that wait for an answer, newest first; `most`: only this many of the newest jobs that ask."""
+        if which.states is not None and JobState.WAITING not in which.states:
+            raise ArgumentError("state", "must be waiting: no other jobs ask; or leave it out")
         if most is not None:
             check_whole("most", most, 1, LONGEST_PAGE)
         return await who_asks(self._store, which, most)
@@ -147,7 +151,9 @@ class Desk(JobViews, SystemViews, JobCommands):
         Use `answer` for answers to questions.
         """
         refuse_answer(checked_name("event", event, _EVENT_NAME_LIMIT))
-        return await self._store.emit(event, payload, self.by(why), Note(action="emit", details={"event": event}))
+        noted = Note(action="emit", details={"event": event})
+        emission = await self._store.emit(event, payload, self.by(why), noted)
+        return replace(emission, payload=redact_document(emission.payload))
 
     async def quiet(
         self, workers: Iterable[str] | None = None, *, quiet: bool = True, why: str | None = None

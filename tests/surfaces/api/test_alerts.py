@@ -47,6 +47,18 @@ async def test_alerts_from_the_first_channel_to_the_last_rule(
     assert "TIiajk" not in (await client.get("/api/v1/audit")).text
 
 
+async def test_lists_of_alerts_and_notices_have_cursors_of_their_own(client: httpx.AsyncClient) -> None:
+    notices = "/api/v1/alerts/notices"
+    await client.put(f"{CHANNELS}/ops", json={"address": "env:NONE"})
+    made = [(await client.post("/api/v1/alerts/test", json={"channels": ["ops"]})).json()["id"] for _ in range(2)]
+    first = (await client.get(notices, params={"limit": 1})).json()
+    second = (await client.get(notices, params={"limit": 1, "cursor": first["next"]})).json()
+    assert [page["notices"][0]["id"] for page in (first, second)] == made[::-1]
+    assert second["next"] is None
+    other = await client.get("/api/v1/alerts", params={"cursor": first["next"]})
+    assert (other.status_code, other.json()["field"]) == (422, "cursor")
+
+
 async def test_channels_are_for_admins(site: Site) -> None:
     async with client_of(site, await token_of(site, "operate")) as client:
         answer = await client.put(f"{CHANNELS}/ops", json={"address": "env:OPS"})

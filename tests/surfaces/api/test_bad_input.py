@@ -39,7 +39,9 @@ JSON = {"content-type": "application/json"}
         ("mark=x&marked=false", "mark"),
         ("created_after=2026", "created_after"),
         ("finished_before=-1e9", "finished_before"),
-        ("id=7", "ids"),
+        ("id=7", "id"),
+        ("id=", "id"),
+        ("created_after=2026-01-02T00:00:00Z&created_before=2026-01-01T00:00:00Z", "created_after"),
         ("search=colour:red", None),
         ("search=" + "x" * 5000, None),
     ],
@@ -97,10 +99,69 @@ async def test_a_refusal_says_what_is_allowed(client: httpx.AsyncClient, query: 
     assert (problem["detail"], problem["value"]) == (detail, value)
 
 
-async def test_a_refusal_repeats_no_secret(client: httpx.AsyncClient) -> None:
-    answer = await client.put("/api/v1/webhooks/x", json={"url": "https://example.com/", "secret": ["hunter2"]})
-    assert answer.status_code == 422
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "webhooks/x", {"url": "https://example.com/", "secret": ["hunter2"]}),
+        ("POST", "pauses", {"kind": "greet", "args": {"password": "hunter2"}}),
+        ("POST", "pauses", {"kind": "greet", "args": {"user": {"password": "hunter2"}}}),
+        ("POST", "jobs", {"kind": "greet", "meta": ["https://ada:hunter2@example.com/"]}),
+        ("POST", "jobs", {"kind": "greet", "args": {"name": "x"}, "meta": {"token": "hunter2" + "x" * 20_000}}),
+        ("POST", "jobs", [{"api_key": "hunter2"}]),
+    ],
+)
+async def test_a_refusal_repeats_no_secret(client: httpx.AsyncClient, method: str, path: str, body: Any) -> None:
+    answer = await client.request(method, f"/api/v1/{path}", json=body)
+    assert answer.status_code in {400, 422}
     assert "hunter2" not in answer.text
+
+
+async def test_an_event_shows_no_secret(client: httpx.AsyncClient) -> None:
+    """Also the one that was emitted first, by somebody else."""
+    for _ in range(2):
+        answer = await client.post(
+            "/api/v1/events", json={"event": "paid:1", "payload": {"token": "hunter2", "sum": 3}}
+        )
+        assert answer.json()["payload"] == {"token": "***", "sum": 3}
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("failure-groups?state=ready", "state"),
+        ("failure-groups?search=state:ready", "state"),
+        ("approvals?state=dead", "state"),
+        ("alerts?rule=%00", "rule"),
+        ("schedules/%00", "name"),
+        ("bulk/%00", "id"),
+        ("alerts/notices/%00", "id"),
+    ],
+)
+async def test_what_can_match_nothing_is_refused_by_name(client: httpx.AsyncClient, path: str, field: str) -> None:
+    answer = await client.get(f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("commands/mark", {"ids": ["x"]}, "mark"),
+        ("commands/cancel", {"ids": ["x"], "mark": "seen"}, "mark"),
+        ("commands/cancel", {"ids": ["x"], "run_at": "2026-01-01T00:00:00Z"}, "run_at"),
+        ("bulk/plan", {"action": "mark"}, "mark"),
+        ("bulk/plan", {"action": "cancel", "mark": "seen"}, "mark"),
+        ("bulk/plan", {"action": "requeue", "run_at": "2026-01-01T00:00:00Z"}, "run_at"),
+        ("breakers/smtp/open", {"duration": "0s"}, "duration"),
+        ("schedules/x/backfill", {"start": "0001-01-01T00:00:00Z", "end": "2026-01-01T00:00:00Z"}, "start"),
+    ],
+)
+async def test_a_command_without_sense_is_refused_by_name(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], field: str
+) -> None:
+    """A mark that is forgotten must not remove those that there are."""
+    await client.put("/api/v1/schedules/x", json={"kind": "greet", "cron": "@hourly", "args": {"name": "n"}})
+    answer = await client.post(f"/api/v1/{path}", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
 
 
 async def test_answers_of_a_desk_without_the_app_are_described(client: httpx.AsyncClient, site: Site) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
@@ -29,6 +29,7 @@ MOST_BACKFILLED: Final = 10_000
 _TIMES_PER_CALL: Final = 500
 _TIMES_SHOWN: Final = 5
 _INSTANT: Final = timedelta(microseconds=1)
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ScheduleDetail(Struct, frozen=True, kw_only=True):
@@ -123,6 +124,8 @@ class Calendar:
         """The times that a backfill of this range would handle; those already handled are skipped."""
         if start.tzinfo is None or end.tzinfo is None:
             raise ArgumentError("start", "and end need a time zone; use datetime(..., tzinfo=UTC)")
+        if start < _EARLIEST:
+            raise ArgumentError("start", f"must be in 1970 or later, got {start.isoformat()}")
         if start >= end:
             raise ArgumentError("end", f"must be later than the start, got {start.isoformat()} to {end.isoformat()}")
         if end > await self._store.now():

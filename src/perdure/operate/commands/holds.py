@@ -19,8 +19,7 @@ from perdure.kinds.options import checked_name
 from perdure.operate.audit_trail import checked_why
 from perdure.operate.wording import listed
 from perdure.policy.limits.breaker import close_by_hand, open_by_hand
-from perdure.policy.secrets.redaction import is_secret_name
-from perdure.policy.secrets.secret import Secret
+from perdure.policy.secrets.redaction import is_secret_name, redact_value
 from perdure.storage.port import Store
 
 LONGEST_WHY: Final = 500
@@ -190,7 +189,7 @@ def _names(pause: Pause, queue: str | None, kind: str | None) -> bool:
 def _encoded(args: Mapping[str, Any]) -> str:
     if not isinstance(args, Mapping) or not args or not all(isinstance(name, str) for name in args):
         raise ArgumentError("args", f'must give arguments by name, as {{"tenant": 7}}, got {args!r:.100}')
-    if hidden := [name for name in args if is_secret_name(name) or isinstance(args[name], Secret)]:
+    if hidden := [name for name, value in args.items() if is_secret_name(name) or redact_value(value) != value]:
         raise ArgumentError("args", f"must not hold {hidden[0]!r}, a secret, since pauses are shown: use another one")
     try:
         text = encode(dict(args))

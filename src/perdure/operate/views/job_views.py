@@ -131,7 +131,10 @@ class JobViews(DeskBase):
 
         The group that failed last comes first; the next page is `before=page.next`.
         """
-        return await groups_page(self._store, checked_filter(which), limit, before)
+        states = checked_filter(which).states
+        if states is not None and JobState.DEAD not in states:
+            raise ArgumentError("state", "must be dead: groups are of dead letters; or leave it out")
+        return await groups_page(self._store, which, limit, before)
 
     async def failure_group(self, fingerprint: str) -> FailureGroup:
         """One group of failures, also if it has no dead letters now; raises NotFoundError."""

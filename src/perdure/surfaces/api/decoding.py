@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 
 from perdure.errors import ArgumentError
+from perdure.policy.secrets.redaction import redact_value
 from perdure.storage.checking import echo
 from perdure.surfaces.api.problems import HttpError
 from perdure.surfaces.api.route import Route
@@ -47,10 +49,18 @@ def read_query(request: Request, wanted: type[T], given: dict[str, Any]) -> T:
             given.update(query)
             raise ArgumentError(name, f"must be {TIME}, got {echo(values[0])}")
     given.update(query)
+    refuse_nul(query)
     try:
         return msgspec.convert(query, wanted, strict=False)
     except msgspec.ValidationError as error:
         raise refusal(error, wanted, query) from None
+
+
+def refuse_nul(values: Mapping[str, str | list[str]]) -> None:
+    """Refuse what no stored text holds; a database would name no field."""
+    for name, value in values.items():
+        if any("\x00" in text for text in ([value] if isinstance(value, str) else value)):
+            raise ArgumentError(name, f"holds characters that no stored text has: {echo(value)}")
 
 
 async def read_body(request: Request, wanted: type[T], given: dict[str, Any]) -> T:
@@ -63,7 +73,7 @@ async def read_body(request: Request, wanted: type[T], given: dict[str, Any]) ->
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HttpError(400, "syntax", f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise HttpError(400, "syntax", f"the body must be a JSON object, got {echo(body)}")
+        raise HttpError(400, "syntax", f"the body must be a JSON object, got {echo(redact_value(body))}")
     given.update(body)
     try:
         return msgspec.convert(body, wanted)

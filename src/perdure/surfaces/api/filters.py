@@ -54,9 +54,13 @@ class Filter(Given, frozen=True, kw_only=True):
         if self.state:
             meant = await desk.meaning(self.state, self.kind)
             found = _narrowed(found, states=meant.states, kind=None if self.kind else meant.kind)
+        if self.id:
+            try:
+                found = _narrowed(found, ids=self.id)
+            except ArgumentError as error:
+                raise ArgumentError("id", str(error).removeprefix("ids ")) from None
         return _narrowed(
             found,
-            ids=self.id or None,
             kind=self.kind,
             queue=self.queue,
             tag=self.tag,

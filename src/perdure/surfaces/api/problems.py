@@ -24,7 +24,7 @@ from perdure.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from perdure.policy.secrets.redaction import is_secret_name
+from perdure.policy.secrets.redaction import is_secret_name, redact_value
 from perdure.policy.secrets.secret import MASK
 from perdure.surfaces.access.answers import Refused
 from perdure.surfaces.server.live import TooManyStreams
@@ -134,5 +134,6 @@ def _echo(field: str, value: Any) -> Any:
     """A value of the request, cut if it is long; one that may be a secret is not repeated."""
     if field == "address" or is_secret_name(field):  # the address of a channel of alerts is a password
         return MASK
-    text = value if isinstance(value, str) else repr(value)
-    return value if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+    shown = redact_value(value)
+    text = shown if isinstance(shown, str) else repr(shown)
+    return shown if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from perdure.surfaces.access.caller import caller_of
-from perdure.surfaces.api.decoding import read_body, read_query, refuse_unread
+from perdure.surfaces.api.decoding import read_body, read_query, refuse_nul, refuse_unread
 from perdure.surfaces.api.encoding import encoded
 from perdure.surfaces.api.problems import HttpError, answer, problem_of
 from perdure.surfaces.api.revisions import Turns
@@ -55,6 +55,7 @@ class ApiRouter:
         caller.require(route.scope)
         call: Call[Any, Any] = Call(request=request, site=site_of(request), caller=caller, path=path)
         given.update(path)
+        refuse_nul(path)
         refuse_unread(request, route)
         if route.query is not None:
             call.query = read_query(request, route.query, given)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from perdure.errors import ArgumentError
-from perdure.policy.secrets.redaction import is_secret_name
+from perdure.policy.secrets.redaction import is_secret_name, redact_value
 from perdure.policy.secrets.secret import MASK
 from perdure.storage.checking import echo
 
@@ -107,7 +107,7 @@ def _shown(name: str, value: Any) -> str:
     """A number of a query is shown without quotes, and what may be a secret not at all."""
     if is_secret_name(name):
         return MASK
-    return value if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,30}", value) else echo(value)
+    return value if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,30}", value) else echo(redact_value(value))
 
 
 def _joined(place: str, name: str) -> str:

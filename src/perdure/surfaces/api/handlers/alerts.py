@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.domain.alerts.alert import Alert, Notice
 from perdure.domain.alerts.channel import ChannelView
@@ -10,6 +11,7 @@ from perdure.domain.alerts.rule import AlertRule, AlertSeverity, Grouping, RuleV
 from perdure.operate.alerts.commands import AlertsSeen, NoticesSeen
 from perdure.operate.alerts.previews import AlertPreview
 from perdure.operate.alerts.rules import make_rule
+from perdure.surfaces.api.filters import read_cursor, write_cursor
 from perdure.surfaces.api.handlers.jobs.commands import Because
 from perdure.surfaces.api.handlers.schedules import PauseUntil
 from perdure.surfaces.api.route import Call, Given
@@ -17,18 +19,18 @@ from perdure.surfaces.api.values import Limit
 
 
 class AlertPageQuery(Given, frozen=True, kw_only=True):
-    """Which alerts; the next page is `before` = `next`."""
+    """Which alerts, and which page of them."""
 
     rule: str | None = None
     limit: Limit = 50
-    before: str | None = None
+    cursor: str | None = None
 
 
 class NoticePageQuery(Given, frozen=True, kw_only=True):
-    """Which notices; the next page is `before` = `next`."""
+    """Which page of the notices."""
 
     limit: Limit = 50
-    before: str | None = None
+    cursor: str | None = None
 
 
 class RuleBody(Because, frozen=True, kw_only=True):
@@ -96,12 +98,18 @@ async def list_open(call: Call[None, None]) -> OpenAlerts:
 async def list_history(call: Call[AlertPageQuery, None]) -> AlertsSeen:
     """List alerts, open and over, the last to open first."""
     query = call.query
-    return await call.desk.alerts.history(rule=query.rule, limit=query.limit, before=query.before)
+    listed = ["alerts", query.rule]
+    before = read_cursor(listed, query.cursor)
+    found = await call.desk.alerts.history(rule=query.rule, limit=query.limit, before=before)
+    return replace(found, next=write_cursor(listed, found.next))
 
 
 async def list_notices(call: Call[NoticePageQuery, None]) -> NoticesSeen:
     """List notices, newest first, with the state of each delivery."""
-    return await call.desk.alerts.notices(limit=call.query.limit, before=call.query.before)
+    listed = ["notices"]
+    before = read_cursor(listed, call.query.cursor)
+    found = await call.desk.alerts.notices(limit=call.query.limit, before=before)
+    return replace(found, next=write_cursor(listed, found.next))
 
 
 async def show_notice(call: Call[None, None]) -> Notice:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from perdure.domain.duration import parse_duration
 from perdure.domain.gate import BreakerView, Pause
+from perdure.errors import ArgumentError
 from perdure.operate.commands.holds import Resumed, Spent
 from perdure.surfaces.api.handlers.jobs.commands import Because
 from perdure.surfaces.api.handlers.schedules import PauseUntil
@@ -94,6 +95,8 @@ async def list_breakers(call: Call[None, None]) -> BreakerList:
 async def open_breaker(call: Call[None, OpenFor]) -> BreakerView:
     """Open a breaker: jobs behind it wait until it is closed, or for a duration."""
     length = None if call.body.duration is None else parse_duration("duration", call.body.duration)
+    if length is not None and not length:
+        raise ArgumentError("duration", "must be longer than 0; to let jobs through, close the breaker")
     return await call.desk.holds.open_breaker(call.path["name"], for_=length, why=call.body.why)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from perdure.operate.bulk.records import BulkPlan
 from perdure.storage.operate.bulk import BulkView
 from perdure.surfaces.api.filters import Filter
-from perdure.surfaces.api.handlers.jobs.commands import Because, Command
+from perdure.surfaces.api.handlers.jobs.commands import Because, Command, mark_for
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
 from perdure.surfaces.server.requests import path_to
@@ -22,13 +22,13 @@ class BulkQuery(Given, frozen=True, kw_only=True):
 class PlanBody(Given, frozen=True, kw_only=True):
     """What to do, and to which jobs. `limit` means so many at most, newest first.
 
-    `run_at` is for reschedule, `mark` for mark.
+    `run_at` is for reschedule, `mark` for mark: null removes it.
     """
 
     action: Command
     filter: Filter = Filter()
     run_at: Instant | None = None
-    mark: str | None = None
+    mark: str | UnsetType | None = UNSET
     limit: int | None = None
 
 
@@ -51,8 +51,9 @@ async def plan_bulk(call: Call[None, PlanBody]) -> BulkPlan:
     Nothing is changed. Give `token` to `POST /bulk` within ten minutes to start it.
     """
     body = call.body
+    mark = mark_for(body.action, body.mark, body.run_at)
     which = await body.filter.read(call.desk)
-    return await call.desk.plan(body.action, which, mark=body.mark, run_at=body.run_at, limit=body.limit)
+    return await call.desk.plan(body.action, which, mark=mark, run_at=body.run_at, limit=body.limit)
 
 
 async def start_bulk(call: Call[None, StartBody]) -> BulkView:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from perdure.domain.jobs.job import JobView
 from perdure.errors import ArgumentError, NotFoundError
@@ -54,11 +55,14 @@ class NewMark(OneVersion, frozen=True, kw_only=True):
 
 
 class ManyJobs(Given, frozen=True, kw_only=True):
-    """Several jobs by id or ref. `run_at` is for reschedule, `mark` for mark. `dry_run` changes nothing."""
+    """Several jobs by id or ref. `run_at` is for reschedule, `mark` for mark: null removes it.
+
+    `dry_run` changes nothing.
+    """
 
     ids: Ids
     run_at: Instant | None = None
-    mark: str | None = None
+    mark: str | UnsetType | None = UNSET
     dry_run: bool = False
     why: str | None = None
 
@@ -141,18 +145,25 @@ def _command(name: str) -> Command:
 
 
 def _action(command: Command, body: ManyJobs) -> Action:
-    if body.run_at is not None and command is not Command.RESCHEDULE:
-        raise ArgumentError("run_at", f"is for reschedule, not for {command}")
-    if body.mark is not None and command is not Command.MARK:
-        raise ArgumentError("mark", f"is for mark, not for {command}")
-    match command:
-        case Command.RESCHEDULE:
-            if body.run_at is None:
-                raise ArgumentError("run_at", "is missing: give the time at which the jobs should run")
-            return reschedule_to(body.run_at)
-        case Command.MARK:
-            return mark_as(body.mark)
+    mark = mark_for(command, body.mark, body.run_at)
+    if command is Command.MARK:
+        return mark_as(mark)
+    if body.run_at is not None:
+        return reschedule_to(body.run_at)
     return _PLAIN[command]
+
+
+def mark_for(command: Command, mark: str | UnsetType | None, run_at: datetime | None) -> str | None:
+    """The mark of a command; refuses one and a time that it does not take, or that it needs and has not got."""
+    if run_at is not None and command is not Command.RESCHEDULE:
+        raise ArgumentError("run_at", f"is for reschedule, not for {command}")
+    if run_at is None and command is Command.RESCHEDULE:
+        raise ArgumentError("run_at", "is missing: give the time at which the jobs should run")
+    if mark is UNSET and command is Command.MARK:
+        raise ArgumentError("mark", "is missing: give a word, or null to remove the mark")
+    if mark not in (None, UNSET) and command is not Command.MARK:
+        raise ArgumentError("mark", f"is for mark, not for {command}")
+    return None if isinstance(mark, UnsetType) else mark
 
 
 def _listed(words: Iterable[str]) -> str:
