@@ -27,7 +27,7 @@ from perdure.engines.postgres.database.arrays import UnstorableTextError
 from perdure.engines.postgres.database.faults import ROLLED_BACK, translate
 from perdure.engines.postgres.database.sessions import BEGIN_SHARED, Connection, Pooler, Sessions, Terms, are_shared
 from perdure.engines.postgres.database.versions import require_version
-from perdure.engines.postgres.database.wire import Params, Wire
+from perdure.engines.postgres.database.wire import Params, Statement, Wire
 from perdure.errors import ForkError, SettingsError, StoreRefused, StoreUnavailable
 from perdure.policy.secrets.passwords import ESCAPES, strike
 from perdure.storage.time_limits import deadline, too_late
@@ -167,26 +167,38 @@ class Pool:
             raise translate(error, self._server.secret) from error
 
     async def rows(self, sql: str, params: Params | None = None) -> list[tuple[Any, ...]]:
-        """Run one statement and fetch what it answers."""
-        if deadline() is None:
+        """Run one statement and fetch what it answers; a question with a time limit takes one round, too."""
+        if (until := deadline()) is None:
             return await self.run(lambda wire: wire.fetch(sql, params))
-        return await self.transaction(lambda wire: wire.fetch(sql, params))
+
+        async def ask(wire: Wire, limit: Statement) -> list[tuple[Any, ...]]:
+            return (await wire.fetch_each(limit, (sql, params)))[1]
+
+        return await self._in_time(ask, until)
 
     async def transaction(self, work: Callable[[Wire], Awaitable[T]]) -> T:
         """Run work inside a transaction, within the time limit of the current query, if there is one."""
         if (until := deadline()) is None:
             return await self.run(lambda wire: wire.transaction(work))
+
+        async def ask(wire: Wire, limit: Statement) -> T:
+            async def limited(wire: Wire) -> T:
+                wire.defer(*limit)
+                return await work(wire)
+
+            return await wire.transaction(limited)
+
+        return await self._in_time(ask, until)
+
+    async def _in_time(self, ask: Callable[[Wire, Statement], Awaitable[T]], until: float) -> T:
+        """Ask before the time is over; `ask` is given the statement that limits the transaction that it is part of."""
         left = until - time.monotonic()
         if left <= 0:
             raise too_late()
-
-        async def in_time(wire: Wire) -> T:
-            wire.defer(_LIMIT, {"limit": str(max(1, int(left * 1000)))})
-            return await work(wire)
-
+        limit: Statement = (_LIMIT, {"limit": str(max(1, int(left * 1000)))})
         try:
             async with asyncio.timeout(left + _GRACE):
-                return await self.run(lambda wire: wire.transaction(in_time))
+                return await self.run(lambda wire: ask(wire, limit))
         except TimeoutError:
             raise too_late() from None
         except StoreUnavailable as error:  # elsewhere a limit set by the server itself counts as an outage
