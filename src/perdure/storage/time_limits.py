@@ -23,7 +23,7 @@ QUESTIONS: Final = frozenset(
         *("now", "job", "jobs", "search", "attempts", "costs", "key_holder", "counts", "count", "overdue"),
         *("failure_groups", "failure_hours", "statistics", "statistic_totals", "audit", "workers", "leaders"),
         *("kinds", "tokens"),
-        *("asking", "waiting", "paused", "parked_ahead", "schedule", "schedules", "fires", "last_fires"),
+        *("asking", "waiting", "fronts", "paused", "parked_ahead", "schedule", "schedules", "fires", "last_fires"),
         *("pauses", "breakers", "spent", "budgets", "steps", "family", "families", "children", "progress", "lines"),
         *("event_log", "read_events", "webhooks"),
         *("alert_rules", "alert_channels", "alerts", "notices", "notice", "budget_limits", "recent_failures"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpx
@@ -84,3 +85,26 @@ async def test_what_is_refused_has_the_look_of_the_desk(site: Site) -> None:
         page = await client.get("/", headers={"accept": "text/html", "host": "evil.example"})
         [style] = re.findall(r'<link rel="stylesheet" href="(/static/[^"]+)">', page.text)
         assert (page.status_code, (await client.get(style)).status_code) == (421, 200)
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/attention"])
+async def test_a_page_asks_the_database_who_the_workers_are_once(
+    site: Site, client: httpx.AsyncClient, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await site.backing.store()
+    asked: list[str] = []
+
+    def counted(name: str) -> Callable[[], Awaitable[object]]:
+        ask = getattr(store, name)
+
+        async def counting() -> object:
+            asked.append(name)
+            return await ask()
+
+        return counting
+
+    for name in ("workers", "pauses", "now", "schedules"):
+        monkeypatch.setattr(store, name, counted(name))
+    assert (await client.get(path)).status_code == 200
+    assert "workers" in asked
+    assert sorted(asked) == sorted(set(asked))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from msgspec import Struct
@@ -58,14 +59,19 @@ Badges = dict[str, Badge]
 
 async def count_badges(desk: Desk) -> Badges:
     """The figures of the rail. All of them are bounded, however many jobs there are."""
-    dead = await desk.count(_DEAD, cap=_MOST_COUNTED)
-    asking = len(await desk.approvals(most=_MOST_ASKED))
-    living = [worker for worker in await desk.workers() if worker.dead_at is None]
-    badges = {"workers": Badge(len(living)), "schedules": Badge(len(await desk.calendar.schedules()))}
-    if opened := await desk.alerts.open():
+    dead, asking, workers, schedules, opened = await asyncio.gather(
+        desk.count(_DEAD, cap=_MOST_COUNTED),
+        desk.approvals(most=_MOST_ASKED),
+        desk.workers(),
+        desk.calendar.schedules(),
+        desk.alerts.open(),
+    )
+    living = [worker for worker in workers if worker.dead_at is None]
+    badges = {"workers": Badge(len(living)), "schedules": Badge(len(schedules))}
+    if opened:
         badges["alerts"] = Badge(len(opened), hot=True)
     if dead.jobs:
         badges["dead"] = Badge(dead.jobs, capped=dead.capped, hot=True)
     if asking:
-        badges["approvals"] = Badge(asking, hot=True)
+        badges["approvals"] = Badge(len(asking), hot=True)
     return badges

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from perdure.domain.operate.access import Scope
 from perdure.errors import StoreError
 from perdure.operate.desk import Desk
+from perdure.storage.asked_once import asked_once
 from perdure.surfaces.access.answers import Refused
 from perdure.surfaces.access.caller import caller_of
 from perdure.surfaces.access.requests.visit import read_visit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 TIME_LIMIT: Final = timedelta(seconds=2)
 """How long a query of a page or the API may take; a list that has to look through jobs ends after 0.1 s."""
 
+_LOOKS: Final = frozenset({"GET", "HEAD"})
+
 SITE: Final = "perdure.site"
 """The key of the ASGI scope that holds the site."""
 
@@ -31,9 +34,13 @@ def site_of(request: Request) -> Site:
 
 
 def desk_of(request: Request) -> Desk:
-    """A desk that acts in the caller's name, on a database that was opened before."""
-    caller = caller_of(request.scope)
-    return Desk(site_of(request).backing.opened(), caller.name, caller.source, time_limit=TIME_LIMIT)
+    """A desk that acts in the caller's name, on a database that was opened before.
+
+    A request that changes nothing asks the database each question once.
+    """
+    caller, store = caller_of(request.scope), site_of(request).backing.opened()
+    look = asked_once(store) if request.method in _LOOKS else store
+    return Desk(look, caller.name, caller.source, time_limit=TIME_LIMIT)
 
 
 def path_to(request: Request, path: str) -> str:
