@@ -95,23 +95,25 @@ class InsightPart:
     async def _walk_picked(self, which: JobFilter, page: Page, bounds: Bounds) -> tuple[list[JobView], JobId | None]:
         """The same along the jobs that an index leads to."""
         found: list[JobView] = []
-        before = page.before
-        while ids := await self._queue_states.picked(which, before, _JOBS_PER_CALL):
+        before, step = page.before, min(page.limit, _JOBS_PER_CALL)  # all of them match, unless more is asked
+        while ids := await self._queue_states.picked(which, before, step):
             found += await self._views(replace(which, ids=ids), Page(page.limit - len(found)))
             before = ids[-1]
-            if len(found) >= page.limit or len(ids) < _JOBS_PER_CALL:
+            if len(found) >= page.limit or len(ids) < step:
                 break
             if bounds.are_reached(len(ids)):
                 return found, before
+            step = min(2 * step, _JOBS_PER_CALL)
         return found, None
 
     async def _picked(self, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
         """The newest jobs that an index leads to, a batch after the other until there are enough that match."""
         found: list[JobId] = []
-        while len(found) < limit and (ids := await self._queue_states.picked(which, before, _JOBS_PER_CALL)):
+        step = min(limit, _JOBS_PER_CALL)
+        while len(found) < limit and (ids := await self._queue_states.picked(which, before, step)):
             rows = await self._select("id", replace(which, ids=ids), Page(limit - len(found)))
             found += [row[0] for row in rows]
-            before = ids[-1]
+            before, step = ids[-1], min(2 * step, _JOBS_PER_CALL)
         return found
 
     async def _views(self, which: JobFilter, page: Page, floor: JobId | None = None) -> list[JobView]:
