@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from perdure.surfaces.desk.charts.scale import ceiling, parts
-from perdure.surfaces.desk.charts.svg import Point, area_path, line_path, picture, tag, title
+from perdure.surfaces.desk.charts.svg import Point, area_path, line_path, picture, short, tag
 from perdure.surfaces.desk.view.text import plain
 
 WIDTH, HEIGHT = 600.0, 150.0
@@ -48,7 +48,7 @@ def series(
         for y in (HEIGHT * part / grid for part in range(grid + 1))
     ]
     drawn = [shape for line in lines for shape in _drawn(line, top)]
-    plot = picture(label, WIDTH, HEIGHT, "plot", [*rules, *drawn, *_hits(at, lines, unit)], stretch=True)
+    plot = picture(label, WIDTH, HEIGHT, "plot", [*rules, *drawn, _hits(at, lines, unit)], stretch=True)
     return Markup('<figure class="chart">{}<div class="plotted">{}{}</div>{}</figure>').format(
         _head(heading, lines), plot, _levels(top, grid, unit), _ticks(at, step)
     )
@@ -76,19 +76,23 @@ def _drawn(line: Line, top: float) -> list[Markup]:
     return [*shapes, tag("path", {"class": css, "d": line_path(points)})]
 
 
-def _hits(at: Sequence[datetime], lines: Sequence[Line], unit: Callable[[float], str]) -> list[Markup]:
-    """A column for each point that says its values on hover."""
+def _hits(at: Sequence[datetime], lines: Sequence[Line], unit: Callable[[float], str]) -> Markup:
+    """A column for each point that says its values on hover.
+
+    They are most elements of a page, so they are written as text; what is said is escaped once for both of its places.
+    """
     step = WIDTH / max(len(at) - 1, 1)
+    size = f'y="0" width="{short(step)}" height="{short(HEIGHT)}"'
     hits = []
     for number, moment in enumerate(at):
-        said = " · ".join(f"{line.name} {unit(value)}" for line in lines if (value := line.values[number]) is not None)
-        stamp = moment.astimezone(UTC)
-        place = {"x": max(0.0, (number - 0.5) * step), "y": 0.0, "width": step, "height": HEIGHT}
-        hover = title(f"{stamp:%Y-%m-%d %H:%M} UTC: {said or 'nothing'}")
+        values = [f"{line.name} {unit(value)}" for line in lines if (value := line.values[number]) is not None]
+        said = escape(plain(" · ".join(values)))
+        day, minute = moment.astimezone(UTC).isoformat(timespec="minutes")[:16].split("T")
         hits.append(
-            tag("rect", {"class": "hit", **place, "data-time": f"{stamp:%Y-%m-%dT%H:%MZ}", "data-said": said}, [hover])
+            f'<rect class="hit" x="{short(max(0.0, (number - 0.5) * step))}" {size} data-time="{day}T{minute}Z"'
+            f' data-said="{said}"><title>{day} {minute} UTC: {said or "nothing"}</title></rect>'
         )
-    return hits
+    return Markup("".join(hits))  # noqa: S704 - what was formatted in was escaped above
 
 
 def _levels(top: float, grid: int, unit: Callable[[float], str]) -> Markup:

@@ -15,9 +15,7 @@ Point = tuple[float, float]
 
 def tag(name: str, attributes: dict[str, Any] | None = None, children: Iterable[str] = ()) -> Markup:
     """An element; attributes that are None are left out, plain text in `children` is escaped."""
-    words = "".join(
-        f' {key}="{escape(_short(value))}"' for key, value in (attributes or {}).items() if value is not None
-    )
+    words = "".join([f' {key}="{_word(value)}"' for key, value in (attributes or {}).items() if value is not None])
     inner = Markup("").join(child if isinstance(child, Markup) else plain(child) for child in children)
     # Everything that is formatted in was escaped above.
     return Markup(f"<{name}{words}>{inner}</{name}>") if inner else Markup(f"<{name}{words}/>")  # noqa: S704
@@ -36,10 +34,10 @@ def picture(
     """The outermost element: an image with a name. `natural`: as large as it was drawn, else as wide as its place."""
     attributes = {
         "class": css,
-        "viewBox": f"0 0 {_short(width)} {_short(height)}",
+        "viewBox": f"0 0 {short(width)} {short(height)}",
         "preserveAspectRatio": "none" if stretch else None,
-        "width": _short(width) if natural else None,
-        "height": _short(height) if natural else None,
+        "width": width if natural else None,
+        "height": height if natural else None,
         "role": "img",
         "aria-label": label,
         "focusable": "false",
@@ -60,7 +58,7 @@ def line_path(points: Sequence[Point | None]) -> str:
         if point is None:
             pen_down = False
             continue
-        commands.append(f"{'L' if pen_down else 'M'}{_short(point[0])} {_short(point[1])}")
+        commands.append(f"{'L' if pen_down else 'M'}{short(point[0])} {short(point[1])}")
         pen_down = True
     return "".join(commands)
 
@@ -70,7 +68,7 @@ def area_path(points: Sequence[Point | None], floor: float) -> str:
     pieces: list[str] = []
     for run in _runs(points):
         first, last = run[0][0], run[-1][0]
-        pieces.append(f"{line_path(run)}L{_short(last)} {_short(floor)}L{_short(first)} {_short(floor)}Z")
+        pieces.append(f"{line_path(run)}L{short(last)} {short(floor)}L{short(first)} {short(floor)}Z")
     return "".join(pieces)
 
 
@@ -84,7 +82,12 @@ def _runs(points: Sequence[Point | None]) -> Iterable[list[Point]]:
                 run = []
 
 
-def _short(value: Any) -> str:
+def short(number: float) -> str:
+    """A length or a place, with two digits behind the point at most."""
+    return f"{number:.2f}".rstrip("0").rstrip(".")
+
+
+def _word(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.2f}".rstrip("0").rstrip(".")
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else str(value)
+        return short(value)
+    return escape(plain(value) if isinstance(value, str) and not isinstance(value, Markup) else str(value))
