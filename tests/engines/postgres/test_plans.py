@@ -367,6 +367,15 @@ def test_groups_of_failures_are_found_by_index(
     assert_by_index(plan_of(postgres_url, Naming(full).statements(f"{file}.sql")[name]), indexes)
 
 
+def test_jobs_that_all_match_are_counted_where_they_are_read(postgres_url: str, full: str) -> None:
+    """Not sent on to a node that groups them: that takes as long again."""
+    queue_states = QueueStates(Naming(full), Pool(Server(postgres_url), 1))
+    sql, _ = count_query(queue_states, JobFilter(states=("ready", "waiting", "dead")), 10, by_kind=False)
+    plan = plan_of(postgres_url, sql)
+    assert "HashAggregate" not in plan, plan
+    assert "GroupAggregate" not in plan, plan
+
+
 @pytest.mark.parametrize("schema", ["empty", "full"])
 @pytest.mark.parametrize(
     ("which", "by_kind", "indexes", "unread"),

@@ -53,6 +53,12 @@ class QueueStates:
         look = self.sql[f"look_in_{place.table}"]
         return f"FROM {place.table}_spot s CROSS JOIN LATERAL ({look}) p {joined} {self.sql['of_filter']}"
 
+    def counted_in(self, place: Place) -> str:
+        """How many these are, for each queue state: jobs that all match are counted where they are read."""
+        counted = f"SELECT count(*) AS jobs FROM ({self.sql[f'look_in_{place.table}']}) c"
+        source = f"FROM {place.table}_spot s CROSS JOIN LATERAL ({counted}) p {self.sql['of_filter']} AND p.jobs > 0"
+        return f"SELECT s.state, s.queue, NULL::text AS kind, p.jobs AS matches, p.jobs {source}"
+
 
 def is_picked(which: JobFilter) -> bool:
     """Whether an index leads to few of the jobs: by mark, by fingerprint, or the dead letters of one kind."""

@@ -32,6 +32,7 @@ from perdure.storage.records import Keep
 
 _SPANS: Final = text_array([seconds_text(each) for each in SPANS])
 _FACETS: Final = text_array(list(Facet))
+_NUMBERS: Final = msgspec.json.Decoder(tuple[int, ...])
 _NO_TIMES: Final = ",".join(map(str, EMPTY))
 WORDS: Final = SLOTS | {
     "bucket_values": ", ".join(f"row.{column}[{n}]" for column in ("waits", "runs") for n in range(1, BUCKETS + 1))
@@ -138,4 +139,4 @@ def _summed(
 
 
 def _numbers(joined: str) -> tuple[int, ...]:
-    return tuple(map(int, joined.split(",")))
+    return _NUMBERS.decode(f"[{joined}]")
