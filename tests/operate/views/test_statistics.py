@@ -220,6 +220,25 @@ async def test_a_deep_queue_is_counted_up_to_the_cap(store: Store, desk: Desk) -
     assert (mail.ready, mail.ready_capped) == (10, True)
 
 
+async def test_a_table_of_queues_needs_no_times_of_each_point(store: Store, desk: Desk) -> None:
+    """Without them a point only counts; the figures of the whole span stay the same."""
+    await add(store, counted(7, queue="mail"), counted(2, queue="mail", kind="charge"))
+    full, short = await desk.queues("1d"), await desk.queues("1d", times=False)
+    assert [one.statistics.total for one in short] == [one.statistics.total for one in full]
+    assert short[0].statistics.total.wait.count
+    kinds, counts = [
+        (await desk.statistics("1d", by="kind", queue="mail", times=times)).groups for times in (True, False)
+    ]
+    assert [(one.kind, one.total) for one in counts] == [(one.kind, one.total) for one in kinds]
+    for groups, others in (
+        (full[0].statistics.points, short[0].statistics.points),
+        (kinds[0].points, counts[0].points),
+    ):
+        assert [point.succeeded for point in others] == [point.succeeded for point in groups]
+        assert any(point.wait.count for point in groups)
+        assert not any(point.wait.count for point in others)
+
+
 async def test_a_kind_is_shown_at_a_glance(store: Store, desk: Desk, clock: ManualClock) -> None:
     """With the queues in which it was seen, and what its app declared of it."""
     await store.declare_kinds([KindRecord(name="quiet", words={"succeeded": "sent"})])

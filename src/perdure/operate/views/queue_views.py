@@ -16,13 +16,13 @@ from msgspec import Struct
 from perdure.domain.duration import Duration
 from perdure.domain.gate import Pause
 from perdure.domain.jobs.states import PARKED, JobState
-from perdure.domain.operate.statistics import Group
+from perdure.domain.operate.statistics import Group, Statistics
 from perdure.domain.worker import WorkerView
-from perdure.operate.views.statistics import empty_group, read_statistics
+from perdure.operate.views.statistics import empty_group, read_statistics, read_trends
 from perdure.storage.port import Store
-from perdure.storage.records import Count
+from perdure.storage.records import JobFilter, Tally
 
-_SHOWN: Final = PARKED | {JobState.READY, JobState.RUNNING, JobState.DEAD}
+_SHOWN: Final = JobFilter(states=PARKED | {JobState.READY, JobState.RUNNING, JobState.DEAD})
 _FRONT: Final = 10  # jobs read in each priority to find the one that waits longest
 
 
@@ -49,18 +49,21 @@ class QueueView(Struct, frozen=True, kw_only=True):
     statistics: Group
 
 
-async def queue_views(store: Store, span: Duration, cap: int) -> list[QueueView]:
-    """All queues that have jobs, workers, pauses or statistics, by name."""
-    lately, counted, known, pauses = await asyncio.gather(
-        read_statistics(store, span, by="queue"), store.counts(cap), store.workers(), store.pauses()
+async def queue_views(store: Store, span: Duration, cap: int, *, times: bool = True) -> list[QueueView]:
+    """All queues that have jobs, workers, pauses or statistics, by name; `times`: points have wait and run times."""
+    lately, tallies, known, pauses = await asyncio.gather(
+        read_statistics(store, span, by="queue") if times else _trends(store, span),
+        store.count(_SHOWN, ("queue", "state"), cap),
+        store.workers(),
+        store.pauses(),
     )
-    tallies = [count for count in counted if count.state in _SHOWN]
     workers = [worker for worker in known if worker.dead_at is None]
-    oldest = await _oldest(store, {tally.queue for tally in tallies if tally.state is JobState.READY})
+    ready = {tally.queue for tally in tallies if tally.queue is not None and tally.state is JobState.READY}
+    oldest = await _oldest(store, ready)
     groups = {group.queue: group for group in lately.groups if group.queue is not None}
     names = {
         *groups,
-        *(tally.queue for tally in tallies),
+        *(tally.queue for tally in tallies if tally.queue is not None),
         *(queue for worker in workers for queue in worker.queues),
         *(pause.queue for pause in pauses if pause.queue is not None),
     }
@@ -77,6 +80,10 @@ async def queue_views(store: Store, span: Duration, cap: int) -> list[QueueView]
     ]
 
 
+async def _trends(store: Store, span: Duration) -> Statistics:
+    return await read_trends(store, span, await store.now(), by="queue")
+
+
 async def _oldest(store: Store, queues: set[str]) -> dict[str, datetime]:
     oldest: dict[str, datetime] = {}
     for front in await store.fronts(sorted(queues), _FRONT) if queues else ():
@@ -86,13 +93,13 @@ async def _oldest(store: Store, queues: set[str]) -> dict[str, datetime]:
 
 def _view(
     name: str,
-    tallies: Iterable[Count],
+    tallies: Iterable[Tally],
     workers: list[WorkerView],
     pauses: tuple[Pause, ...],
     oldest: datetime | None,
     statistics: Group,
 ) -> QueueView:
-    by_state = {tally.state: tally for tally in tallies}
+    by_state = {tally.state: tally for tally in tallies if tally.state is not None}
     jobs = {state: tally.jobs for state, tally in by_state.items()}
     capped = {state for state, tally in by_state.items() if tally.capped}
     return QueueView(

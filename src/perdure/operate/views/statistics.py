@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -69,14 +70,25 @@ async def read_statistics(
     return Statistics(since=window.since, until=window.until, step=step, groups=groups)
 
 
-async def read_trends(store: StatisticStore, span: Duration, now: datetime, *, by: Grouping) -> Statistics:
+async def read_trends(
+    store: StatisticStore,
+    span: Duration,
+    now: datetime,
+    *,
+    by: Grouping,
+    queue: str | None = None,
+    kind: str | None = None,
+) -> Statistics:
     """The same for a table of many groups: points hold only counts, and times are those of the whole span.
 
     Histograms are most of what a point costs, and a line in a table does not show them.
     """
     window = window_of(span, now, most=_MOST_OF_A_GROUP)
-    counts = await _sums(store, window, by=by, times=False)
-    totals = dict(_by_name(await _sums(store, window, by=by, points=False), by))
+    counts, whole = await asyncio.gather(
+        _sums(store, window, by=by, queue=queue, kind=kind, times=False),
+        _sums(store, window, by=by, queue=queue, kind=kind, points=False),
+    )
+    totals = dict(_by_name(whole, by))
     groups = tuple(
         replace(_group(name, found, window, points=True), total=_point(window.since, _total(totals.get(name, found))))
         for name, found in _by_name(counts, by)

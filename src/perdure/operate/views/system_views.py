@@ -16,7 +16,7 @@ from perdure.operate.records import AuditPage, Overview
 from perdure.operate.views.comparison import Comparison, compare
 from perdure.operate.views.kind_views import KindView, kind_views
 from perdure.operate.views.queue_views import QueueView, queue_views
-from perdure.operate.views.statistics import Grouping, read_statistics
+from perdure.operate.views.statistics import Grouping, read_statistics, read_trends
 from perdure.storage.operate.audit import AuditFilter
 
 
@@ -60,12 +60,13 @@ class SystemViews(DeskBase):
         """
         return await compare(self._store, span, ago, by=by, queue=queue, kind=kind)
 
-    async def queues(self, span: Duration = "1h", *, cap: int = 10_000) -> list[QueueView]:
+    async def queues(self, span: Duration = "1h", *, cap: int = 10_000, times: bool = True) -> list[QueueView]:
         """All queues by name: waiting and running jobs, workers, and statistics of the last `span`.
 
-        At most `cap` jobs are read in each queue and state.
+        At most `cap` jobs are read in each queue and state. With times=False points only count attempts, which is
+        faster; wait and run times are then those of the whole span.
         """
-        return await queue_views(self._store, span, cap)
+        return await queue_views(self._store, span, cap, times=times)
 
     async def kinds(self, span: Duration = "1h", *, cap: int = 1_000) -> list[KindView]:
         """All recently seen kinds by name, with statistics of the last `span`.
@@ -82,14 +83,17 @@ class SystemViews(DeskBase):
         queue: str | None = None,
         kind: str | None = None,
         points: bool = True,
+        times: bool = True,
     ) -> Statistics:
         """How attempts ended in the last `span`, how long jobs waited and how long they ran.
 
-        One group for all, or one for each queue or kind (`by`) with counts, by name; `queue` and `kind` filter. Points
-        are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups by queue or kind have at
-        most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them out. Workers write every
-        few seconds. No job is read.
+        One group for all, or one for each queue or kind (`by`) with counts, by name; `queue` and `kind` filter. Points are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups
+        by queue or kind have at most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them
+        out. With times=False points of groups only count, which is faster: wait and run times are those of the whole
+        span. Workers write every few seconds. No job is read.
         """
+        if by is not None and points and not times:
+            return await read_trends(self._store, span, await self._store.now(), by=by, queue=queue, kind=kind)
         return await read_statistics(self._store, span, by=by, queue=queue, kind=kind, points=points)
 
     async def audit(

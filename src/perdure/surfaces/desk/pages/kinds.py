@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -32,15 +33,16 @@ async def kinds(visit: Visit) -> Response:
 async def kind(visit: Visit) -> Response:
     """One kind: its figures, and where it runs."""
     name = visit.path("name")
-    views = await visit.shared(("kinds", visit.span), lambda: visit.desk.kinds(visit.span))
+    span = visit.span
+    views = await visit.shared(("kinds", span), lambda: visit.desk.kinds(span))
     view = next((one for one in views if one.name == name), None)
     if view is None:
         raise NotFoundError(f"there is no kind {name!r} with jobs, pauses, statistics or a declaration")
-    lately = await visit.shared(
-        ("statistics of kind", name, visit.span), lambda: visit.desk.statistics(visit.span, kind=name)
-    )
-    by_queue = await visit.shared(
-        ("queues of", name, visit.span), lambda: visit.desk.statistics(visit.span, by="queue", kind=name)
+    lately, by_queue = await asyncio.gather(
+        visit.shared(("statistics of kind", name, span), lambda: visit.desk.statistics(span, kind=name)),
+        visit.shared(
+            ("queues of", name, span), lambda: visit.desk.statistics(span, by="queue", kind=name, times=False)
+        ),
     )
     return await visit.page(
         "pages/kind.html",

@@ -40,7 +40,7 @@ async def overview(visit: Visit) -> Response:
         visit.shared("database", visit.desk.database_problems, DATABASE_FOR),
         visit.shared("needs", visit.desk.attention, NEEDS_FOR),
         visit.shared(("statistics", span), lambda: visit.desk.statistics(span)),
-        visit.shared(("queues", span), lambda: visit.desk.queues(span)),
+        visit.shared(("queues", span), lambda: visit.desk.queues(span, times=False)),
         visit.shared("workers", visit.desk.workers),
     )
     needs = worst_first([*problems, *found])

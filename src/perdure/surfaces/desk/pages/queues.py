@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import quote
 
 from starlette.responses import Response
 
 from perdure.errors import NotFoundError
-from perdure.surfaces.desk.figures import figures_in
+from perdure.surfaces.desk.figures import figures_in, figures_of
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
@@ -17,7 +18,7 @@ room = Room("queues")
 @room.page("/queues")
 async def queues(visit: Visit) -> Response:
     """All queues."""
-    views = await visit.shared(("queues", visit.span), lambda: visit.desk.queues(visit.span))
+    views = await visit.shared(("queues", visit.span), lambda: visit.desk.queues(visit.span, times=False))
     return await visit.page(
         "pages/queues.html", title="Queues", has_span=True, now=await visit.now(), queues=views, figures_in=figures_in
     )
@@ -27,25 +28,24 @@ async def queues(visit: Visit) -> Response:
 async def queue(visit: Visit) -> Response:
     """One queue: its figures, its kinds, its workers."""
     name = visit.path("name")
-    views = await visit.shared(("queues", visit.span), lambda: visit.desk.queues(visit.span))
+    span = visit.span
+    views = await visit.shared(("queues", span), lambda: visit.desk.queues(span, times=False))
     view = next((one for one in views if one.name == name), None)
     if view is None:
         raise NotFoundError(f"there is no queue {name!r} with jobs, workers, pauses or statistics")
-    by_kind = await visit.shared(
-        ("kinds of", name, visit.span), lambda: visit.desk.statistics(visit.span, by="kind", queue=name)
+    lately, by_kind, known = await asyncio.gather(
+        visit.shared(("statistics of queue", name, span), lambda: visit.desk.statistics(span, queue=name)),
+        visit.shared(("kinds of", name, span), lambda: visit.desk.statistics(span, by="kind", queue=name, times=False)),
+        visit.shared("workers", visit.desk.workers),
     )
-    workers = [
-        worker
-        for worker in await visit.shared("workers", visit.desk.workers)
-        if name in worker.queues and worker.dead_at is None
-    ]
+    workers = [worker for worker in known if name in worker.queues and worker.dead_at is None]
     return await visit.page(
         "pages/queue.html",
         title="Queue",
         has_span=True,
         now=await visit.now(),
         queue=view,
-        figures=figures_in(view.statistics),
+        figures=figures_of(lately),
         kinds=sorted(by_kind.groups, key=lambda group: -group.total.attempts),
         figures_in=figures_in,
         workers=workers,
