@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from tests.support.builders.jobs import (
     HOUR,
     MINUTE,
@@ -20,6 +21,7 @@ from tests.support.builders.jobs import (
 
 from perdure.clock import ManualClock
 from perdure.domain.alerts.alert import Cause, DeliveryState, Notice, NoticeSort
+from perdure.domain.alerts.quiet import read_quiet
 from perdure.domain.alerts.rule import ALERT_KIND, ALERT_QUEUE, AlertRule, When
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.outcome import Failure
@@ -331,8 +333,26 @@ async def test_what_goes_to_a_channel_that_is_gone_waits_and_another_is_told(
     clock.move(HOUR)
     assert {each.title for each in await said(evaluation)} == {
         "charge died: ValueError: no card …",
-        "Alert channel ops works again",
+        "Alert channel ops is set up again",
     }
+
+
+async def test_a_channel_that_was_only_saved_again_is_not_said_to_work(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
+    evaluation = await watch(desk, store, clock, make_rule("deaths", "job_died", to="ops"))
+    test = await desk.alerts.test("ops")
+    for _ in range(3):
+        await store.note_delivery(test.id, "ops", "no route to host")
+    assert [notice.title for notice in await said(evaluation)] == ["Alert channel ops does not work"]
+    clock.move(MINUTE)
+    await desk.alerts.save_channel("ops", MAIL)
+    [notice] = await said(evaluation)
+    assert notice.title == "Alert channel ops is set up again"
+    assert "has sent nothing since.\nTry it: perdure alerts test ops" in notice.body
+    for _ in range(3):
+        await store.note_delivery(test.id, "ops", "no route to host")
+    assert [notice.title for notice in await said(evaluation)] == ["Alert channel ops does not work"]
 
 
 async def test_a_rule_that_breaks_down_does_not_silence_the_others(
@@ -342,12 +362,16 @@ async def test_a_rule_that_breaks_down_does_not_silence_the_others(
         raise ZeroDivisionError
 
     monkeypatch.setitem(LOOKS, When.DOCTOR, break_down)
-    rules = (make_rule("a check", "doctor", to="ops"), make_rule("deaths", "job_died", to="ops"))
+    elsewhere = replace(read_quiet("quiet", "22:00-07:00"), zone="Europe/Atlantis")  # this machine does not know it
+    here_unknown = replace(make_rule("asleep", "depth", limit=1, to="ops"), quiet=(elsewhere,))
+    rules = (make_rule("a check", "doctor", to="ops"), here_unknown, make_rule("deaths", "job_died", to="ops"))
     evaluation = await watch(desk, store, clock, *rules)
+    await enqueue(store, queue="mail")
     await die(store)
-    assert len(await said(evaluation)) == 1
+    assert [notice.rule for notice in await said(evaluation)] == ["deaths"]
     await evaluation.run()
     assert caplog.text.count("rule a check could not be evaluated: ZeroDivisionError") == 1
+    assert caplog.text.count("rule asleep could not be evaluated: ZoneInfoNotFoundError") == 1
 
 
 async def test_a_schedule_that_is_late_and_times_that_were_let_go_are_told(

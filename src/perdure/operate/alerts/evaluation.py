@@ -66,9 +66,10 @@ class Evaluation:
         world = World(self._store, self._clock, book.now, memory)
         await _read_news(world, book.rules)
         draft_page = _Page(book)
-        for view in book.rules:
-            if not view.is_paused(book.now):
-                self._complain(view.rule.name, await draft_page.look(view.rule, world))
+        awake = [view.rule for view in book.rules if not view.is_paused(book.now)]
+        for rule in awake:
+            self._complain(rule.name, await draft_page.look(rule, world))
+        memory.lasting = {rule.name: memory.lasting[rule.name] for rule in awake if rule.name in memory.lasting}
         lost = await self._lost(book)
         draft_page.report_channels(memory, {channel for _, channel, _ in lost})
         memory.forget(book.now)
@@ -121,13 +122,17 @@ class _Page:
 
     async def look(self, rule: AlertRule, world: World) -> str | None:
         """Evaluate one rule; returns why it could not be evaluated."""
-        live = self._live.get(rule.name, [])
         try:
-            causes = await LOOKS[rule.when](rule, world)
+            self._follow(rule, await LOOKS[rule.when](rule, world), world)
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - the other rules continue
             return f"{type(error).__name__}: {error}"
+        return None
+
+    def _follow(self, rule: AlertRule, causes: list[Cause], world: World) -> None:
+        """Open, count, end and report the alerts of a rule that has found these causes."""
+        live = self._live.get(rule.name, [])
         found = _lasting(
             rule, causes[:MOST_CAUSES], world.memory, {alert.key for alert in live if alert.is_open}, world
         )
@@ -135,11 +140,11 @@ class _Page:
         to = [channel for channel in rule.to if channel in self._channels]
         telling = tell(rule, after, self._book.said_at.get(rule.name, ()), self._now)
         if telling is not None and to:  # without a channel it waits for one
+            words = draft(rule, telling, self._now)
             told_of = {alert.id for alert in (*telling.raised, *telling.over)}
             after = [told(alert, self._now) if alert.id in told_of else alert for alert in after]
-            self._add(*notice_to(draft(rule, telling, self._now), to, self._now, rule.name))
+            self._add(*notice_to(words, to, self._now, rule.name))
         self._keep(rule, live, after)
-        return None
 
     def report_channels(self, memory: Memory, dead: set[str]) -> None:
         """Report channels that do not work, through others."""
@@ -185,7 +190,9 @@ def _lasting(
         memory.lasting.pop(rule.name, None)
         return found
     since = memory.lasting.get(rule.name, {})
-    memory.lasting[rule.name] = {key: since.get(key, world.now) for key, cause in found.items() if not cause.passes}
+    memory.lasting[rule.name] = {
+        key: min(since.get(key, world.now), world.now) for key, cause in found.items() if not cause.passes
+    }
     waits = memory.lasting[rule.name]
     return {
         key: cause
@@ -198,13 +205,13 @@ async def _read_news(world: World, rules: Sequence[RuleView]) -> None:
     """Events since the last evaluation, or since the first rule; earlier ones are only remembered."""
     memory = world.memory
     begun = min((view.created_at for view in rules), default=world.now)
-    if memory.looked_at is not None and memory.looked_at < begun:
+    if memory.looked_at is not None and memory.looked_at < begun <= world.now:  # later: the clock was set back since
         memory.looked_at = None
-    since = memory.look_from or world.now.replace(minute=0, second=0, microsecond=0)
+    since = memory.look_from(world.now) or world.now.replace(minute=0, second=0, microsecond=0)
     failures = await world.store.recent_failures(since, MOST_GROUPS)
-    world.failures = memory.learn_failures(failures, world.now, begun)
+    world.failures = memory.learn_failures(failures, world.now, min(begun, world.now))
     if any(view.rule.when is When.SCHEDULE_MISSED for view in rules):
-        fires = await world.store.missed_fires(memory.look_from or world.now, _MOST_FIRES)
+        fires = await world.store.missed_fires(memory.look_from(world.now) or world.now, _MOST_FIRES)
         world.missed = memory.learn_missed(fires)
 
 
@@ -213,7 +220,7 @@ def _is_worth(book: AlertBook, memory: Memory, text: str) -> bool:
     before = read_memory(book.memory)
     if before.looked_at is None or memory.looked_at is None:
         return True
-    if memory.looked_at - before.looked_at >= timedelta(seconds=30):
+    if abs(memory.looked_at - before.looked_at) >= timedelta(seconds=30):
         return True
     before.looked_at = memory.looked_at
     return msgspec.json.encode(before).decode() != text

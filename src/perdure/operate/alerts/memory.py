@@ -50,14 +50,16 @@ class Memory(Struct, kw_only=True):
     lasting: dict[str, dict[str, datetime]] = {}
     broken: dict[str, Broken] = {}
 
-    @property
-    def look_from(self) -> datetime | None:
-        """From when to read failures and fires; None: the first look, which only learns the current counts."""
-        return None if self.looked_at is None else self.looked_at - LOOK_BACK
+    def look_from(self, now: datetime) -> datetime | None:
+        """From when to read failures and fires; None: the first look, which only learns the current counts.
+
+        After the clock was set back, the last look may be in the future.
+        """
+        return None if self.looked_at is None else min(self.looked_at, now) - LOOK_BACK
 
     def learn_failures(self, failures: Iterable[RecentFailure], now: datetime, since: datetime) -> list[Died]:
         """What failed since the last look, or, at the first one, groups that have failed only since then."""
-        floor = self.look_from or since
+        floor = self.look_from(now) or since
         found: list[Died] = []
         for group in failures:
             before = self.seen.get(group.fingerprint)
@@ -104,7 +106,7 @@ class Memory(Struct, kw_only=True):
         self.seen = {name: kept for name, hours in self.seen.items() if (kept := _since(hours, hour))}
         deaths, self.deaths = self.deaths, {}
         for at, kinds in deaths.items():
-            moment = datetime.fromisoformat(at)
+            moment = min(datetime.fromisoformat(at), _floor(now, _FINE))
             if moment >= now - LONGEST_WITHIN - _HOUR:
                 is_old = moment < now - _FINE_FOR - _COARSE
                 self._count_deaths(_floor(moment, _COARSE) if is_old else moment, kinds)

@@ -87,10 +87,11 @@ class SystemViews(DeskBase):
     ) -> Statistics:
         """How attempts ended in the last `span`, how long jobs waited and how long they ran.
 
-        One group for all, or one for each queue or kind (`by`) with counts, by name; `queue` and `kind` filter. Points are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups
-        by queue or kind have at most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them
-        out. With times=False points of groups only count, which is faster: wait and run times are those of the whole
-        span. Workers write every few seconds. No job is read.
+        One group for all, or one for each queue or kind (`by`) with counts, by name; `queue` and `kind` filter. Points
+        are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. Groups by queue or kind have at
+        most 60 of them: an hour apart for a day, 6 hours for a week. points=False leaves them out. With times=False
+        points of groups hold only counts, which is faster: wait and run times are those of the whole span. Workers
+        write every few seconds. No job is read.
         """
         if by is not None and points and not times:
             return await read_trends(self._store, span, await self._store.now(), by=by, queue=queue, kind=kind)

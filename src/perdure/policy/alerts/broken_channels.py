@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from shlex import quote as shell_word
 from typing import Final
 
 from msgspec import Struct
@@ -58,7 +59,7 @@ def report_channels(
         after[name] = known
     for name, known in before.items():
         if name in records and name not in is_broken and known.told in records and known.told not in is_broken:
-            notices.append((_works(name), known.told))
+            notices.append((_fine(records[name], known.since), known.told))
     return Report(after, tuple(notices))
 
 
@@ -96,6 +97,25 @@ def _gone(name: str) -> Draft:
         body=f"Rules send to {name}, which is not declared by any worker and was not made at run time. Rules without\n"
         f"another channel keep what they find until there is one. Add it, or change the rules:\n"
         f"perdure alerts list",
+        path="/alerts",
+        keys=(name,),
+    )
+
+
+def _fine(record: ChannelRecord, broken_since: datetime) -> Draft:
+    """The end of a report: the channel has worked since, or was only saved or declared again."""
+    name = record.channel.name
+    has_worked = record.sent_at is not None and record.sent_at >= broken_since
+    return _works(name) if has_worked else _is_back(name)
+
+
+def _is_back(name: str) -> Draft:
+    return Draft(
+        sort=NoticeSort.CHANNEL,
+        severity=AlertSeverity.INFO,
+        title=one_line(f"Alert channel {name} is set up again"),
+        body="It was saved or declared again, and has sent nothing since.\n"
+        f"Try it: perdure alerts test {shell_word(name)}",
         path="/alerts",
         keys=(name,),
     )

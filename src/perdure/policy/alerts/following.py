@@ -26,6 +26,8 @@ MOST_NOTICES: Final = 5
 _FLOOD: Final = timedelta(minutes=1)
 _CALM: Final = timedelta(minutes=5)
 _REFRESHED_EVERY: Final = timedelta(minutes=1)
+_AHEAD: Final = timedelta(minutes=1)
+"""A time that lies further ahead is of a clock that was set back since."""
 
 
 class Telling(Struct, frozen=True):
@@ -80,14 +82,14 @@ def is_done(rule: AlertRule, alert: Alert, now: datetime) -> bool:
     """Whether an alert is history: reported, over, and past its throttle."""
     if alert.closed_at is None or alert.told_at is None or not alert.told_end:
         return False
-    return now - max(alert.told_at, alert.closed_at) >= rule.throttle
+    return _has_passed(rule.throttle, max(alert.told_at, alert.closed_at), now)
 
 
 def _is_raised(rule: AlertRule, alert: Alert, now: datetime) -> bool:
     if alert.told_at is None:
         return True
     has_grown = (alert.is_open or alert.passes) and alert.count > alert.told_count
-    return has_grown and now - alert.told_at >= rule.throttle
+    return has_grown and _has_passed(rule.throttle, alert.told_at, now)
 
 
 def _is_owed(rule: AlertRule, alert: Alert) -> bool:
@@ -125,6 +127,10 @@ def _seen(rule: AlertRule, alert: Alert, cause: Cause, now: datetime) -> Alert:
 
 
 def _ended(rule: AlertRule, alert: Alert, now: datetime) -> Alert:
-    if not alert.is_open or (alert.passes and now - alert.last_at < max(rule.throttle, _CALM)):
+    if not alert.is_open or (alert.passes and not _has_passed(max(rule.throttle, _CALM), alert.last_at, now)):
         return alert
     return replace(alert, closed_at=now)
+
+
+def _has_passed(span: timedelta, since: datetime, now: datetime) -> bool:
+    return now - since >= span or since - now > _AHEAD
