@@ -54,6 +54,7 @@ def test_an_address_with_a_mistake_is_refused_without_telling_its_secret(address
         ({"address": "https://example.com"}, "secret", "is missing: it signs"),
         ({"address": "smtp://localhost/?from=a@b.c&to=d@e.f", "secret": "x"}, "secret", "is for webhooks"),
         ({"address": "env:X", "allow_private": "yes"}, "allow_private", "must be True or False"),
+        ({"address": "env:X", "secret": "smtp://s3cret"}, "secret", "holds a secret"),
     ],
 )
 def test_a_channel_that_cannot_be_meant_is_refused_by_name(given: dict[str, Any], field: str, said: str) -> None:

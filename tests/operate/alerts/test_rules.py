@@ -32,6 +32,7 @@ def test_a_rule_may_be_written_in_every_form() -> None:
         ("job_died", {"kind": "perdure.alert"}, "kind", "alerts themselves"),
         ("job_died", {"recovery": "no"}, "recovery", "must be True or False"),
         ("job_died", {"least": 3}, "least", "means nothing"),
+        ("new_error", {"lasting": "1m"}, "lasting", "means nothing for a rule about new_error, which happens and is"),
         ("depth", {}, "limit", "is missing: a rule about depth needs one, in jobs"),
         ("depth", {"limit": 0}, "limit", "from 1 to 100,000"),
         ("depth", {"limit": "many"}, "limit", "must be a number"),

@@ -53,9 +53,9 @@ def make_channel(name: str, address: str, *, secret: str | None = None, allow_pr
         raise ArgumentError("secret", "is missing: it signs what is sent to a webhook; write env:NAME or a text")
     return Channel(
         name=name,
-        address=_kept("address", text),
+        address=text if _is_open(text) else _kept_secret(text, "address"),
         scheme=scheme,
-        secret=None if secret is None else _kept("secret", _text("secret", secret)),
+        secret=None if secret is None else _kept_secret(_text("secret", secret)),
         allow_private=allow_private,
     )
 
@@ -138,10 +138,8 @@ def _text(field: str, value: object) -> str:
     return text
 
 
-def _kept(field: str, text: str) -> str:
-    if text.startswith(ENV) or _is_open(text):
-        return text
-    return seal(field, text)
+def _kept_secret(text: str, field: str = "secret") -> str:
+    return text if text.startswith(ENV) else seal(field, text)
 
 
 def _is_open(text: str) -> bool:

@@ -53,6 +53,7 @@ _SORTS: Final[dict[When, _Sort]] = {
     When.NO_WORKER: _Sort(("queue",)),
     When.DOCTOR: _Sort(("about",)),
 }
+_EVENTS: Final = frozenset({When.JOB_DIED, When.NEW_ERROR})  # they happen, and do not last
 _SHARES: Final = frozenset({When.FAILURE_SHARE, When.WAIT_P95})  # of at least so many attempts
 
 
@@ -92,7 +93,7 @@ def make_rule(
         about=about,
         limit=_limit(sought, sort, limit),
         within=_within(sought, sort, within),
-        lasting=_span("lasting", lasting, timedelta(0), LONGEST_THROTTLE),
+        lasting=_lasting(sought, lasting),
         least=20 if least is None else _whole("least", least),
         severity=_word("severity", AlertSeverity, severity),
         throttle=_span("throttle", throttle, timedelta(seconds=1), LONGEST_THROTTLE),
@@ -156,6 +157,15 @@ def _within(when: When, sort: _Sort, within: Duration | None) -> timedelta | Non
             raise ArgumentError("within", f"means nothing for a rule about {when}: leave it out")
         return None
     return _span("within", "5m" if within is None else within, _MINUTE, sort.longest)
+
+
+def _lasting(when: When, lasting: Duration) -> timedelta:
+    span = _span("lasting", lasting, timedelta(0), LONGEST_THROTTLE)
+    if span and when in _EVENTS:
+        raise ArgumentError(
+            "lasting", f"means nothing for a rule about {when}, which happens and is over: leave it out"
+        )
+    return span
 
 
 def _span(field: str, value: Duration, least: timedelta, most: timedelta) -> timedelta:
