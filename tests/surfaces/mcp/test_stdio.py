@@ -71,6 +71,22 @@ async def test_with_an_app_retries_are_previewed_and_without_commands_it_only_re
         assert "requeue" not in {tool.name for tool in (await client.list_tools()).tools}
 
 
+@pytest.mark.usefixtures("real_time_store")
+def test_what_the_modules_of_an_app_print_does_not_reach_the_client(engine_url: str, tmp_path: Path) -> None:
+    (tmp_path / "jobs.py").write_text(f"print('hello from the app'){APP.format(url=engine_url)}")
+    done = subprocess.run(
+        [sys.executable, "-m", "perdure", "mcp", "jobs:app"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "hello from the app" in done.stderr
+
+
 @pytest.fixture
 def without_mcp(tmp_path: Path) -> dict[str, str]:
     """An environment in which the SDK cannot be imported."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from contextlib import redirect_stdout
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -68,4 +70,6 @@ def mcp(
         from perdure.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415 - an extra, and slow to load
     except ModuleNotFoundError as error:
         raise missing_mcp(error) from None
-    asyncio.run(serve_stdio(database_url(url) if app is None else load_app(app), settings))
+    with redirect_stdout(sys.stderr):  # what modules of the app print
+        source = database_url(url) if app is None else load_app(app)
+    asyncio.run(serve_stdio(source, settings))
