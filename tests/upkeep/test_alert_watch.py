@@ -17,6 +17,7 @@ from perdure.operate.alerts.declared import DeclaredAlerts
 from perdure.operate.alerts.rules import make_rule
 from perdure.storage.port import Store
 from perdure.upkeep.alert_watch import LEAD, AlertWatch
+from perdure.worker.settings import WorkerSettings
 
 MAIL = "smtp://localhost/?from=a@example.com&to=b@example.com&tls=none"
 
@@ -40,6 +41,11 @@ def deaths() -> DeclaredAlerts:
     declared.add_channel(make_channel("ops", MAIL))
     declared.add_rule(make_rule("deaths", "job_died", to="ops"))
     return declared
+
+
+def test_an_alert_about_shares_and_waits_can_leave_within_five_seconds_of_its_cause() -> None:
+    """It waits for the statistics to be written and for the next look; a second is left for its delivery."""
+    assert WorkerSettings().statistics + AlertWatch.interval <= timedelta(seconds=4)
 
 
 async def test_without_rules_it_asks_for_no_lead_and_looks_seldom(store: Store, clock: ManualClock) -> None:

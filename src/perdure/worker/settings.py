@@ -110,7 +110,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     recycle_above_mb: int | None = None
     blocked_after: timedelta = timedelta(seconds=2)  # a blocked event loop is reported
     slow_store_after: timedelta = timedelta(seconds=10)  # a slower database call is reported
-    statistics: timedelta = timedelta(seconds=5)  # how often counts of attempts are written; 0: nothing is counted
+    statistics: timedelta = timedelta(seconds=3)  # how often counts of attempts are written; 0: nothing is counted
     audit: frozenset[Audited] = frozenset()  # what the engine itself writes to the audit trail: retry, rescue, …
     outage_errors: int = DEFAULT_OUTAGE.errors  # consecutive database errors before a background task backs off
     outage_backoff: timedelta = DEFAULT_OUTAGE.backoff  # its longest wait; it starts at 1 s and doubles

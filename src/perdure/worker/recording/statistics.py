@@ -205,7 +205,7 @@ class StatisticsWriter(Loop[int]):
     """Writes the counts; as every loop, it retries through database outages."""
 
     name = "statistics"
-    interval = timedelta(seconds=5)
+    interval = timedelta(seconds=3)
 
     def __init__(self, store: StatisticStore, emitter: Emitter, counts: AttemptCounts, interval: timedelta) -> None:
         super().__init__(emitter)
