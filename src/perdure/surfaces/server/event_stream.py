@@ -15,7 +15,7 @@ import msgspec
 
 from perdure.clock import Clock, SystemClock
 from perdure.domain.operate.event_log import EventFilter, LoggedEvent
-from perdure.errors import EventsGone, StoreError
+from perdure.errors import ConflictError, EventsGone, StoreError
 from perdure.operate.commands.feed import EventPage
 from perdure.operate.desk import Desk
 from perdure.surfaces.server.live import (
@@ -82,7 +82,7 @@ class EventStream:
                     return
             try:
                 said, more = await self._next()
-            except EventsGone as gone:
+            except (EventsGone, ConflictError) as gone:  # the log was switched off, which deletes what it had
                 yield sse("gone", msgspec.json.encode({"error": str(gone)}))
                 return
             if said or now - spoken >= HEARTBEAT:
