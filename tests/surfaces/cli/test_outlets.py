@@ -74,6 +74,7 @@ def test_a_webhook_is_paused_resumed_tested_and_deleted(cli: Cli) -> None:
     job = cli("webhooks", "test", "crm", "--json").json["job_id"]
     assert cli("jobs", "show", job, "--json").json["job"]["kind"] == "perdure.webhook"
     assert cli("events", "off").code == Exit.CONFLICT
-    assert cli("webhooks", "delete", "crm").out == "Webhook crm deleted.\n"
-    assert cli("webhooks", "delete", "crm").code == Exit.NOT_FOUND
+    assert cli("webhooks", "delete", "crm").code == Exit.USAGE, "a script must say --yes"
+    assert cli("webhooks", "delete", "crm", "--yes").out == "Webhook crm deleted.\n"
+    assert cli("webhooks", "delete", "crm", "--yes").code == Exit.NOT_FOUND
     assert cli("webhooks", "save", "crm", "file:///etc/passwd").code == Exit.USAGE

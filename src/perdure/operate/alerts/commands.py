@@ -106,6 +106,13 @@ class Alerts:
         broken = read_memory((await self._store.alert_book(timedelta(0))).memory).broken
         return [shown(record, is_broken=record.channel.name in broken) for record in await self._store.alert_channels()]
 
+    async def channel(self, name: str) -> ChannelView:
+        """One channel, without its secrets; raises NotFoundError."""
+        for view in await self.channels():
+            if view.name == name:
+                return view
+        raise await self._no_channel(name)
+
     async def save_channel(
         self,
         name: str,

@@ -6,7 +6,14 @@ from typing import Annotated, Final
 
 import typer
 
-from perdure.surfaces.cli.completion import complete_group, complete_id, complete_kind, complete_queue, complete_search
+from perdure.surfaces.cli.completion import (
+    complete_group,
+    complete_id,
+    complete_kind,
+    complete_queue,
+    complete_search,
+    complete_state,
+)
 
 _DATABASE: Final = "Database"
 _FILTER: Final = "Which jobs"
@@ -43,6 +50,7 @@ States = Annotated[
         metavar="STATE",
         help="In this state, or the app's word for it; repeatable.",
         rich_help_panel=_FILTER,
+        autocompletion=complete_state,
     ),
 ]
 KindName = Annotated[
@@ -124,7 +132,13 @@ PageNumber = Annotated[
 PageLimit = Annotated[int, typer.Option("--limit", help="At most this many.", rich_help_panel=_FILTER)]
 Before = Annotated[
     str | None,
-    typer.Option("--before", metavar="ID", help="Continue with jobs older than this one.", rich_help_panel=_FILTER),
+    typer.Option(
+        "--before",
+        metavar="ID",
+        help="Continue with jobs older than this one.",
+        rich_help_panel=_FILTER,
+        autocompletion=complete_id,
+    ),
 ]
 CommandLimit = Annotated[
     int | None, typer.Option("--limit", help="At most this many, newest first.", rich_help_panel=_FILTER)

@@ -19,6 +19,8 @@ from perdure.surfaces.cli import options
 from perdure.surfaces.cli.alerts import rule_options
 from perdure.surfaces.cli.alerts.alert_tables import alert_table, meaning, notice_table, rule_table
 from perdure.surfaces.cli.alerts.channels import channels
+from perdure.surfaces.cli.completion import complete_channel, complete_rule
+from perdure.surfaces.cli.deletion import Deletion
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
@@ -32,11 +34,16 @@ _LOOK_AGAIN_SECONDS: Final = 0.2
 
 Limit = Annotated[int, typer.Option("--limit", min=1, max=500, help="Show this many.")]
 Before = Annotated[str | None, typer.Option("--before", metavar="PLACE", help="Continue from the `next` of a page.")]
-OfRule = Annotated[str | None, typer.Option("--rule", metavar="NAME", help="Only of this rule.")]
+OfRule = Annotated[
+    str | None, typer.Option("--rule", metavar="NAME", help="Only of this rule.", autocompletion=complete_rule)
+]
 Until = Annotated[
     str | None, typer.Option("--until", metavar="TIME", help="Until a time, as +2h or 2026-01-01T08:00Z.")
 ]
-Channels = Annotated[list[str], typer.Argument(metavar="CHANNEL", help="Channels to test.", show_default=False)]
+Channels = Annotated[
+    list[str],
+    typer.Argument(metavar="CHANNEL", help="Channels to test.", show_default=False, autocompletion=complete_channel),
+]
 Wait = Annotated[float, typer.Option("--wait", min=0, max=600, help="Wait this many seconds for the outcome.")]
 
 
@@ -134,17 +141,23 @@ def resume(
 
 @alerts.command("delete")
 def delete(
-    name: rule_options.Name, why: options.Why = None, url: options.Url = None, as_json: options.Json = False
+    name: rule_options.Name,
+    why: options.Why = None,
+    yes: options.Yes = False,
+    url: options.Url = None,
+    as_json: options.Json = False,
 ) -> None:
     """Delete a rule; its open alerts end without a notice.
 
     One declared in code comes back with the next worker: pause it instead.
     """
-    with_desk(url, lambda desk: desk.alerts.delete(name, why=why))
-    if as_json:
-        print_json({"action": "deleted", "rule": name})
-    else:
-        say(f"Rule {one_line(name)} deleted.", "bold")
+    Deletion(
+        name=f"Rule {one_line(name)}",
+        question=f"Rule {one_line(name)} will be deleted, and its open alerts end without a notice",
+        look=lambda desk: desk.alerts.rule(name),
+        delete=lambda desk: desk.alerts.delete(name, why=why),
+        document={"rule": name},
+    ).carry_out(url, yes=yes, as_json=as_json)
 
 
 @alerts.command("preview")

@@ -12,13 +12,18 @@ from perdure.domain.alerts.channel import ChannelView
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.alerts.alert_tables import channel_table
+from perdure.surfaces.cli.completion import complete_channel
+from perdure.surfaces.cli.deletion import Deletion
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 
 channels = typer.Typer(help="List, add and delete the channels of alerts.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The channel's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The channel's name.", show_default=False, autocompletion=complete_channel),
+]
 Address = Annotated[
     str,
     typer.Option(
@@ -78,11 +83,18 @@ def add_channel(
 
 @channels.command("delete")
 def delete_channel(
-    name: Name, *, why: options.Why = None, url: options.Url = None, as_json: options.Json = False
+    name: Name,
+    *,
+    why: options.Why = None,
+    yes: options.Yes = False,
+    url: options.Url = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Delete a channel that no rule uses."""
-    with_desk(url, lambda desk: desk.alerts.delete_channel(name, why=why))
-    if as_json:
-        print_json({"action": "deleted", "channel": name})
-    else:
-        say(f"Channel {one_line(name)} deleted.", "bold")
+    """Delete a channel that no rule uses, with its address."""
+    Deletion(
+        name=f"Channel {one_line(name)}",
+        question=f"Channel {one_line(name)} and its address will be deleted",
+        look=lambda desk: desk.alerts.channel(name),
+        delete=lambda desk: desk.alerts.delete_channel(name, why=why),
+        document={"channel": name},
+    ).carry_out(url, yes=yes, as_json=as_json)

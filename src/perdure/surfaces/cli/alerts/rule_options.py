@@ -7,16 +7,27 @@ from typing import Annotated, Final
 import typer
 
 from perdure.domain.alerts.rule import AlertSeverity, Grouping, When
-from perdure.surfaces.cli.completion import complete_kind, complete_queue
+from perdure.surfaces.cli.completion import complete_channel, complete_kind, complete_queue, complete_rule
 
 _CAUSE: Final = "What"
 _TELL: Final = "How it is told"
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The rule's name.", show_default=False, autocompletion=complete_rule)
+]
 WhenWord = Annotated[
     str, typer.Option("--when", metavar="WHEN", help=f"One of {', '.join(When)}.", rich_help_panel=_CAUSE)
 ]
-To = Annotated[list[str], typer.Option("--to", metavar="CHANNEL", help="A channel; repeatable.", rich_help_panel=_TELL)]
+To = Annotated[
+    list[str],
+    typer.Option(
+        "--to",
+        metavar="CHANNEL",
+        help="A channel; repeatable.",
+        rich_help_panel=_TELL,
+        autocompletion=complete_channel,
+    ),
+]
 QueueName = Annotated[
     str | None, typer.Option("--queue", help="Only this queue.", rich_help_panel=_CAUSE, autocompletion=complete_queue)
 ]

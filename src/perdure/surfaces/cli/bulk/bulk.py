@@ -11,13 +11,17 @@ from perdure.operate.desk import Desk
 from perdure.storage.operate.bulk import BulkView
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.bulk.bulk_page import bulk_table, show_bulk
+from perdure.surfaces.cli.completion import complete_bulk
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.asking import some
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 
 bulk = typer.Typer(help="List bulk commands, show one, or stop it.", no_args_is_help=True)
 
-BulkId = Annotated[str, typer.Argument(metavar="ID", help="The id of the bulk command.", show_default=False)]
+BulkId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The id of the bulk command.", show_default=False, autocompletion=complete_bulk),
+]
 Limit = Annotated[int, typer.Option("--limit", help="At most this many.")]
 
 

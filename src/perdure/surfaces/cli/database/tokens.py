@@ -13,6 +13,7 @@ from rich.text import Text
 from perdure.domain.operate.access import TokenView
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_token
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
@@ -26,7 +27,9 @@ ScopeWord = Annotated[str, typer.Option("--scope", metavar="SCOPE", help="read, 
 Expires = Annotated[
     str | None, typer.Option("--expires", metavar="SPAN", help="Expires after, as 90d or 12h; default: never.")
 ]
-Which = Annotated[str, typer.Argument(metavar="NAME", help="Its name or id.", show_default=False)]
+Which = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name or id.", show_default=False, autocompletion=complete_token)
+]
 
 
 @token.command("create")

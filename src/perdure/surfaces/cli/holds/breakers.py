@@ -16,6 +16,7 @@ from perdure.operate.commands.holds import Spent
 from perdure.operate.desk import Desk
 from perdure.operate.wording import some
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_breaker, complete_budget
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
@@ -26,15 +27,18 @@ breakers = typer.Typer(help="List circuit breakers; open or close one by hand.")
 
 _STYLE: Final = {BreakerState.CLOSED: "green", BreakerState.OPEN: "bold red", BreakerState.HALF_OPEN: "yellow"}
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The breaker's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The breaker's name.", show_default=False, autocompletion=complete_breaker),
+]
 For = Annotated[
     str | None, typer.Option("--for", metavar="SPAN", help="How long; then trial jobs run. Default: until closed.")
 ]
-Why = Annotated[
-    str | None, typer.Option("--why", metavar="TEXT", help="The reason, shown in lists and in the audit trail.")
-]
 BudgetName = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="The budget's name; all without it.", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="NAME", help="The budget's name; all without it.", show_default=False, autocompletion=complete_budget
+    ),
 ]
 
 

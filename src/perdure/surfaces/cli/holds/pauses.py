@@ -15,6 +15,7 @@ from perdure.errors import ArgumentError
 from perdure.operate.commands.holds import Resumed
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_kind, complete_pause, complete_queue
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.asking import some
 from perdure.surfaces.cli.terminal.hostile import one_line
@@ -25,8 +26,8 @@ from perdure.surfaces.cli.terminal.times import both, read_time, relative
 
 _GIVES_WAY: Final = {"Queue", "Kind", "Arguments", "By", "Why"}
 
-QueueName = Annotated[str | None, typer.Option("--queue", help="Of this queue.")]
-KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.")]
+QueueName = Annotated[str | None, typer.Option("--queue", help="Of this queue.", autocompletion=complete_queue)]
+KindName = Annotated[str | None, typer.Option("--kind", help="Of this kind.", autocompletion=complete_kind)]
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Only jobs with these argument values; needs --kind.")
 ]
@@ -34,11 +35,11 @@ Until = Annotated[
     str | None,
     typer.Option("--until", metavar="TIME", help="Until 2026-03-01T09:00Z or +2h; default: until resumed."),
 ]
-Why = Annotated[
-    str | None, typer.Option("--why", metavar="TEXT", help="The reason, shown in lists and in the audit trail.")
-]
 Ids = Annotated[
-    list[str] | None, typer.Argument(metavar="ID", help="Ids of pauses; or choose by options.", show_default=False)
+    list[str] | None,
+    typer.Argument(
+        metavar="ID", help="Ids of pauses; or choose by options.", show_default=False, autocompletion=complete_pause
+    ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="All pauses.")]
 

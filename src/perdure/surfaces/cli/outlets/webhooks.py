@@ -14,6 +14,8 @@ from perdure.domain.operate.webhook import QUEUE, WebhookView
 from perdure.errors import ArgumentError
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_kind, complete_queue, complete_webhook
+from perdure.surfaces.cli.deletion import Deletion
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
@@ -21,13 +23,21 @@ from perdure.surfaces.cli.terminal.pieces import cell, columns
 
 webhooks = typer.Typer(help="Send events to other programs as signed requests.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.", show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name.", show_default=False, autocompletion=complete_webhook)
+]
 To = Annotated[str, typer.Argument(metavar="URL", help="Where to send, as https://…", show_default=False)]
 Events = Annotated[
     list[str] | None, typer.Option("--event", metavar="TYPE", help="Only this type, as job.died; may be repeated.")
 ]
-Queues = Annotated[list[str] | None, typer.Option("--queue", metavar="QUEUE", help="Only of this queue; repeatable.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Only of this kind; repeatable.")]
+Queues = Annotated[
+    list[str] | None,
+    typer.Option("--queue", metavar="QUEUE", help="Only of this queue; repeatable.", autocompletion=complete_queue),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only of this kind; repeatable.", autocompletion=complete_kind),
+]
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with one of these tags; repeatable.")
 ]
@@ -130,13 +140,21 @@ def resume(name: Name, url: options.Url = None, why: options.Why = None, as_json
 
 
 @webhooks.command("delete")
-def delete(name: Name, url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
-    """Delete a webhook and its secret."""
-    with_desk(url, lambda desk: desk.webhooks.delete(name, why=why))
-    if as_json:
-        print_json({"action": "deleted", "webhook": name})
-    else:
-        say(f"Webhook {one_line(name)} deleted.", "bold")
+def delete(
+    name: Name,
+    url: options.Url = None,
+    why: options.Why = None,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Delete a webhook and its secret; deliveries that wait are cancelled."""
+    Deletion(
+        name=f"Webhook {one_line(name)}",
+        question=f"Webhook {one_line(name)} and its secret will be deleted, and deliveries that wait are cancelled",
+        look=lambda desk: desk.webhooks.webhook(name),
+        delete=lambda desk: desk.webhooks.delete(name, why=why),
+        document={"webhook": name},
+    ).carry_out(url, yes=yes, as_json=as_json)
 
 
 @webhooks.command("test")

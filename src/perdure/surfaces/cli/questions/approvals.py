@@ -14,6 +14,7 @@ from perdure.operate.desk import Desk
 from perdure.operate.records import Asking
 from perdure.storage.records import JobFilter
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_asking, complete_question
 from perdure.surfaces.cli.jobs.display.job_table import job_document
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.hostile import one_line
@@ -21,8 +22,20 @@ from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
 from perdure.surfaces.cli.terminal.times import relative
 
+AskingJob = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The id of the job, or its ref.", show_default=False, autocompletion=complete_asking
+    ),
+]
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="The name of the question, as in `approvals`.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="The name of the question, as in `approvals`.",
+        show_default=False,
+        autocompletion=complete_question,
+    ),
 ]
 Deny = Annotated[bool, typer.Option("--deny", help="Say no.")]
 Note = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A note for the job.")]
@@ -30,7 +43,7 @@ Ahead = Annotated[bool, typer.Option("--ahead", help="Answer even if the job has
 
 
 def approve(
-    job_id: options.JobId,
+    job_id: AskingJob,
     name: Name,
     *,
     deny: Deny = False,

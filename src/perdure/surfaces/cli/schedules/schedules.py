@@ -17,6 +17,8 @@ from perdure.kinds.options import checked_name, checked_priority
 from perdure.operate.commands.calendar import ScheduleDetail
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_kind, complete_queue, complete_schedule
+from perdure.surfaces.cli.deletion import Deletion
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.schedules.schedule_page import show_schedule
 from perdure.surfaces.cli.schedules.schedule_table import Jobs, is_overdue, jobs_of, schedule_document, show_schedules
@@ -34,18 +36,28 @@ _LARGEST_ARGS: Final = 64 * 1024
 _TIMES: Final = "When"
 _JOB: Final = "Which job"
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The schedule's name.", show_default=False, autocompletion=complete_schedule),
+]
 Shown = Annotated[
     int, typer.Option("--limit", min=1, max=500, help="Show this many next times, and as many past ones.")
 ]
 Kind = Annotated[
     str,
-    typer.Option("--kind", help="The kind of its jobs. Not checked: only the app's code knows.", rich_help_panel=_JOB),
+    typer.Option(
+        "--kind",
+        help="The kind of its jobs. Not checked: only the app's code knows.",
+        rich_help_panel=_JOB,
+        autocompletion=complete_kind,
+    ),
 ]
 Args = Annotated[
     str, typer.Option("--args", metavar="JSON", help="Their arguments, a JSON object.", rich_help_panel=_JOB)
 ]
-QueueName = Annotated[str, typer.Option("--queue", help="Their queue.", rich_help_panel=_JOB)]
+QueueName = Annotated[
+    str, typer.Option("--queue", help="Their queue.", rich_help_panel=_JOB, autocompletion=complete_queue)
+]
 Priority = Annotated[int, typer.Option("--priority", help="Their priority, 0 to 9.", rich_help_panel=_JOB)]
 Cron = Annotated[
     str | None,
@@ -257,22 +269,13 @@ def delete(
 
     One declared in code comes back with the next worker: pause it instead.
     """
-    if not yes:
-        check_somebody_is_there(as_json=as_json)
-
-    async def act(desk: Desk) -> bool:
-        await desk.calendar.schedule(name, shown=1)  # do not ask about a schedule that does not exist
-        if not yes and not agreed(f"Schedule {one_line(name)} and the record of its times will be deleted"):
-            return False
-        await desk.calendar.delete(name, why=why)
-        return True
-
-    done = with_desk(url, act)
-    if as_json:
-        print_json({"action": "deleted", "name": name})
-    else:
-        say(f"{one_line(name)} deleted." if done else "Nothing was deleted.", "bold" if done else "yellow")
-    raise typer.Exit(Exit.OK if done else Exit.CONFLICT)
+    Deletion(
+        name=one_line(name),
+        question=f"Schedule {one_line(name)} and the record of its times will be deleted",
+        look=lambda desk: desk.calendar.schedule(name, shown=1),
+        delete=lambda desk: desk.calendar.delete(name, why=why),
+        document={"name": name},
+    ).carry_out(url, yes=yes, as_json=as_json)
 
 
 def _arguments(text: str) -> str:

@@ -16,6 +16,7 @@ from perdure.operate.desk import Desk
 from perdure.operate.health.checkup import LEASE
 from perdure.operate.wording import listed
 from perdure.surfaces.cli import options
+from perdure.surfaces.cli.completion import complete_worker
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.asking import some
 from perdure.surfaces.cli.terminal.hostile import one_line
@@ -35,7 +36,12 @@ _MOST_NAMED: Final = 10
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="WORKER", help="Workers, by name or id; or --all.", show_default=False),
+    typer.Argument(
+        metavar="WORKER",
+        help="Workers, by name or id; or --all.",
+        show_default=False,
+        autocompletion=complete_worker,
+    ),
 ]
 AllLiving = Annotated[bool, typer.Option("--all", help="All running workers.")]
 Off = Annotated[bool, typer.Option("--off", help="Let them claim again.")]
