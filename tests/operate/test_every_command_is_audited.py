@@ -211,6 +211,7 @@ COMMANDS: dict[str, Command] = {
 # neither list fails the test: say which it is.
 LOOKS = {
     "alerts",
+    "channel",
     "channels",
     "history",
     "notice",

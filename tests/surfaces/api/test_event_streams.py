@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.support.web.http_server import Running, serving
 from tests.support.web.http_site import make_app
-from tests.surfaces.api.test_events import EVENTS, LOG, STREAM, Reader, client, finish
+from tests.surfaces.api.test_events import LOG, STREAM, Reader, client, finish
 
 from perdure import App
 
