@@ -31,7 +31,7 @@ class JobStarted(Event, OfAJob, frozen=True):
 
 
 class JobSucceeded(Event, OfAJob, frozen=True):
-    """An attempt succeeded after so many seconds. Sent only to listeners that subscribe to it by name."""
+    """An attempt succeeded; `seconds` is its run time. Sent only to listeners that subscribe to it by name."""
 
     sentence: ClassVar[str] = "job succeeded"
     job_id: str

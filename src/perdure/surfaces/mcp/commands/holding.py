@@ -45,7 +45,7 @@ class HoldCommands:
         duration: For = None,
         dry_run_id: DryRunId = None,
     ) -> CommandAnswer | InputRequiredResult:
-        """Pause a queue or a kind, or a kind in a queue; running jobs go on. Without dry_run_id it is a dry run."""
+        """Pause a queue or a kind, or a kind in a queue; running jobs continue. Without dry_run_id it is a dry run."""
         async with self._ground.at_desk(ask, "pause") as desk:
             if queue is None and kind is None:
                 raise ArgumentError("queue", "or kind must be given: an agent cannot pause everything")

@@ -24,7 +24,7 @@ from perdure.surfaces.mcp.commands.parameters import DryRunId, Jobs, WhichJobs, 
 from perdure.surfaces.mcp.ground import Ask, Ground
 from perdure.surfaces.mcp.quoting import name
 
-Most = Annotated[int | None, Field(description="At most so many jobs, newest first.", ge=1)]
+Most = Annotated[int | None, Field(description="At most this many jobs, newest first.", ge=1)]
 
 
 class JobCommands:

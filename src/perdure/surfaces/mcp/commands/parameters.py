@@ -12,7 +12,7 @@ Why = Annotated[
 DryRunId = Annotated[
     str | None,
     Field(
-        description="The id that the dry run of the same call has returned. Without it nothing is changed.",
+        description="The id that the dry run of the same call returned. Without it nothing is changed.",
         max_length=100,
     ),
 ]

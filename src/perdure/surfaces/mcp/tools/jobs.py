@@ -62,7 +62,7 @@ class JobTools:
         job: Annotated[str | None, Field(description="The id or ref of a job; or give a kind.", max_length=200)] = None,
         kind: Kind = None,
     ) -> RetriesAhead:
-        """Show when a job, or a new job of a kind, would be tried again if every attempt fails."""
+        """Show when a job, or a new job of a kind, would be retried if every attempt fails."""
         async with self._ground.at_desk(ask, "preview_retries") as desk:
             if (job is None) == (kind is None):
                 raise ArgumentError("job", "or kind must be given, and only one of them")
