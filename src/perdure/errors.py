@@ -113,7 +113,7 @@ class ChildrenFailed(PerdureError):  # noqa: N818 - reads as what is the matter
     """
 
     def __init__(self, family: str, failed: tuple[FailedChild, ...], results: tuple[Any, ...]) -> None:
-        super().__init__(f"{len(failed)} of {len(results)} children of {family} failed{_told(failed)}")
+        super().__init__(f"{len(failed)} of {len(results)} children of {family} failed{_listed(failed)}")
         self.family = family
         self.failed = failed
         self.results = results
@@ -132,20 +132,20 @@ class ChildrenTimeout(ChildrenFailed):
     ) -> None:
         super().__init__(family, failed, results)
         late = f"{len(unfinished)} of {len(results)} children of {family} are not finished after {within:g} s"
-        self.args = (f"{late}{f', {len(failed)} failed' if failed else ''}{_told(failed)}",)
+        self.args = (f"{late}{f', {len(failed)} failed' if failed else ''}{_listed(failed)}",)
         self.unfinished = unfinished
         self.within = within
 
 
-def _told(failed: tuple[FailedChild, ...]) -> str:
+def _listed(failed: tuple[FailedChild, ...]) -> str:
     told = "; ".join(
-        f"job {c.job_id} is {c.state}{f': {_at_heart(c.error)}' if c.error else ''}" for c in failed[:_TOLD]
+        f"job {c.job_id} is {c.state}{f': {_innermost(c.error)}' if c.error else ''}" for c in failed[:_TOLD]
     )
     more = f"; and {len(failed) - _TOLD} more" if len(failed) > _TOLD else ""
     return f": {told}{more}" if told else ""
 
 
-def _at_heart(error: str) -> str:
+def _innermost(error: str) -> str:
     """The error of a child. If that error is about its own children, the innermost error."""
     if not error.startswith("perdure.Children"):
         return error

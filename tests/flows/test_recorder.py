@@ -109,7 +109,7 @@ class Talker:
         self.claim = a_claim(number)
         self.words = [1.0, 2.0, 3.0]
 
-    def last_word(self) -> Progress | None:
+    def take_progress(self) -> Progress | None:
         return Progress(current=self.words.pop(0), total=3, note=None, at=NOW) if self.words else None
 
 
@@ -119,13 +119,13 @@ async def test_progress_of_all_attempts_is_written_together_at_intervals(
     monkeypatch.setattr(module, "PROGRESS_INTERVAL_SECONDS", 0.0)
     talkers = [Talker(number) for number in range(3)]
     for talker in talkers:
-        desk.recorder.hear(talker)
+        desk.recorder.note_progress(talker)
     await desk.recorder.show_now()
     assert {job_id: word.current for job_id, word in desk.store.shown.items()} == {
         talker.claim.job_id: 1 for talker in talkers
     }
     desk.store.troubles = [StoreUnavailable("gone")]
-    desk.recorder.hear(talkers[0])
+    desk.recorder.note_progress(talkers[0])
     await desk.recorder.show_now()
     assert [type(event) for event in desk.told] == [StoreTrouble], "nothing of value is lost"
     await desk.recorder.close()

@@ -103,7 +103,7 @@ async def test_a_session_pooler_costs_nothing(direct_url: str, start_pooler: Sta
         await store.insert([a_job()])
         [[prepared]] = await store._pools[0].rows("SELECT count(*) FROM pg_prepared_statements")
         assert prepared > 0
-        assert await store._signals.hears()
+        assert await store._signals.receives_notifications()
     finally:
         await store.close()
 

@@ -14,7 +14,7 @@ from perdure.domain.flows.flow import Progress
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import JobView, NewJob, Receipt
 from perdure.enqueue.counts import EnqueueCounts
-from perdure.enqueue.stores import Doorway, Stores
+from perdure.enqueue.stores import OpenStore, Stores
 from perdure.errors import ConflictError, SettingsError
 from perdure.hooks.hooks import Hooks
 from perdure.lifecycle.bridges.portal import Portal
@@ -143,8 +143,8 @@ class AppDatabase:
     async def _put_one(self, job: NewJob, connection: Any) -> Receipt:
         if connection is not None:
             return (await self._insert((job,), connection))[0]
-        doorway = self._stores.at_hand() or await self._stores.here()
-        return await doorway.group_commit.put(job)
+        opened = self._stores.current() or await self._stores.here()
+        return await opened.group_commit.put(job)
 
     async def _put_all(self, jobs: Iterable[NewJob], connection: Any) -> list[Receipt]:
         if (tracer := self.hooks.tracer) is None:
@@ -160,8 +160,8 @@ class AppDatabase:
             receipts = await self._unopened.through(connection).insert(made)
             self.enqueued.note(made, receipts)
             return receipts
-        doorway: Doorway = await self._stores.here()
-        return await doorway.group_commit.put_all(Supply(jobs))
+        opened: OpenStore = await self._stores.here()
+        return await opened.group_commit.put_all(Supply(jobs))
 
     def _put_here(self, jobs: Iterable[NewJob], connection: Any) -> list[Receipt]:
         """Store jobs through a blocking connection, in the thread that owns it."""

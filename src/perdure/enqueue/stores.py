@@ -24,7 +24,7 @@ from perdure.storage.port import Store
 _LEFT_BEHIND: Final[list[object]] = []  # stores of a parent process: neither used nor collected here
 
 
-class Doorway(Struct, frozen=True, eq=False):
+class OpenStore(Struct, frozen=True, eq=False):
     """An open store, and the group commit that concurrent callers share."""
 
     store: Store
@@ -42,30 +42,30 @@ class Stores:
         self.migrate = migrate
         self._patience = patience
         self._pid = os.getpid()
-        self._open: dict[asyncio.AbstractEventLoop, Doorway] = {}
+        self._open: dict[asyncio.AbstractEventLoop, OpenStore] = {}
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         self._outcomes: dict[asyncio.AbstractEventLoop, JobEndings] = {}
 
-    def at_hand(self) -> Doorway | None:
+    def current(self) -> OpenStore | None:
         """The store of the running loop, if it is open."""
         if self._pid != os.getpid():
             self._after_fork()
         return self._open.get(asyncio.get_running_loop())
 
-    async def here(self) -> Doorway:
+    async def here(self) -> OpenStore:
         """The store of the running loop, open and with the right schema."""
-        doorway = self.at_hand()
-        if doorway is not None:
-            return doorway
+        opened = self.current()
+        if opened is not None:
+            return opened
         loop = asyncio.get_running_loop()
         async with self._opening.setdefault(loop, asyncio.Lock()):
-            doorway = self._open.get(loop)
-            if doorway is None:
-                await self._let_go_of_forsaken()
+            opened = self._open.get(loop)
+            if opened is None:
+                await self._discard_closed()
                 store = self._make()
                 await open_checked(store, migrate=self.migrate)
-                doorway = self._open[loop] = Doorway(store, GroupCommit(store, self._patience, self._counts))
-        return doorway
+                opened = self._open[loop] = OpenStore(store, GroupCommit(store, self._patience, self._counts))
+        return opened
 
     async def outcomes(self) -> JobEndings:
         """Where callers on the running loop wait for jobs to become final."""
@@ -79,19 +79,19 @@ class Stores:
             self._after_fork()
         if (outcomes := self._outcomes.pop(asyncio.get_running_loop(), None)) is not None:
             await outcomes.close()
-        doorway = self._open.pop(asyncio.get_running_loop(), None)
-        if doorway is not None:
-            await doorway.store.close()
-        await self._let_go_of_forsaken()
+        opened = self._open.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened.store.close()
+        await self._discard_closed()
 
-    async def _let_go_of_forsaken(self) -> None:
+    async def _discard_closed(self) -> None:
         """Discard the stores of closed loops: they are unusable, and each keeps its loop from being collected."""
         for loop in list(self._open):
             if loop.is_closed():
                 self._outcomes.pop(loop, None)
-                doorway = self._open.pop(loop, None)
-                if doorway is not None:
-                    await asyncio.to_thread(doorway.store.abandon)
+                opened = self._open.pop(loop, None)
+                if opened is not None:
+                    await asyncio.to_thread(opened.store.abandon)
 
     def _after_fork(self) -> None:
         _LEFT_BEHIND.extend((*self._open.values(), *self._outcomes.values()))

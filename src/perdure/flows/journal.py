@@ -61,7 +61,7 @@ INSIDE: Final[ContextVar[str | None]] = ContextVar("perdure_step", default=None)
 """The step whose function is running, if any: no other stored operation can be called inside it."""
 
 
-class Told(Protocol):
+class StopSignal(Protocol):
     """How an attempt learns that it should end."""
 
     @property
@@ -90,7 +90,7 @@ class Journal:
         self,
         claim: Claim,
         recorder: Recorder,
-        told: Told,
+        stop_signal: StopSignal,
         *,
         started: float,
         blocking: bool,
@@ -99,14 +99,14 @@ class Journal:
     ) -> None:
         self.claim = claim
         self.recorder = recorder
-        self.told = told
+        self.stop_signal = stop_signal
         self.blocking = blocking
         self.triage = triage
         self.random = random
         self.spawned = False  # set when children are spawned: the transition must record it
         self.parked: Park | None = None
         self.effects: Effects | None = None
-        self.is_heard = False  # its progress is to be written, and the recorder knows
+        self.has_new_progress = False  # its progress is to be written, and the recorder knows
         self._started = started
         self._names: Counter[str] = Counter()
         self._named: dict[str, str] = {}
@@ -190,11 +190,11 @@ class Journal:
         """Call the store, retrying while it is away; the call must be safe to repeat."""
         return await self.reach(self.recorder.ask(what, call))
 
-    async def tell(self, event: Event) -> None:
+    async def emit(self, event: Event) -> None:
         """Emit an event, on the worker's own event loop."""
-        await self.reach(self._tell(event))
+        await self.reach(self._emit(event))
 
-    async def _tell(self, event: Event) -> None:
+    async def _emit(self, event: Event) -> None:
         self.recorder.emitter.emit(event)
 
     async def reach(self, coroutine: Coroutine[Any, Any, Result], *, to_the_end: bool = False) -> Result:
@@ -287,18 +287,18 @@ class Journal:
     def show(self, current: float, total: float | None, note: str | None) -> None:
         """Report progress: remembered here, and written soon."""
         self._progress = current, total, note
-        if self.is_heard:
+        if self.has_new_progress:
             return
-        self.is_heard = True
+        self.has_new_progress = True
         if self.blocking:
             with suppress(RuntimeError):  # the worker has closed: no one reads it any more
-                self.recorder.loop.call_soon_threadsafe(self.recorder.hear, self)
+                self.recorder.loop.call_soon_threadsafe(self.recorder.note_progress, self)
         else:
-            self.recorder.hear(self)
+            self.recorder.note_progress(self)
 
-    def last_word(self) -> Progress | None:
+    def take_progress(self) -> Progress | None:
         """The progress, if it was reported since the last call."""
-        self.is_heard = False  # before the read, so that a report from another thread is not missed
+        self.has_new_progress = False  # before the read, so that a report from another thread is not missed
         word, self._progress = self._progress, None
         if word is None:
             return None
@@ -331,13 +331,13 @@ class Journal:
         seconds = span.total_seconds()
         if self.blocking:
             raised = threading.Event()
-            with self.told.calling(raised.set):
+            with self.stop_signal.calling(raised.set):
                 return raised.wait(seconds)
         loop, stirred = asyncio.get_running_loop(), asyncio.Event()
-        with self.told.calling(lambda: loop.call_soon_threadsafe(stirred.set)), suppress(TimeoutError):
+        with self.stop_signal.calling(lambda: loop.call_soon_threadsafe(stirred.set)), suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await stirred.wait()
-        return self.told.is_raised
+        return self.stop_signal.is_raised
 
 
 def checked_name(field: str, name: object) -> None:

@@ -90,7 +90,7 @@ class Plan:
         now, this = journal.now, _round_of(record)
         began, polls = this.began or now, this.polls + 1
         record = replace(record, tries=record.tries + 1, note=journal.without_secrets(_noted(error)), due_at=None)
-        wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=_is_own_word(error))
+        wanted = self._wanted(polls - 1, journal.random, asked, is_own_word=_is_own_wait(error))
         wait = self._retry.wait(polls - 1, now - began, journal.random, wanted)
         if wait is not None:
             due, then = now + wait, Round(this.number, began, polls)
@@ -173,7 +173,7 @@ def _asked(error: Exception, triage: Triage | None, now: datetime) -> tuple[bool
     return False, None
 
 
-def _is_own_word(error: Exception) -> bool:
+def _is_own_wait(error: Exception) -> bool:
     """Whether the function itself named the wait. A wait with a bound was requested from outside (`HttpTriage`)."""
     return isinstance(error, verdicts.Verdict) and getattr(error, "at_most", LONGEST) == LONGEST
 

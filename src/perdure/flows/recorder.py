@@ -35,12 +35,12 @@ PROGRESS_INTERVAL_SECONDS: Final = 0.5
 _STEPS_PER_CALL: Final = 500
 
 
-class Speaker(Protocol):
+class ProgressSource(Protocol):
     """An attempt that reports progress."""
 
     claim: Claim
 
-    def last_word(self) -> Progress | None:
+    def take_progress(self) -> Progress | None:
         """Its last report, once."""
 
 
@@ -68,7 +68,7 @@ class Recorder:
         self._reads: dict[JobId, asyncio.Future[list[StepRecord]]] = {}
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._speakers: list[Speaker] = []
+        self._sources: list[ProgressSource] = []
         self._showing: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
 
@@ -111,20 +111,20 @@ class Recorder:
         """
         return await Outage(what, self.emitter, self._limits).outlast(lambda: call(self.store))
 
-    def hear(self, speaker: Speaker) -> None:
+    def note_progress(self, source: ProgressSource) -> None:
         """Write the progress of an attempt soon: at most one report every half second."""
-        self._speakers.append(speaker)
+        self._sources.append(source)
         if self._showing is None:
             self._showing = self.loop.create_task(self._show_all())
 
     async def show_now(self) -> None:
         """Write all progress reports that are not written yet."""
         async with self._one_at_a_time:  # so that reports in progress are written too when it returns
-            speakers, self._speakers = self._speakers, []
+            sources, self._sources = self._sources, []
             words = {
-                speaker.claim.job_id: (speaker.claim, word)
-                for speaker in speakers
-                if (word := speaker.last_word()) is not None
+                source.claim.job_id: (source.claim, word)
+                for source in sources
+                if (word := source.take_progress()) is not None
             }
             if not words:
                 return
@@ -144,7 +144,7 @@ class Recorder:
 
     async def _show_all(self) -> None:
         try:
-            while self._speakers:
+            while self._sources:
                 await self.show_now()
                 await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
         finally:

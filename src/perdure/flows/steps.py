@@ -89,7 +89,7 @@ async def _tried(
     await journal.save(record)
     if record.state is StepState.GIVEN_UP:
         claim = journal.claim
-        await journal.tell(StepGivenUp(claim.job_id, claim.kind, key, record.tries, record.note or ""))
+        await journal.emit(StepGivenUp(claim.job_id, claim.kind, key, record.tries, record.note or ""))
     return record
 
 

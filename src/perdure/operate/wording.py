@@ -23,7 +23,7 @@ def some(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def told(at: datetime) -> str:
+def utc_text(at: datetime) -> str:
     """A time in a sentence: UTC, to the second."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 

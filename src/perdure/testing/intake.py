@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.enqueue.group_commit import GroupCommit
-from perdure.enqueue.stores import Doorway, Stores
+from perdure.enqueue.stores import OpenStore, Stores
 from perdure.errors import ArgumentError
 from perdure.lifecycle.bridges.portal import Portal
 from perdure.storage.intake import BorrowingStore, IntakeStore
@@ -23,11 +23,11 @@ class SandboxStores(Stores):
 
     def __init__(self, store: Store, group_commit: GroupCommit) -> None:
         super().__init__(lambda: store, migrate=False, patience=timedelta(0))
-        self._doorway = Doorway(store, group_commit)
+        self._opened = OpenStore(store, group_commit)
 
-    async def here(self) -> Doorway:
+    async def here(self) -> OpenStore:
         """The store of the sandbox."""
-        return self._doorway
+        return self._opened
 
     async def close(self) -> None:
         """Keep the store open until the sandbox ends; release callers on the running loop that wait for a job."""

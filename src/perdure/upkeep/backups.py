@@ -68,7 +68,7 @@ class Backups(Loop[Copied]):
             due_in = await self._due_in(now)
             return Copied(due_in=due_in) if due_in else await self._lead()
         except (StoreRefused, ArgumentError, OSError) as error:
-            self._tell(str(error), now)
+            self._emit_failure(str(error), now)
             return Copied(refused=True)
 
     def next_wait(self, did: Copied) -> timedelta:
@@ -110,7 +110,7 @@ class Backups(Loop[Copied]):
             (self._folder / name).unlink(missing_ok=True)
         return removed
 
-    def _tell(self, error: str, now: datetime) -> None:
+    def _emit_failure(self, error: str, now: datetime) -> None:
         words = _NUMBERS.sub("", error)  # each names another file
         if self._refused is not None:
             told, at = self._refused

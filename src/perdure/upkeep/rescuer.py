@@ -176,7 +176,7 @@ class Rescuer(Loop[Rescued]):
             tried += len(moves)
             written = await self._write(moves)
             went.update(move.to for move in written)
-            self._tell(written)
+            self._emit_rescued(written)
             await self._count(written)
             return written
 
@@ -199,7 +199,7 @@ class Rescuer(Loop[Rescued]):
             self._on_returning()
         return Rescued(ready=ready, dead=dead, failed=tried - went.total(), returning=returning)
 
-    def _tell(self, written: list[Transition]) -> None:
+    def _emit_rescued(self, written: list[Transition]) -> None:
         self._store.ring({move.claim.queue for move in written if move.to is JobState.READY})
         for move in written:
             if move.to is JobState.DEAD:

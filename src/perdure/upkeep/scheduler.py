@@ -84,7 +84,7 @@ class Scheduler(Loop[Fired]):
             self._may_be_ahead = await self._put_back(found.now)
         advances = [step for view in found.due if (step := self._step(view, found.now)) is not None]
         fires = await self._fire(advances) if advances else []
-        self._tell(fires, found.now, {view.name: view.schedule.kind for view in found.due})
+        self._emit_fires(fires, found.now, {view.name: view.schedule.kind for view in found.due})
         more = len(found.due) == _SCHEDULES_PER_CALL and bool(advances)
         return Fired(tuple(fires), more or _is_behind(advances, found.now), found.next_in)
 
@@ -103,7 +103,7 @@ class Scheduler(Loop[Fired]):
         schedule = view.schedule
         owed = agenda(schedule, view.next_at, now, times)
         if owed.missed:
-            self._tell_missed(schedule, owed)
+            self._emit_missed(schedule, owed)
         lost = [Firing(nominal_at=time, job=None) for time in owed.let_go]
         fire = [Firing(nominal_at=time, job=job_of(schedule, time, self._random)) for time in owed.fire]
         return Advance(
@@ -153,7 +153,7 @@ class Scheduler(Loop[Fired]):
                 self.emitter.emit(ScheduleBroken(view.name, str(error)))
             return None
 
-    def _tell(self, fires: Iterable[Fire], now: datetime, kinds: Mapping[str, str]) -> None:
+    def _emit_fires(self, fires: Iterable[Fire], now: datetime, kinds: Mapping[str, str]) -> None:
         queues = set()
         for fire in fires:
             nominal = fire.nominal_at.isoformat()
@@ -168,7 +168,7 @@ class Scheduler(Loop[Fired]):
             self._store.ring(queues)
             self._on_ready()
 
-    def _tell_missed(self, schedule: Schedule, owed: Agenda) -> None:
+    def _emit_missed(self, schedule: Schedule, owed: Agenda) -> None:
         first, last = owed.let_go[0].isoformat(), owed.let_go[-1].isoformat()
         self.emitter.emit(ScheduleMissed(schedule.name, owed.missed, first, last))
 

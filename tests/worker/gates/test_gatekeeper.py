@@ -430,5 +430,5 @@ def test_e8_what_is_used_is_told_in_round_numbers() -> None:
     """Eight times 0.1 is 0.7999999999999999."""
     told, emitter = list[Event](), Emitter()
     emitter.subscribe(told.append)
-    NearLimits(emitter, SystemClock()).tell([NearLimit("openai", sum([0.1] * 8), 1.0, DAY)])
+    NearLimits(emitter, SystemClock()).warn([NearLimit("openai", sum([0.1] * 8), 1.0, DAY)])
     assert told == [GateNearlyFull("openai", 0.8, 1.0, "1d")]

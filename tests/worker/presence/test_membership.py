@@ -83,11 +83,11 @@ async def test_a_worker_that_stops_gets_no_new_id(house: House) -> None:
 
 
 async def test_it_is_heard_only_while_nobody_can_have_declared_it_dead(house: House, clock: ManualClock) -> None:
-    assert not house.membership.is_heard()
+    assert not house.membership.is_surely_alive()
     await house.membership.enter()
     await house.membership.stop_beating()
-    assert house.membership.is_heard()
+    assert house.membership.is_surely_alive()
     clock.move(23 * SECOND)
-    assert house.membership.is_heard()
+    assert house.membership.is_surely_alive()
     clock.move(2 * SECOND)
-    assert not house.membership.is_heard()
+    assert not house.membership.is_surely_alive()

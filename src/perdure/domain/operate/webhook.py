@@ -26,7 +26,7 @@ class Webhook(Struct, frozen=True, kw_only=True):
     wants: EventFilter = EventFilter()
     is_declared: bool = False
 
-    def tells(self, event: LoggedEvent) -> bool:
+    def is_sent(self, event: LoggedEvent) -> bool:
         """Whether this event is sent to its receiver."""
         return event.kind not in UNTOLD and self.wants.lets(event)
 

@@ -48,7 +48,7 @@ _POOLS: Final = frozenset({"psycopg_pool", "asyncpg", "sqlalchemy"})
 _KNOWN: Final = "psycopg 3, asyncpg, sqlite3, aiosqlite, apsw, SQLAlchemy 2 or Django"
 
 
-class Guest:
+class CallerConnection:
     """A caller's connection: recognised, and not used yet."""
 
     def __init__(self, connection: Any, *, blocking: bool) -> None:

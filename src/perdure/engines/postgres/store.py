@@ -157,7 +157,7 @@ class PostgresStore:
         self.audit = trail.audit
         self.record = trail.record
         self._add_statistics(StatisticPart(naming, self._pools.upkeep, desk, clock))
-        self._add_events_told(EventLogPart(naming, desk, clock), WebhookPart(naming, desk, clock))
+        self._add_event_log(EventLogPart(naming, desk, clock), WebhookPart(naming, desk, clock))
 
     def _add_signals(self, signals: SignalPart, ends: Ends) -> None:
         self.ring = signals.ring
@@ -173,7 +173,7 @@ class PostgresStore:
         self.parked_ahead = diagnosis.parked_ahead
         self.redate_parked = diagnosis.redate_parked
 
-    def _add_events_told(self, log: EventLogPart, webhooks: WebhookPart) -> None:
+    def _add_event_log(self, log: EventLogPart, webhooks: WebhookPart) -> None:
         self.switch_event_log = log.switch_event_log
         self.event_log = log.event_log
         self.read_events = log.read_events

@@ -135,7 +135,7 @@ class SqliteStore:
         self.audit = trail.audit
         self.record = trail.record
         self._add_statistics(StatisticPart(database))
-        self._add_events_told(EventLogPart(database), WebhookPart(database))
+        self._add_event_log(EventLogPart(database), WebhookPart(database))
 
     def _add_tokens(self, tokens: TokenPart) -> None:
         self.add_token = tokens.add_token
@@ -148,7 +148,7 @@ class SqliteStore:
         self.close_session = tokens.close_session
         self.shared_key = tokens.shared_key
 
-    def _add_events_told(self, log: EventLogPart, webhooks: WebhookPart) -> None:
+    def _add_event_log(self, log: EventLogPart, webhooks: WebhookPart) -> None:
         self.switch_event_log = log.switch_event_log
         self.event_log = log.event_log
         self.read_events = log.read_events

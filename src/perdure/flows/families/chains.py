@@ -46,7 +46,7 @@ async def run_chain(journal: Journal, links: int) -> Raw:
                 await chain.wait(number)
             if child.fate is None:
                 if is_back:
-                    await chain.tell_stay(number)
+                    await chain.report_stay(number)
                 await chain.wait(number)
             await chain.check(number, child)
             number, before, is_back = number + 1, child.result, False
@@ -85,15 +85,15 @@ class _Chain:
         """Park until a link has failed, or the last one is done."""
         await self._journal.park(Parked(Reason.AWAITING_CHILDREN.value, family=link_key(number)))
 
-    async def tell_stay(self, number: int) -> None:
+    async def report_stay(self, number: int) -> None:
         """Report that the chain resumed before its link was final."""
         claim, decision, because = self._journal.claim, "stays in aggregate", "its children are there"
-        await self._journal.tell(FamilyRecovered(claim.job_id, claim.kind, link_key(number), decision, because, 1))
+        await self._journal.emit(FamilyRecovered(claim.job_id, claim.kind, link_key(number), decision, because, 1))
 
     async def check(self, number: int, child: Child) -> None:
         """Report that a link is final; raises ChildrenFailed if it has not succeeded."""
         claim, key, good = self._journal.claim, link_key(number), int(child.fate is JobState.SUCCEEDED)
-        await self._journal.tell(FamilySettled(claim.job_id, claim.kind, key, 1, good, 1 - good, "all are final"))
+        await self._journal.emit(FamilySettled(claim.job_id, claim.kind, key, 1, good, 1 - good, "all are final"))
         if not good:
             failed = FailedChild(child.number, child.job_id, str(child.fate), child.error)
             raise ChildrenFailed(key, (failed,), (None,))

@@ -89,7 +89,7 @@ async def settled(step: FamilyStep) -> list[Child]:
     view = _counted(view, children)
     if not (view.is_settled or step.is_late):  # one of them was requeued just now
         await step.stay(len(children))
-    await step.journal.tell(_settlement(step, view, children))
+    await step.journal.emit(_settlement(step, view, children))
     if _is_short(step.order, children):
         raise _failure(step, view, children)
     await step.finish(_kept(children))

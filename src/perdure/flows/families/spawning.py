@@ -84,7 +84,7 @@ class FamilyStep:
         """Spawn the children again, because those of an earlier attempt are unusable."""
         if self._given is not None or self.record.state is not StepState.BEGUN:
             raise StepError(self.family, f"cannot go on: {because}; enqueue the job again")
-        await self.journal.tell(self._decision("back to ingest", because))
+        await self.journal.emit(self._decision("back to ingest", because))
         self.record = replace(self.record, tries=self.record.tries + 1)
         await self._spawn()
         await self.journal.save(self.record)
@@ -92,7 +92,7 @@ class FamilyStep:
     async def stay(self, found: int) -> NoReturn:
         """Wait for these existing children; if an earlier attempt waited for them too, report the decision."""
         if self.is_back:
-            await self.journal.tell(self._decision("stays in aggregate", "its children are there", found))
+            await self.journal.emit(self._decision("stays in aggregate", "its children are there", found))
         await self.wait()
 
     async def wait(self) -> NoReturn:

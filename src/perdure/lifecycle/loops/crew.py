@@ -58,7 +58,7 @@ class Loops:
 
     def under_way(self) -> tuple[str, ...]:
         """The loops with a current or abandoned tick, each with its duration."""
-        return tuple(_told(loop, self._timer) for loop in self._loops if loop.running_since is not None)
+        return tuple(_described(loop, self._timer) for loop in self._loops if loop.running_since is not None)
 
     async def wait_for_completion(
         self,
@@ -91,7 +91,7 @@ class Loops:
 
     def _running(self) -> list[str]:
         """The loops that are not over, each with the duration of its tick."""
-        return [_told(loop, self._timer) for loop, task in self._tasks.items() if not task.done()]
+        return [_described(loop, self._timer) for loop, task in self._tasks.items() if not task.done()]
 
     def _launch(self, loop: Loop[Any]) -> None:
         loop.use_outage(self._outage)
@@ -100,6 +100,6 @@ class Loops:
         self._tasks[loop] = task
 
 
-def _told(loop: Loop[Any], timer: Timer) -> str:
+def _described(loop: Loop[Any], timer: Timer) -> str:
     since = loop.running_since
     return loop.name if since is None else f"{loop.name} (for {timer.monotonic() - since:.1f} s)"

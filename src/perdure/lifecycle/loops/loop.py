@@ -165,19 +165,19 @@ class Loop(ABC, Generic[Did]):
         except StoreError as error:
             self.failed += 1
             if not self.is_patient:
-                self._tell_failed(error)
+                self._emit_failed(error)
                 return
             wait = timedelta(seconds=self._outage.failed(error))
             self._due = ended + self._drawn(wait)
         except BaseException as error:  # noqa: BLE001 - a loop survives every error of its tick
             self.failed += 1
-            self._tell_failed(error)
+            self._emit_failed(error)
         else:
             self._outage.succeeded()
             if wait != self.interval:
                 self._due = ended + wait.total_seconds()
 
-    def _tell_failed(self, error: BaseException) -> None:
+    def _emit_failed(self, error: BaseException) -> None:
         _log.error("%s failed", self.name, exc_info=error)
         self.emitter.emit(LoopFailed(self.name, f"{type(error).__name__}: {error}"))
 

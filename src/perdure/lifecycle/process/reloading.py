@@ -81,15 +81,15 @@ class _Reloader:
             ended = asyncio.create_task(process.wait())
             changed = await self._until_changed(before, ended)
             if changed is not None and not ended.done():
-                _tell(f"{changed} changed: the worker is started again")
+                _print(f"{changed} changed: the worker is started again")
                 _send(process, signal.SIGTERM)
             if changed is not None or self._stopping.is_set():
                 code = await _end_of(process, ended)
                 continue
             code = await ended
-            _tell(f"the worker {how_it_ended(code)}: it is started again when a file changes")
+            _print(f"the worker {how_it_ended(code)}: it is started again when a file changes")
             if (changed := await self._until_changed(before, None)) is not None:
-                _tell(f"{changed} changed: the worker is started")
+                _print(f"{changed} changed: the worker is started")
         return code if code > 0 else EXIT_OK if code in {EXIT_OK, -signal.SIGTERM} else EXIT_FAILED
 
     def _stop(self) -> None:
@@ -135,6 +135,6 @@ def _send(process: Process, number: signal.Signals) -> None:
         process.send_signal(number)
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     sys.stderr.write(f"perdure: {text}\n")
     sys.stderr.flush()

@@ -107,7 +107,7 @@ class StackSignals:
             bare = pipe.drain()
             if self._is_answered(number, bare, frame):
                 return
-            _print(self._told(frame))
+            _print(self._text(frame))
             if held > _LATE_AFTER_SECONDS:
                 _print(f"C code has kept the interpreter for {held:.1f} s or more; when the signal came:\n{bare}")
             if number is signal.SIGQUIT:
@@ -126,7 +126,7 @@ class StackSignals:
         self._answered.discard(number)
         return was_answered
 
-    def _told(self, frame: FrameType | None) -> str:
+    def _text(self, frame: FrameType | None) -> str:
         try:
             return self._report(frame)
         except Exception as error:  # noqa: BLE001 - who asks for stacks must get an answer

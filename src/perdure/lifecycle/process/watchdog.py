@@ -128,7 +128,7 @@ class Watchdog:
             try:
                 self.look()
             except Exception as error:  # noqa: BLE001 - it must go on watching
-                self._tell(LoopFailed("watchdog", f"{type(error).__name__}: {error}"))
+                self._emit(LoopFailed("watchdog", f"{type(error).__name__}: {error}"))
 
     def _look_at_myself(self, now: float) -> None:
         """Whether this thread itself was blocked."""
@@ -137,13 +137,13 @@ class Watchdog:
         late = now - self._expected
         if self._asked == self._answered and late >= self._blocked_after and self._pings.is_news(late, now):
             said = f"for {late:.1f} s nothing ran: C code kept the interpreter, or the process was stopped"
-            self._tell(EventLoopBlocked(round(late, 3), "\n".join([said, *self._suspects()])))
+            self._emit(EventLoopBlocked(round(late, 3), "\n".join([said, *self._suspects()])))
 
     def _look_at_loop(self, now: float) -> None:
         if self._asked == self._answered:
             over = self._pings.ended(now)
             if over is not None:
-                self._tell(EventLoopBlocked(over, _OVER))
+                self._emit(EventLoopBlocked(over, _OVER))
             self._asked += 1
             self._pings.begin(self._asked, now)
             try:
@@ -163,7 +163,7 @@ class Watchdog:
         age.begin(serial, now)
         seconds = age.too_old(now)
         if seconds is not None:
-            self._tell(StoreSlow(call.what, seconds, "\n".join(_waiting(task))))
+            self._emit(StoreSlow(call.what, seconds, "\n".join(_waiting(task))))
 
     def _look_at_heartbeat(self, now: float) -> None:
         heartbeat = self.heartbeat
@@ -177,7 +177,7 @@ class Watchdog:
             return
         task = heartbeat.call.task
         lines = ["the heartbeat's thread:", stack_text(thread_frames(heartbeat.ident))]
-        self._tell(HeartbeatStuck(seconds, "\n".join([*lines, *(_waiting(task) if task else ())])))
+        self._emit(HeartbeatStuck(seconds, "\n".join([*lines, *(_waiting(task) if task else ())])))
 
     def _answer(self, ping: int) -> None:
         self._loop_thread = threading.get_ident()
@@ -194,7 +194,7 @@ class Watchdog:
             if one.thread is not None:
                 yield from (f"beside it, in a thread: {one.attempt}", stack_text(thread_frames(one.thread)))
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         """Emit on the loop, or from here if the loop does not answer."""
         if self._asked == self._answered:
             try:

@@ -24,7 +24,7 @@ from perdure.operate.alerts.memory import MOST_GROUPS, Memory, read_memory
 from perdure.operate.alerts.sending import new_id, notice_to
 from perdure.operate.alerts.world import World
 from perdure.policy.alerts.broken_channels import report_channels
-from perdure.policy.alerts.following import follow, is_done, rest, tell, told
+from perdure.policy.alerts.following import follow, is_done, next_notice, reported, rest
 from perdure.policy.alerts.wording import draft
 from perdure.storage.operate.alerts import AlertBook, AlertPage
 from perdure.storage.port import Store
@@ -138,12 +138,11 @@ class _Page:
         )
         after = [rest(rule, alert) for alert in follow(rule, found, live, self._now, new_id)]
         to = [channel for channel in rule.to if channel in self._channels]
-        telling = tell(rule, after, self._book.said_at.get(rule.name, ()), self._now)
-        if telling is not None and to:  # without a channel it waits for one
-            words = draft(rule, telling, self._now)
-            told_of = {alert.id for alert in (*telling.raised, *telling.over)}
-            after = [told(alert, self._now) if alert.id in told_of else alert for alert in after]
-            self._add(*notice_to(words, to, self._now, rule.name))
+        notice = next_notice(rule, after, self._book.said_at.get(rule.name, ()), self._now)
+        if notice is not None and to:  # without a channel it waits for one
+            reported_ids = {alert.id for alert in (*notice.raised, *notice.over)}
+            after = [reported(alert, self._now) if alert.id in reported_ids else alert for alert in after]
+            self._add(*notice_to(draft(rule, notice, self._now), to, self._now, rule.name))
         self._keep(rule, live, after)
 
     def report_channels(self, memory: Memory, dead: set[str]) -> None:

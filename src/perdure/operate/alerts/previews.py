@@ -17,7 +17,7 @@ from perdure.operate.alerts.looks import LOOKS
 from perdure.operate.alerts.memory import MOST_GROUPS, Memory
 from perdure.operate.alerts.sending import new_id
 from perdure.operate.alerts.world import MOST_COUNTED, World
-from perdure.policy.alerts.following import Telling, follow
+from perdure.policy.alerts.following import NoticeAlerts, follow
 from perdure.policy.alerts.wording import draft
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
@@ -52,7 +52,7 @@ async def preview(store: Store, rule: AlertRule) -> AlertPreview:
         memory.deaths = {now.isoformat(): await _died(store, now - rule.within)}
     causes = await LOOKS[rule.when](rule, world)
     alerts = follow(replace(rule, lasting=timedelta(0)), {cause.key: cause for cause in causes}, (), now, new_id)
-    words = draft(rule, Telling(tuple(alerts), ()), now) if alerts else None
+    words = draft(rule, NoticeAlerts(tuple(alerts), ()), now) if alerts else None
     return AlertPreview(
         rule=rule,
         causes=tuple(causes),

@@ -20,7 +20,7 @@ from perdure.kinds.options import checked_instant
 from perdure.operate.bulk.confirmation import Confirmed, read_token, sign
 from perdure.operate.bulk.records import BulkPlan
 from perdure.operate.commands.actions import Action, action_named
-from perdure.operate.wording import listed, some, told
+from perdure.operate.wording import listed, some, utc_text
 from perdure.policy.limits.pausing import covers
 from perdure.storage.checking import check_whole
 from perdure.storage.operate.bulk import BulkParams
@@ -151,7 +151,7 @@ async def _held(store: Store, jobs: Sequence[JobView]) -> list[str]:
     notes = []
     for pause in await store.pauses():
         if held := sum(covers(pause, job.queue, job.kind, job.args) for job in jobs):
-            until = "it is resumed" if pause.until is None else told(pause.until)
+            until = "it is resumed" if pause.until is None else utc_text(pause.until)
             notes.append(f"{some(held, 'job')} held by pause {pause.id} until {until}.")
     if opened := [view.name for view in await store.breakers() if view.state is BreakerState.OPEN]:
         notes.append(f"Breaker {listed(opened)} is open: jobs behind it wait again.")

@@ -17,7 +17,7 @@ from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
 from perdure.operate.commands.approvals import waits_of
 from perdure.operate.records import Remedy, Why
-from perdure.operate.wording import listed, told
+from perdure.operate.wording import listed, utc_text
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
@@ -41,7 +41,7 @@ async def awaits_event(store: Store, job: JobView) -> Why:
         key, answer = f"{_EVENT}{event}", f"It waits for event {event!r}, which was not emitted yet."
         advice = f"app.emit({event!r}, …), or perdure emit {quote(event)}"
     until, others = await _waits(store, job, lambda step: _is(step, key))
-    gives_up = f"It gives up waiting at {told(until)}." if until else "Its wait has no time limit."
+    gives_up = f"It gives up waiting at {utc_text(until)}." if until else "Its wait has no time limit."
     remedy = None if name is None else Remedy("answer", name, "Answer")
     return Why(job=job, answer=answer, facts=(gives_up, *others), until=until, what_to_do=advice, remedy=remedy)
 
@@ -58,7 +58,7 @@ async def awaits_children(store: Store, job: JobView) -> Why:
         facts.append(f"It resumes once {family.quorum:,} have succeeded, or no longer can.")
     facts += await _unfinished(store, job, key)
     if until is not None:
-        facts.append(f"It waits for them until {told(until)} at the latest.")
+        facts.append(f"It waits for them until {utc_text(until)} at the latest.")
     final = family.succeeded + family.failed
     return Why(
         job=job,

@@ -14,7 +14,7 @@ from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.operate.records import Remedy, Why
 from perdure.operate.why.awaited import awaits_children, awaits_event
-from perdure.operate.wording import some, told
+from perdure.operate.wording import some, utc_text
 from perdure.storage.port import Store
 
 _WAITS: Final = {
@@ -65,7 +65,7 @@ async def parked(store: Store, job: JobView, now: datetime, *, pauses: Sequence[
 def held_by(pause: Pause, job: JobView) -> Why:
     """A job that an operator's pause holds."""
     what = " and ".join(f"{word} {name!r}" for word, name in (("queue", pause.queue), ("kind", pause.kind)) if name)
-    facts = [f"It was paused by {pause.actor} at {told(pause.at)}{f': {pause.why}' if pause.why else '.'}"]
+    facts = [f"It was paused by {pause.actor} at {utc_text(pause.at)}{f': {pause.why}' if pause.why else '.'}"]
     if pause.args is not None:
         facts.append(f"It applies only to jobs with these arguments: {pause.args}")
     return Why(
@@ -129,10 +129,10 @@ def _about_breaker(view: BreakerView) -> list[str]:
     if view.changed_at is not None:
         by_hand = f", by {view.by or 'hand'}" if view.by or view.by_hand else ""
         facts.append(
-            f"It is {view.state} since {told(view.changed_at)}{by_hand}{f': {view.note}' if view.note else '.'}"
+            f"It is {view.state} since {utc_text(view.changed_at)}{by_hand}{f': {view.note}' if view.note else '.'}"
         )
     if view.state is BreakerState.OPEN and view.until is not None:
-        facts.append(f"Trials begin at {told(view.until)}.")
+        facts.append(f"Trials begin at {utc_text(view.until)}.")
     if view.state is BreakerState.HALF_OPEN:
         facts.append(f"{some(len(view.trials), 'trial')} under way.")
     return facts

@@ -22,7 +22,7 @@ from perdure.operate.health.checkup import LEASE
 from perdure.operate.records import Remedy, Why
 from perdure.operate.why.awaited import failed_children
 from perdure.operate.why.parked import held_by, parked
-from perdure.operate.wording import listed, rounded, some, told
+from perdure.operate.wording import listed, rounded, some, utc_text
 from perdure.policy.limits.pausing import covers
 from perdure.storage.port import Store
 
@@ -72,7 +72,10 @@ class _Crew(Struct, frozen=True):
 
 async def _ready(store: Store, job: JobView, now: datetime) -> Why:
     found = _about_workers(job, _Crew.of(job, await store.workers(), now))
-    facts = [*found.facts, f"It was first due at {told(job.since)}, and has priority {job.priority} (0 goes first)."]
+    facts = [
+        *found.facts,
+        f"It was first due at {utc_text(job.since)} and has priority {job.priority} (0 goes first).",
+    ]
     facts += await _line(store, job)
     if job.last_error is not None:
         facts.append(f"It has failed before: {job.last_error}")
@@ -125,17 +128,17 @@ async def _line(store: Store, job: JobView) -> list[str]:
 
 
 async def _running(store: Store, job: JobView, now: datetime) -> Why:
-    since = f" since {told(job.started_at)}" if job.started_at else ""
+    since = f" since {utc_text(job.started_at)}" if job.started_at else ""
     facts = []
     if (progress := await store.progress(job.id)) is not None:
         total = "" if progress.total is None else f" of {progress.total:g}"
         note = f": {progress.note}" if progress.note else ""
-        facts.append(f"Progress: {progress.current:g}{total}{note} ({told(progress.at)}).")
+        facts.append(f"Progress: {progress.current:g}{total}{note} ({utc_text(progress.at)}).")
     if job.failures or job.crashes:
         facts.append(f"It is attempt {job.failures + job.crashes + 1}; the last one failed: {job.last_error}")
     advice = None
     if job.cancel_requested_at is not None:
-        facts.append(f"It was asked to stop at {told(job.cancel_requested_at)}, and has not ended yet.")
+        facts.append(f"It was asked to stop at {utc_text(job.cancel_requested_at)}, and has not ended yet.")
     crew = [worker for worker in await store.workers() if worker.name == job.worker]
     if crew and all(now - worker.beat_at > LEASE for worker in crew):
         facts.append(f"Its worker is silent for {rounded(now - max(worker.beat_at for worker in crew))}.")
@@ -151,7 +154,7 @@ def _foreign(job: JobView) -> Why:
 
 
 async def _finished(store: Store, job: JobView) -> Why:
-    when = f" at {told(job.finished_at)}" if job.finished_at else ""
+    when = f" at {utc_text(job.finished_at)}" if job.finished_at else ""
     facts = [] if job.last_error is None else [f"The last error was {job.last_error}"]
     facts += [f"Warning: {warning}" for warning in job.warnings]
     word = f" ({job.word})" if job.word not in {None, job.state} else ""

@@ -30,7 +30,7 @@ _AHEAD: Final = timedelta(minutes=1)
 """A time that lies further ahead is of a clock that was set back since."""
 
 
-class Telling(Struct, frozen=True):
+class NoticeAlerts(Struct, frozen=True):
     """The alerts in one notice: those that opened or grew, and those that are over."""
 
     raised: tuple[Alert, ...]
@@ -51,7 +51,9 @@ def follow(
     return after + [_opened(rule, cause, now, new_id()) for cause in fresh]
 
 
-def tell(rule: AlertRule, alerts: Iterable[Alert], said: Sequence[datetime], now: datetime) -> Telling | None:
+def next_notice(
+    rule: AlertRule, alerts: Iterable[Alert], said: Sequence[datetime], now: datetime
+) -> NoticeAlerts | None:
     """The alerts for a notice now; None: there are none, or the rule may not send."""
     raised = tuple(alert for alert in alerts if _is_raised(rule, alert, now))
     over = tuple(alert for alert in alerts if _is_owed(rule, alert))
@@ -62,10 +64,10 @@ def tell(rule: AlertRule, alerts: Iterable[Alert], said: Sequence[datetime], now
     most, span = (1, rule.throttle) if rule.group is Grouping.RULE else (MOST_NOTICES, min(_FLOOD, rule.throttle))
     if sum(timedelta(0) <= now - at < span for at in said) >= most:
         return None
-    return Telling(raised, over)
+    return NoticeAlerts(raised, over)
 
 
-def told(alert: Alert, now: datetime) -> Alert:
+def reported(alert: Alert, now: datetime) -> Alert:
     """The alert after a notice has reported it."""
     return replace(alert, told_at=now, told_count=alert.count, told_end=not alert.is_open)
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from perdure.domain.alerts.alert import Alert, NoticeSort
 from perdure.domain.alerts.rule import AlertRule, AlertSeverity
 from perdure.domain.duration import format_duration
-from perdure.policy.alerts.following import Telling
+from perdure.policy.alerts.following import NoticeAlerts
 
 MOST_LISTED: Final = 10
 LONGEST_TITLE: Final = 200
@@ -30,10 +30,10 @@ class Draft(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
 
 
-def draft(rule: AlertRule, telling: Telling, now: datetime) -> Draft:
+def draft(rule: AlertRule, notice: NoticeAlerts, now: datetime) -> Draft:
     """The text of a rule's notice."""
-    every = (*telling.raised, *telling.over)
-    is_recovery = not telling.raised
+    every = (*notice.raised, *notice.over)
+    is_recovery = not notice.raised
     lines = [_line(alert, now) for alert in every[:MOST_LISTED]]
     if len(every) > MOST_LISTED:
         lines.append(f"… and {len(every) - MOST_LISTED:,} more")

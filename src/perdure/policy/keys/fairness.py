@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.keys.grouping import KeyFunction, as_json, check_parameters, told_by
+from perdure.policy.keys.grouping import KeyFunction, as_json, call_with_arguments, check_parameters
 
 FairBy = str | tuple[str, ...] | KeyFunction
 
@@ -36,7 +36,7 @@ class FairShare:
     def key_for(self, arguments: Mapping[str, Any]) -> str | None:
         """The key of a job with these arguments, defaults filled in; None if a function returns None: no fair share."""
         if callable(self.by):
-            value = told_by("fair", self.by, arguments)
+            value = call_with_arguments("fair", self.by, arguments)
             if value is None:
                 return None
         else:

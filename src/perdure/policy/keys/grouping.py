@@ -23,7 +23,7 @@ def check_parameters(setting: str, key: object, parameters: Iterable[str]) -> No
         raise SettingsError(setting, f"names {', '.join(unknown)}, but the handler's parameters are: {has}")
 
 
-def told_by(setting: str, function: KeyFunction, arguments: Mapping[str, Any]) -> Any:
+def call_with_arguments(setting: str, function: KeyFunction, arguments: Mapping[str, Any]) -> Any:
     """The result of a user's function of all arguments; if it raises, the error names the setting."""
     try:
         return function(arguments)

@@ -13,7 +13,7 @@ from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.jobs.job import OnConflict, UniqueKey
 from perdure.domain.jobs.states import ACTIVE, JobState
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.keys.grouping import KeyFunction, as_json, check_parameters, told_by
+from perdure.policy.keys.grouping import KeyFunction, as_json, call_with_arguments, check_parameters
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -87,7 +87,7 @@ class Unique:
         if self.by is None:
             return dict(arguments)
         if callable(self.by):
-            return told_by("unique.by", self.by, arguments)
+            return call_with_arguments("unique.by", self.by, arguments)
         missing = [name for name in self.by if name not in arguments]
         if missing:
             raise PayloadError(missing[0], "is missing, but the job is unique by it")

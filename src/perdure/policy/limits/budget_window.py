@@ -16,7 +16,7 @@ def exceeds(amount: float, limit: float) -> bool:
     return amount > limit * _ROUNDING
 
 
-class Purse:
+class BudgetSpending:
     """What was spent under one budget's name."""
 
     def __init__(self, spending: Spending, now: datetime) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from perdure.domain.gate import BudgetCheck, ConcurrencyCheck, GateRequest, RateCheck
 from perdure.domain.jobs.job import Claim
-from perdure.policy.keys.grouping import KeyFunction, as_json, told_by
+from perdure.policy.keys.grouping import KeyFunction, as_json, call_with_arguments
 from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Gate, Rate
 
 KEY_LIMIT: Final = 200
@@ -146,5 +146,7 @@ def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arg
 def _value(setting: str, name: str, key: tuple[str, ...] | KeyFunction, arguments: Mapping[str, Any]) -> str:
     """The key's values as JSON, so that 7 and "7" are two keys and every character is valid."""
     whose = f"{setting} of gate {name}"
-    values = [arguments[part] for part in key] if isinstance(key, tuple) else [told_by(whose, key, arguments)]
+    values = (
+        [arguments[part] for part in key] if isinstance(key, tuple) else [call_with_arguments(whose, key, arguments)]
+    )
     return as_json(whose, values).decode()[1:-1]

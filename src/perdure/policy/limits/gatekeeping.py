@@ -35,7 +35,7 @@ from perdure.domain.gate import (
 )
 from perdure.domain.jobs.ids import JobId
 from perdure.policy.limits.breaker import admit, by_this_clock, spread
-from perdure.policy.limits.budget_window import Purse, exceeds
+from perdure.policy.limits.budget_window import BudgetSpending, exceeds
 from perdure.policy.limits.lending import SLOTS, lent_ahead, may_borrow, may_lend_slot, may_lend_start
 from perdure.policy.limits.rate_line import RateLine
 
@@ -89,7 +89,7 @@ class _Batch:
             self.lent[key] += number
         self.lines = dict[str, RateLine]()
         self.begun = dict[str, int]()  # keys that had no starts at first: how many have begun now
-        self.purses = dict[str, Purse]()
+        self.budgets_spent = dict[str, BudgetSpending]()
         self.holders = dict(state.holders)
         self.breakers = dict(state.breakers)
         self.starts = list[Start]()
@@ -178,7 +178,7 @@ class _Batch:
         for check in request.budgets:
             if not check.refuses:
                 continue
-            purse = self._purse(check.name)
+            purse = self._budget_spent(check.name)
             for window, limit in check.limits:
                 used = purse.used(window, request.claim.job_id)
                 if not exceeds(used + check.estimate, limit):
@@ -270,7 +270,7 @@ class _Batch:
             self.warnings.append(NearLimit(rate.key, used, rate.limit, rate.per))
 
     def _spend(self, check: BudgetCheck, job_id: JobId) -> None:
-        purse = self._purse(check.name)
+        purse = self._budget_spent(check.name)
         if not check.estimate and job_id not in purse.estimates:
             return
         before = [purse.totals[window] for window, _ in check.limits]
@@ -288,10 +288,10 @@ class _Batch:
                 line.count(self.now)
         return self.lines[key]
 
-    def _purse(self, name: str) -> Purse:
-        if name not in self.purses:
-            self.purses[name] = Purse(self.state.spending[name], self.now)
-        return self.purses[name]
+    def _budget_spent(self, name: str) -> BudgetSpending:
+        if name not in self.budgets_spent:
+            self.budgets_spent[name] = BudgetSpending(self.state.spending[name], self.now)
+        return self.budgets_spent[name]
 
 
 def _by_key(rates: Sequence[RateCheck]) -> Mapping[str, Sequence[RateCheck]]:

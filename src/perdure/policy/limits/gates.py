@@ -18,7 +18,7 @@ from msgspec.structs import force_setattr
 from perdure.domain.duration import Duration, read_spans
 from perdure.domain.gate import BreakerCheck
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.keys.grouping import KeyFunction, check_parameters, told_by
+from perdure.policy.keys.grouping import KeyFunction, call_with_arguments, check_parameters
 
 _LONGEST_NAME: Final = 100
 _WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
@@ -150,7 +150,7 @@ class Budget(Struct, frozen=True):
         if not callable(self.estimate):
             return self.estimate
         setting = f"budget.estimate of {self.name}"
-        estimate = told_by(setting, self.estimate, arguments)
+        estimate = call_with_arguments(setting, self.estimate, arguments)
         if problem := self._problem_with(estimate):
             raise PayloadError(setting, problem)
         return float(estimate)

@@ -77,7 +77,7 @@ class Dispatcher:
         return made
 
     async def _store_jobs(self, store: Store, hook: WebhookView, events: list[LoggedEvent]) -> int:
-        jobs = [delivery_of(hook.webhook.name, event) for event in events if hook.webhook.tells(event)]
+        jobs = [delivery_of(hook.webhook.name, event) for event in events if hook.webhook.is_sent(event)]
         if jobs:
             await store.insert(jobs)
         return len(jobs)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.session import with_desk
-from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there
+from perdure.surfaces.cli.terminal.asking import agreed, require_terminal
 from perdure.surfaces.cli.terminal.output import print_json, say
 
 
@@ -30,7 +30,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
     def carry_out(self, url: str | None, *, yes: bool, as_json: bool) -> NoReturn:
         """Ask unless it is confirmed, delete it, report, and exit."""
         if not yes:
-            check_somebody_is_there(as_json=as_json)
+            require_terminal(as_json=as_json)
 
         async def act(desk: Desk) -> bool:
             await self.look(desk)

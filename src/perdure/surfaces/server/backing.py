@@ -46,8 +46,8 @@ class Backing:
 
     async def store(self) -> Store:
         """The store of the running event loop, open; raises StoreError while it cannot be opened."""
-        if (doorway := self._stores.at_hand()) is not None:
-            return doorway.store
+        if (opened := self._stores.current()) is not None:
+            return opened.store
         if self._failed is not None and self._clock.monotonic() - self._failed[0] < _REST:
             raise StoreUnavailable(str(self._failed[1])) from self._failed[1]
         try:
@@ -61,13 +61,13 @@ class Backing:
     @property
     def is_open(self) -> bool:
         """Whether the store of the running event loop is open."""
-        return self._stores.at_hand() is not None
+        return self._stores.current() is not None
 
     def opened(self) -> Store:
         """The store of the running event loop, which was opened before; raises StoreUnavailable if it was not."""
-        if (doorway := self._stores.at_hand()) is None:
+        if (opened := self._stores.current()) is None:
             raise StoreUnavailable("the database is not open")
-        return doorway.store
+        return opened.store
 
     async def close(self) -> None:
         """Close the store of the running event loop."""

@@ -103,7 +103,7 @@ class AttemptLines:
         self._lock = threading.Lock()
         self._lines: deque[NewLine] = deque(maxlen=keeper.keep)
         self._dropped = 0
-        self._is_heard = False
+        self._is_scheduled = False
         self._is_used = False
 
     def add(self, level: str, text: str) -> None:
@@ -113,9 +113,9 @@ class AttemptLines:
         with self._lock:
             self._dropped += len(self._lines) == self.keep
             self._lines.append(line)
-            if self._is_heard or self.held:
+            if self._is_scheduled or self.held:
                 return
-            self._is_heard = True
+            self._is_scheduled = True
         with suppress(RuntimeError):  # the worker has closed: no one looks any more
             self._keeper.loop.call_soon_threadsafe(self._keeper.hear, self)
 
@@ -126,7 +126,7 @@ class AttemptLines:
     def take_all(self) -> list[NewLine]:
         """All lines that are not written; if lines were dropped, one line in their place says how many."""
         with self._lock:
-            self._is_heard = False
+            self._is_scheduled = False
             lines, dropped = list(self._lines), self._dropped
             self._lines.clear()
             self._dropped = 0

@@ -111,7 +111,7 @@ class StoredSpending:
         for window, limit in budget.limits:
             after = await self._store.spent(budget.name, now - window)
             if is_near(after - expense.amount + replaced, after, limit):
-                self._near.tell([NearLimit(budget.name, after, limit, window)])
+                self._near.warn([NearLimit(budget.name, after, limit, window)])
 
     def _estimate(self, claim: Claim, budget: Budget | BudgetCheck) -> float:
         if isinstance(budget, BudgetCheck):

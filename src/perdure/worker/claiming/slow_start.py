@@ -98,7 +98,7 @@ class Opener(Loop[bool]):
         limits = {ramp: self._slow_start.limit(ramp.full, ramp.queue) for ramp in self._slow_start.ramps}
         if limits != self._limits:
             self._limits = limits
-            self._tell()
+            self._emit_growth()
             self._on_growth()
         if is_over:
             self._on_full()
@@ -110,7 +110,7 @@ class Opener(Loop[bool]):
         del did
         return _GROWTH_INTERVAL
 
-    def _tell(self) -> None:
+    def _emit_growth(self) -> None:
         for ramp, limit in self._limits.items():
             told = self._told[ramp]
             if limit >= 2 * told or limit == ramp.full > told:

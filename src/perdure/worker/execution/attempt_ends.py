@@ -78,9 +78,9 @@ class AttemptEnds:
         self._acknowledger.add(transition)
         self._on_end(running.claim, outcome)
         if running.mark is not None:
-            self._tell_traced(running, transition)
+            self._emit_traced(running, transition)
         else:
-            self._tell(running, transition)
+            self._emit_end(running, transition)
 
     def record_unknown(self, claim: Claim) -> None:
         """Record a claim of a kind that is not known here."""
@@ -115,20 +115,20 @@ class AttemptEnds:
             self._follow_success(running)
         self._trace_end(running, finish(running.claim, NOTHING))
 
-    def _tell(self, running: Running, move: Transition) -> None:
+    def _emit_end(self, running: Running, move: Transition) -> None:
         if self._emitter.follows_attempts:
             self._follow(running, move)
         if move.failure is not None:
-            self._tell_failure(running, move)
+            self._emit_failure(running, move)
 
-    def _tell_traced(self, running: Running, move: Transition) -> None:
+    def _emit_traced(self, running: Running, move: Transition) -> None:
         """Emit the events of an attempt that is traced: what listeners log belongs to it."""
         tracer = self._hooks.tracer
         if tracer is None or not (self._emitter.follows_attempts or move.failure is not None):
             self._trace_end(running, move)
             return
         token = tracer.enter(running.mark)
-        self._tell(running, move)
+        self._emit_end(running, move)
         tracer.leave(token)
         self._trace_end(running, move)
 
@@ -171,7 +171,7 @@ class AttemptEnds:
             )
         )
 
-    def _tell_failure(self, running: Running, move: Transition) -> None:
+    def _emit_failure(self, running: Running, move: Transition) -> None:
         if move.to is JobState.DEAD:
             self._emitter.emit(JobDied.by(move))
             return

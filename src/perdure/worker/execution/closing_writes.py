@@ -24,7 +24,7 @@ class ClosingWrites:
             outcome = await context.effects.end(outcome, lambda done: self._decider.decide(running, done), self._audit)
             if context.effects.answer is not None:
                 return outcome
-        if context.opened is not None and context.opened.is_heard:
+        if context.opened is not None and context.opened.has_new_progress:
             await context.opened.reach(self._recorder.show_now())
         if context.lines is not None:
             await context.lines.write_rest()

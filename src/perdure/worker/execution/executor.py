@@ -102,7 +102,7 @@ class Executor:
                 running.mark = tracer.started(claim)
             if self._emitter.follows_attempts:
                 running.followed = True
-                self._tell_started(running)
+                self._emit_started(running)
             try:
                 self._begin(running)
             except Exception as error:  # noqa: BLE001 - the other claims are still to be started
@@ -173,7 +173,7 @@ class Executor:
         running.task = task
         running.interrupt = task.cancel  # also what keeps the task from being collected
 
-    def _tell_started(self, running: Running) -> None:
+    def _emit_started(self, running: Running) -> None:
         claim, tracer = running.claim, self._hooks.tracer
         token = None if tracer is None else tracer.enter(running.mark)
         self._emitter.emit(JobStarted(claim.job_id, claim.kind, claim.queue, claim.attempt, **said_of(claim)))

@@ -48,9 +48,9 @@ class Forks:
 _ALL: Final[WeakSet[Forks]] = WeakSet()  # a hook cannot be removed, so there is one for all
 
 
-def _tell() -> None:
+def _note_fork() -> None:
     for forks in _ALL:
         forks.forked()
 
 
-os.register_at_fork(after_in_child=_tell)
+os.register_at_fork(after_in_child=_note_fork)

@@ -229,9 +229,9 @@ class Gatekeeper:
                 refused = Permanent(failure_of(BudgetExceeded(held.note)))
                 self._refusals.send_back(claim, refused if held.fails else Gated(held.reason, held.note, held.wait))
         self._let_in(passed, len(batch))
-        self._near.tell(look.changes.warnings)
+        self._near.warn(look.changes.warnings)
         if look.state is not None:
-            self._reports.tell_changes(look.state.breakers, look.changes.breakers)
+            self._reports.emit_changes(look.state.breakers, look.changes.breakers)
 
     def _let_in(self, passed: list[Claim], asked: int) -> None:
         if passed:

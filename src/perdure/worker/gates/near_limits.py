@@ -24,7 +24,7 @@ class NearLimits:
         self._clock = clock
         self._told: dict[tuple[str, timedelta], float] = {}
 
-    def tell(self, warnings: Iterable[NearLimit]) -> None:
+    def warn(self, warnings: Iterable[NearLimit]) -> None:
         """Emit the warnings that were not emitted a moment ago."""
         for warning in warnings:
             window = warning.gate, warning.per

@@ -22,10 +22,10 @@ class OperatorBreakers:
             touched = view.changed_at if view.by is not None else None
             is_first = view.name not in self._known
             if touched is not None and touched != self._known.get(view.name):
-                self._tell(view, is_first=is_first)
+                self._emit_change(view, is_first=is_first)
             self._known[view.name] = touched
 
-    def _tell(self, view: BreakerView, *, is_first: bool) -> None:
+    def _emit_change(self, view: BreakerView, *, is_first: bool) -> None:
         because = f"by {view.by}{f': {view.note}' if view.note else ''}"
         if view.state is BreakerState.OPEN:
             until = None if view.until is None else view.until.isoformat(timespec="seconds")

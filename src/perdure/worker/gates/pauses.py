@@ -94,7 +94,7 @@ class Pauser(Loop[int]):
     async def tick(self) -> int:
         """Read all pauses; returns their number."""
         found = await self._store.pauses()
-        self._tell(found)
+        self._emit_changes(found)
         queues, were_known = self._pauses.queues, self._pauses.are_known
         if self._pauses.learn(found):
             self._on_end()
@@ -102,7 +102,7 @@ class Pauser(Loop[int]):
             self._on_change()
         return len(found)
 
-    def _tell(self, found: list[Pause]) -> None:
+    def _emit_changes(self, found: list[Pause]) -> None:
         now = {pause.id: pause for pause in found}
         for pause in found:
             if pause.id not in self._told:

@@ -72,7 +72,7 @@ class GateReports:
             self._free(self._owed_slots.pop((claim.job_id, claim.token), ()))
             self._slots.add(self._loans.ended((claim.job_id, claim.token)))
         elif self._owed_news and (passage := self._owed_news.pop((claim.job_id, claim.token), None)):
-            self._tell(passage, claim, outcome)
+            self._report_to_breaker(passage, claim, outcome)
 
     def recorded(self, moves: Sequence[Transition]) -> None:
         """These transitions are written: their leases are gone."""
@@ -97,7 +97,7 @@ class GateReports:
         await self._news.close()
         await self._slots.close()
 
-    def tell_changes(self, before: Mapping[str, BreakerView], after: Sequence[BreakerView]) -> None:
+    def emit_changes(self, before: Mapping[str, BreakerView], after: Sequence[BreakerView]) -> None:
         """Emit events for breakers that have changed their state."""
         self._by_hand.notice(before.values())
         for view in after:
@@ -116,7 +116,7 @@ class GateReports:
     def _free(self, slots: Sequence[ConcurrencyCheck]) -> None:
         self._slots.add([slot.key for slot in slots])
 
-    def _tell(self, passage: Passage, claim: Claim, outcome: Outcome) -> None:
+    def _report_to_breaker(self, passage: Passage, claim: Claim, outcome: Outcome) -> None:
         breaker = passage.breaker
         match outcome:
             case Failed():
@@ -154,7 +154,7 @@ class GateReports:
             for one in news:
                 await self._report([one])
         else:
-            self.tell_changes(before, changed)
+            self.emit_changes(before, changed)
 
     def _trouble(self, what: str, error: Exception) -> None:
         self._emitter.emit(StoreTrouble(what, f"{type(error).__name__}: {error}", 0.0))

@@ -73,9 +73,9 @@ class StoredStepGates:
         requests = [request for request, _ in batch]
         look = GateLook(requests)
         answers = await store.pass_gates(requests, look.decide)
-        self._near.tell(look.changes.warnings)
+        self._near.warn(look.changes.warnings)
         if look.state is not None and self._reports is not None:
-            self._reports.tell_changes(look.state.breakers, look.changes.breakers)
+            self._reports.emit_changes(look.state.breakers, look.changes.breakers)
         return [
             Passing(
                 held,

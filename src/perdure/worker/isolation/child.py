@@ -85,13 +85,13 @@ class ParentSocket:
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._incoming = self._socket.makefile("rb")
-        self._last_word = False
+        self._has_reported = False
         self._asking = threading.Lock()
         self._unanswered: deque[Future[Notice]] = deque()
 
     def send(self, report: Report) -> None:
         """Send a message; if that fails, the parent is gone."""
-        self._last_word = not report.is_ready
+        self._has_reported = not report.is_ready
         with suppress(OSError), self._asking:
             self._socket.sendall(to_line(report))
 
@@ -123,7 +123,7 @@ class ParentSocket:
                     hear(notice)
                 else:
                     self._answer(notice)
-        if not self._last_word:
+        if not self._has_reported:
             os.killpg(os.getpgrp(), signal.SIGKILL)
 
     def _answer(self, notice: Notice) -> None:
@@ -161,7 +161,7 @@ class IsolatedAttempt:
         if kind.hooks.tracer is not None:
             kind.hooks.tracer.in_process(self._order.trace)
         limit = MemoryLimit(kind.memory)
-        self._line.listen(self._hear)
+        self._line.listen(self._receive)
         try:
             with limit:
                 run = self._run_sync if blocking else self._run_async
@@ -188,7 +188,7 @@ class IsolatedAttempt:
         started = SystemClock().monotonic() - order.age
         return Context(order.claim, self._flag, services, started=started, triage=kind.triage, blocking=blocking)
 
-    def _hear(self, notice: Notice) -> None:
+    def _receive(self, notice: Notice) -> None:
         if notice.closing:
             self._flag.close()
         if notice.stopping is not None and self._flag.reason is None:
@@ -214,11 +214,11 @@ class IsolatedAttempt:
 
     def _run_sync(self, context: Context, kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         here = threading.get_ident()
-        signal.signal(signal.SIGTERM, self._raise_if_told)
+        signal.signal(signal.SIGTERM, self._raise_if_stopping)
         self._interrupt = lambda: signal.pthread_kill(here, signal.SIGTERM)
         self._in_handler = True
         try:
-            self._raise_if_told()
+            self._raise_if_stopping()
             with asyncio.Runner() as loop, kind.hooks.lifespans.opened_blocking(_not_closed, loop.run):
                 return kind.hooks.call_blocking(kind.handler, context, args, kwargs, loop.run)
         finally:
@@ -226,7 +226,7 @@ class IsolatedAttempt:
             self._interrupt = None
             run_without_loop(_settled(context))
 
-    def _raise_if_told(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
+    def _raise_if_stopping(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
         """Runs in the handler's own thread and wakes it from a blocking call; raises once."""
         if self._flag.reason and self._in_handler:
             self._in_handler = False
@@ -236,7 +236,7 @@ class IsolatedAttempt:
 async def _settled(context: Context) -> None:
     """Write the handler's log lines that are not written yet."""
     journal = context.opened
-    if journal is not None and journal.is_heard:
+    if journal is not None and journal.has_new_progress:
         await journal.reach(journal.recorder.show_now())
     if context.lines is not None:
         await context.lines.write_rest()

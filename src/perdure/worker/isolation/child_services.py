@@ -142,7 +142,7 @@ class RelayedFlows:
         self._keep_lines = keep_lines
         self._clock = SystemClock()
         self._emitter = Emitter()
-        self._emitter.subscribe(self._tell)
+        self._emitter.subscribe(self._emit)
         self._portal = Portal()
 
     def open_journal(
@@ -151,13 +151,13 @@ class RelayedFlows:
         """The journal of this attempt."""
 
         async def make() -> Recorder:
-            return Recorder(self._store, self._emitter, self._clock, _nobody_else_to_stop, hooks=self._hooks)
+            return Recorder(self._store, self._emitter, self._clock, _ignore_loss, hooks=self._hooks)
 
         recorder = self._portal.call(make()) if blocking else run_without_loop(make())
         chance = random.Random()  # noqa: S311 - jitter hides nothing
         return Journal(claim, recorder, flag, started=started, blocking=blocking, triage=triage, random=chance)
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self._line.ask(event_of(event))
 
     def open_lines(self, claim: Claim, *, started: float, blocking: bool) -> AttemptLines | None:
@@ -172,5 +172,5 @@ class RelayedFlows:
         return AttemptLines(claim, keeper, partial(database_time, self._clock, claim, started), blocking=blocking)
 
 
-def _nobody_else_to_stop(claim: Claim) -> None:
+def _ignore_loss(claim: Claim) -> None:
     """The handler gets an error, and the parent notices the loss itself."""

@@ -92,7 +92,7 @@ class IsolatedProcess:
         """Send the order."""
         self._writer.write(to_line(order))
 
-    def tell(self, notice: Notice) -> None:
+    def send(self, notice: Notice) -> None:
         """Send a notice to the handler."""
         if not self._writer.is_closing():
             self._writer.write(to_line(notice))

@@ -74,7 +74,7 @@ class ProcessCrew:
         """Tell every handler that the worker is stopping; start no more spares."""
         self._closing = True
         for process in self._at_work:
-            process.tell(Notice(closing=True))
+            process.send(Notice(closing=True))
 
     async def close(self) -> None:
         """End every process."""
@@ -95,7 +95,7 @@ class ProcessCrew:
             if not greeting.is_ready:
                 return _read(greeting, process)
             process.order(self._order(running))
-            running.interrupt = lambda: process.tell(Notice(stopping=running.stop or ""))
+            running.interrupt = lambda: process.send(Notice(stopping=running.stop or ""))
             running.force = process.kill
             running.pid = process.pid
             self._prepare_spare(address.module)
@@ -126,7 +126,7 @@ class ProcessCrew:
             async with asyncio.timeout(None if limit is None else limit.total_seconds()):
                 report = await process.report()
                 while report is not None and report.is_request:
-                    process.tell(await self._keep(running, report))
+                    process.send(await self._keep(running, report))
                     report = await process.report()
         except TimeoutError:
             await process.kill_with_stacks()

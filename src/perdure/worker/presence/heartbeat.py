@@ -81,11 +81,11 @@ class Heartbeat:
         try:
             asyncio.run(self._beat_until_stopped())
         except Exception as error:  # noqa: BLE001 - without heartbeats the worker must not continue
-            self._tell_trouble(error, _RETRY_SECONDS)
+            self._emit_trouble(error, _RETRY_SECONDS)
             self._stopped.wait(_RETRY_SECONDS)
         finally:
             if not self._stopped.is_set():
-                self._tell_owner(self._on_lost)
+                self._call_owner(self._on_lost)
 
     async def _beat_until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -98,7 +98,7 @@ class Heartbeat:
                         return
                 except Exception as error:  # noqa: BLE001 - without an answer the worker counts as alive
                     wait = min(_RETRY_SECONDS, self._interval)
-                    self._tell_trouble(error, wait)
+                    self._emit_trouble(error, wait)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), wait)
         finally:
@@ -119,10 +119,10 @@ class Heartbeat:
 
     _opened = False
 
-    def _tell_trouble(self, error: Exception, wait: float) -> None:
+    def _emit_trouble(self, error: Exception, wait: float) -> None:
         trouble = StoreTrouble("heartbeat", f"{type(error).__name__}: {error}", wait)
-        self._tell_owner(partial(self._emitter.emit, trouble))
+        self._call_owner(partial(self._emitter.emit, trouble))
 
-    def _tell_owner(self, what: Callable[[], None]) -> None:
+    def _call_owner(self, what: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the worker's loop has ended
             self._owner.call_soon_threadsafe(what)

@@ -46,7 +46,7 @@ class Membership:
         self.worker_id: WorkerId | None = None
         self.heartbeat: Heartbeat | None = None
 
-    def is_heard(self) -> bool:
+    def is_surely_alive(self) -> bool:
         """Whether the last heartbeat is so recent that no other worker can have declared this one dead."""
         if self.heartbeat is None:
             return False

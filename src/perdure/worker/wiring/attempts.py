@@ -59,7 +59,7 @@ class Owner(Struct, frozen=True, kw_only=True, eq=False):
     on_recorded: Callable[[Sequence[Transition]], None] = lambda _moves: None
     on_ended: Callable[[Iterable[JobId]], None] = lambda _job_ids: None  # these jobs are final
     wake: Callable[[], None] = _nothing  # there may be work
-    is_heard: Callable[[], bool] = lambda: False  # False: no loans; every job asks its gates
+    is_surely_alive: Callable[[], bool] = lambda: False  # False: no loans; every job asks its gates
     is_ending: Callable[[], bool] = lambda: False
 
 
@@ -81,7 +81,7 @@ def wire_attempts(
     settings, emitter = around.settings, around.emitter
     chance = chance or random.Random()  # noqa: S311 - jitter hides nothing
     near = NearLimits(emitter, around.clock)
-    loans = Loans(around.clock, owner.is_heard)
+    loans = Loans(around.clock, owner.is_surely_alive)
     loan_keeper = LoanKeeper(around.store, emitter, loans, owner.wake)
     reports = GateReports(around.store, emitter, loan_keeper)
 

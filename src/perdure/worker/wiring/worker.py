@@ -176,7 +176,7 @@ class _Joint:
                 on_recorded=self._recorded,
                 on_ended=self._around.store.ring_ended,
                 wake=self._wake,
-                is_heard=self._membership.is_heard,
+                is_surely_alive=self._membership.is_surely_alive,
                 is_ending=lambda: self._attempts.stages.is_closing or self._state.is_cancelled,
             ),
             counts=self._counts,

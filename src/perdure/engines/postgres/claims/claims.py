@@ -48,7 +48,7 @@ _BEYOND_ALL: Final = 2**63 - 1
 _Look = Callable[[WorkerId, int, Wire], Awaitable[list[Row]]]
 
 
-class _Standing(Struct):
+class _WorkerClaims(Struct):
     """The state that this store keeps for a worker it claims for."""
 
     epoch: int
@@ -74,7 +74,7 @@ class ClaimPart:
         self._acknowledgements = acknowledgements
         self._returns = returns
         self._cursors = Cursors()
-        self._standings: dict[WorkerId, _Standing] = {}
+        self._known: dict[WorkerId, _WorkerClaims] = {}
 
     async def claim(self, worker_id: WorkerId, wanted: Sequence[Wanted]) -> list[Claim]:
         """Take ready jobs for this worker, queue by queue as wanted: by priority, then by their place in line."""
@@ -120,33 +120,33 @@ class ClaimPart:
 
     async def _claim(self, worker_id: WorkerId, looks: Sequence[_Look], wire: Wire) -> list[Claim]:
         """Scan, each time in a transaction of its own; the claims of the first are in doubt until the last is over."""
-        standing = self._standings.get(worker_id)
-        if standing is None:
+        known = self._known.get(worker_id)
+        if known is None:
             rows = await wire.fetch(self._statements["epoch"], {"worker": worker_id})
             if not rows:
                 return []
             await wire.fetch(self._statements["keep_up"])
-            standing = self._standings[worker_id] = _Standing(rows[0][0], wire)
-        is_in_doubt = standing.in_doubt or standing.wire is not wire
-        if is_in_doubt and (found := await self._recover(worker_id, standing, wire)):
+            known = self._known[worker_id] = _WorkerClaims(rows[0][0], wire)
+        is_in_doubt = known.in_doubt or known.wire is not wire
+        if is_in_doubt and (found := await self._recover(worker_id, known, wire)):
             return found
-        if self._cursors.wants_mark() and not await self._is_as_we_left_it(worker_id, standing, wire):
-            return await self._recover(worker_id, standing, wire)
-        standing.in_doubt = True
-        rows = [row for look in looks for row in await look(worker_id, standing.epoch, wire)]
+        if self._cursors.wants_mark() and not await self._is_as_we_left_it(worker_id, known, wire):
+            return await self._recover(worker_id, known, wire)
+        known.in_doubt = True
+        rows = [row for look in looks for row in await look(worker_id, known.epoch, wire)]
         claims = await self._move_keys(claims_of(rows), wire)
-        standing.in_doubt = False
+        known.in_doubt = False
         if rows:
-            standing.newest_token = rows[-1][1]
+            known.newest_token = rows[-1][1]
         return claims
 
-    async def _is_as_we_left_it(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> bool:
+    async def _is_as_we_left_it(self, worker_id: WorkerId, known: _WorkerClaims, wire: Wire) -> bool:
         """Note the newest number; returns whether the worker's epoch is the known one."""
         [[newest]], epochs = await wire.fetch_each(
             (self._statements["newest_number"], None), (self._statements["epoch"], {"worker": worker_id})
         )
         self._cursors.mark(newest)
-        return epochs == [(standing.epoch,)]
+        return epochs == [(known.epoch,)]
 
     async def _look(self, limits: dict[str, int], worker_id: WorkerId, epoch: int, wire: Wire) -> list[Row]:
         params: Params = {
@@ -171,7 +171,7 @@ class ClaimPart:
         rows = await wire.fetch(self._statements["claim_front"], params)
         self._cursors.looked(limits, map(_place, rows))
         self._cursors.looked_fully(limits, time.monotonic() - began)
-        if rows and _tells_of_returns(rows):
+        if rows and _has_returned_jobs(rows):
             self._returns.expected = True
         return rows
 
@@ -185,14 +185,14 @@ class ClaimPart:
             rows = await wire.fetch(self._statements["claim_onward"], params)
             if not rows and (self._cursors.may_look_fully() or not await self._has_returns(limits, wire)):
                 return rows
-            if rows and (len(rows) >= sum(limits.values()) or not _tells_of_returns(rows)):
-                self._returns.expected = _tells_of_returns(rows)
+            if rows and (len(rows) >= sum(limits.values()) or not _has_returned_jobs(rows)):
+                self._returns.expected = _has_returned_jobs(rows)
                 return rows
         taken = Counter(row[3] for row in rows)
         left = {"limits": number_array(limit - taken[queue] for queue, limit in limits.items())}
         self._returns.expected = False
         more = await wire.fetch(self._statements["claim_onward_with_returns"], {**params, **left})
-        if more and _tells_of_returns(more):
+        if more and _has_returned_jobs(more):
             self._returns.expected = True
         return rows + more
 
@@ -218,18 +218,18 @@ class ClaimPart:
         }
         return await wire.fetch(self._statements["claim_onward_with_returns"], params)
 
-    async def _recover(self, worker_id: WorkerId, standing: _Standing, wire: Wire) -> list[Claim]:
+    async def _recover(self, worker_id: WorkerId, known: _WorkerClaims, wire: Wire) -> list[Claim]:
         """Find the jobs of a claim whose answer was lost."""
         rows = await wire.fetch(self._statements["next_epoch"], {"worker": worker_id})
         if not rows:
             return []
-        [[standing.epoch, newest_token]] = rows
+        [[known.epoch, newest_token]] = rows
         await wire.fetch(self._statements["keep_up"])
-        lost = {"worker": worker_id, "token": standing.newest_token}
+        lost = {"worker": worker_id, "token": known.newest_token}
         claims = await self._move_keys(claims_of(await wire.fetch(self._statements["lost_claims"], lost)), wire)
-        standing.wire = wire
-        standing.in_doubt = False
-        standing.newest_token = newest_token
+        known.wire = wire
+        known.in_doubt = False
+        known.newest_token = newest_token
         return claims
 
     async def _move_keys(self, claims: list[Claim], wire: Wire) -> list[Claim]:
@@ -263,7 +263,7 @@ def _place(row: Row) -> Place:
     return row[3], row[24], row[25], bool(marks & _FAIR), bool(marks & _CAME_BACK)
 
 
-def _tells_of_returns(rows: Sequence[Row]) -> bool:
+def _has_returned_jobs(rows: Sequence[Row]) -> bool:
     """Whether the scanned queues have jobs that came back."""
     return bool((rows[0][26] or 0) & _HAS_RETURNS)
 

@@ -67,7 +67,7 @@ class Listener:
                     await connection.execute(f'LISTEN "{self._channel}"')
                     failures = 0
                     self.wake()
-                    await self._hear(connection)
+                    await self._receive(connection)
                 finally:
                     await connection.close()
             await asyncio.sleep(_RECONNECT_PAUSES_SECONDS[min(failures, len(_RECONNECT_PAUSES_SECONDS) - 1)])
@@ -80,7 +80,7 @@ class Listener:
     def _is_deaf(self) -> bool:
         return self._server.shares_sessions
 
-    async def _hear(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    async def _receive(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Pass on each notification until the session is lost.
 
         The driver's own way to wait looks up ten times a second, and takes a detour for each notification.

@@ -45,7 +45,7 @@ class SignalPart:
         self._listening = listening  # where it listens
         self._pool = pool
         self._is_other = is_other  # whether a notification is about awaited jobs, and calls for no look
-        self._listener = Listener(self._listening, self._channel, self._heard)
+        self._listener = Listener(self._listening, self._channel, self._received)
         self._pending: set[str] = set()
         self._along: set[str] = set()
         self._ringing: asyncio.Task[None] | None = None
@@ -89,7 +89,7 @@ class SignalPart:
             await asyncio.wait([self._ringing])
         await self._listener.close()
 
-    async def hears(self) -> bool:
+    async def receives_notifications(self) -> bool:
         """Whether a notification that is sent through the store's connections arrives where it listens."""
         channel = f"perdure_{uuid.uuid4().hex}"
         connection = await self._listening.connect()
@@ -119,7 +119,7 @@ class SignalPart:
         finally:
             self._ringing = None
 
-    def _heard(self, payload: str) -> None:
+    def _received(self, payload: str) -> None:
         if not self._is_other(payload):
             self._wake()
 

@@ -14,7 +14,7 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.shared.database.instants import from_micros, to_micros
-from perdure.engines.shared.gates.needs import Funds
+from perdure.engines.shared.gates.needs import BudgetNeed
 from perdure.engines.shared.gates.spend_spans import borders
 
 
@@ -25,7 +25,7 @@ class Spends:
         self._pool = pool
         self._statements = naming.statements("gates/spends.sql")
 
-    async def load(self, wire: Wire, funds: Mapping[str, Funds], now: datetime) -> dict[str, Spending]:
+    async def load(self, wire: Wire, funds: Mapping[str, BudgetNeed], now: datetime) -> dict[str, Spending]:
         """The state of each budget that a batch asks for."""
         windows = [(name, window) for name, each in funds.items() for window in each.limits]
         asking = [(name, job_id) for name, each in funds.items() for job_id in each.askers]
@@ -54,7 +54,7 @@ class Spends:
         [row] = await self._pool.rows(self._statements["spending"], _asked([(name, since)]))
         return float(row[1])
 
-    async def _with_oldest(self, wire: Wire, name: str, funds: Funds, now: datetime, known: Spending) -> Spending:
+    async def _with_oldest(self, wire: Wire, name: str, funds: BudgetNeed, now: datetime, known: Spending) -> Spending:
         tight = funds.tight(known.totals)
         if not tight:
             return known

@@ -14,7 +14,7 @@ from perdure.clock import Clock
 from perdure.domain.jobs.job import Intake, NewJob, Receipt
 from perdure.engines.borrowed.atomically import atomically
 from perdure.engines.borrowed.connection import Borrowed, Database
-from perdure.engines.borrowed.recognise import Guest
+from perdure.engines.borrowed.recognise import CallerConnection
 from perdure.engines.postgres.database.faults import blame
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.intake.insertion import follow, plan_insert
@@ -31,7 +31,7 @@ class BorrowingPart:
 
     def through(self, connection: Any, *, blocking: bool = False) -> ThroughConnection:
         """Intake through this connection; refuses a value that is no connection."""
-        return ThroughConnection(self, Guest(connection, blocking=blocking))
+        return ThroughConnection(self, CallerConnection(connection, blocking=blocking))
 
     async def insert(self, borrowed: Borrowed, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Follow the plan, and announce what is new with the transaction."""
@@ -45,7 +45,7 @@ class BorrowingPart:
 class ThroughConnection:
     """Intake through one connection of a caller."""
 
-    def __init__(self, borrowing: BorrowingPart, guest: Guest) -> None:
+    def __init__(self, borrowing: BorrowingPart, guest: CallerConnection) -> None:
         self._borrowing = borrowing
         self._guest = guest
 

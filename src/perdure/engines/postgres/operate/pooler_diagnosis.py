@@ -43,7 +43,7 @@ class PoolerDiagnosis:
 
     async def _listening(self, seen: str, listening: Server) -> Finding:
         try:
-            is_heard = await self._signals.hears()
+            is_heard = await self._signals.receives_notifications()
         except (psycopg.Error, OSError, PerdureError) as error:
             said = error if isinstance(error, PerdureError) else translate(error, listening.secret)
             return warning(_CHECK, f"{seen}; the listen URL fails: {said}; {_POLLS}", _DIRECT_URL)

@@ -54,7 +54,7 @@ class RateNeed(Struct):
         return max(self.fewest // 2 - self.asking, 0)
 
 
-class Funds(Struct):
+class BudgetNeed(Struct):
     """How much of a budget's spending must be read for all requests."""
 
     limits: dict[timedelta, float] = {}  # of each window the lowest
@@ -81,7 +81,7 @@ class Needs:
         self.lines = dict[str, RateNeed]()
         self.askers = list[tuple[str, JobId]]()  # rate's key, job
         self.sizes = dict[tuple[str, JobId], int]()  # concurrency key, job: the limit
-        self.funds = dict[str, Funds]()  # by the budget's name
+        self.funds = dict[str, BudgetNeed]()  # by the budget's name
         self.breakers = set[str]()
         for request in requests:
             self._add(request)
@@ -103,7 +103,7 @@ class Needs:
             asked = (check.key, job_id)
             self.sizes[asked] = min(check.limit, self.sizes.get(asked, check.limit))
         for budget in request.budgets:
-            self.funds.setdefault(budget.name, Funds()).add(budget, job_id)
+            self.funds.setdefault(budget.name, BudgetNeed()).add(budget, job_id)
         if request.breaker:
             self.breakers.add(request.breaker.name)
 

@@ -22,7 +22,7 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Connection
 from perdure.engines.sqlite.flows.log_lines import LinePart
 from perdure.engines.sqlite.flows.steps import StepPart
-from perdure.engines.sqlite.lanes.lock_waits import patiently, patiently_awaiting
+from perdure.engines.sqlite.lanes.lock_waits import retry_while_locked, retry_while_locked_async
 from perdure.engines.sqlite.lanes.own_thread import in_own_thread
 from perdure.errors import ConflictError, StoreError
 from perdure.storage.records import ALONE, Acknowledged, Alongside
@@ -51,13 +51,13 @@ class EffectPart:
         if blocking:
             link = self._database.connect()
             with _closed_on_error(link):
-                patiently(lambda: link.run(_BEGIN))
+                retry_while_locked(lambda: link.run(_BEGIN))
             return OpenEffects(self, link, None)
         await self._turn.acquire()
         try:
             link = self._database.connect()
             with _closed_on_error(link):
-                await patiently_awaiting(lambda: link.run(_BEGIN))
+                await retry_while_locked_async(lambda: link.run(_BEGIN))
         except BaseException:
             self._turn.release()
             raise

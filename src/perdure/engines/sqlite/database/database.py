@@ -17,7 +17,7 @@ from perdure.engines.sqlite.database.drivers import OLDEST, Connection, connect,
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes import wal as log
 from perdure.engines.sqlite.lanes.lane import Lane, Work
-from perdure.engines.sqlite.lanes.lock_waits import patiently
+from perdure.engines.sqlite.lanes.lock_waits import retry_while_locked
 from perdure.engines.sqlite.lanes.reader import Reader
 from perdure.engines.sqlite.lanes.single_writes import NotNow, SingleWrites
 from perdure.engines.sqlite.lanes.writer import Writer
@@ -113,7 +113,7 @@ class Database:
             self._file.refuse_stranger(self.path)
         link = connect(self.driver, self.path)
         try:
-            patiently(lambda: _set_up(link, self.path))
+            retry_while_locked(lambda: _set_up(link, self.path))
         except BaseException:
             link.close()
             raise

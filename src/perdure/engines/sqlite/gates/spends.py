@@ -7,7 +7,7 @@ from typing import Any
 
 from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
 from perdure.engines.shared.database.instants import from_micros, span, to_micros
-from perdure.engines.shared.gates.needs import Funds
+from perdure.engines.shared.gates.needs import BudgetNeed
 from perdure.engines.shared.gates.spend_spans import borders
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
@@ -21,7 +21,7 @@ class Spends:
         self._database = database
         self._sql = database.statements("gates/spends.sql")
 
-    def load(self, transaction: Transaction, funds: dict[str, Funds]) -> dict[str, Spending]:
+    def load(self, transaction: Transaction, funds: dict[str, BudgetNeed]) -> dict[str, Spending]:
         """The state of each budget that a batch asks for."""
         return {name: self._spending(transaction, name, each) for name, each in funds.items()}
 
@@ -35,7 +35,7 @@ class Spends:
         [total] = await self._database.read(lambda transaction: self._totals(transaction, name, [to_micros(since)]))
         return total
 
-    def _spending(self, transaction: Transaction, name: str, funds: Funds) -> Spending:
+    def _spending(self, transaction: Transaction, name: str, funds: BudgetNeed) -> Spending:
         sums = self._totals(transaction, name, [transaction.now - span(window) for window in funds.limits])
         totals = dict(zip(funds.limits, sums, strict=True))
         asked = {"name": name, "askers": to_document(funds.askers)}

@@ -14,7 +14,7 @@ from typing import Any, Final
 from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.engines.borrowed.atomically import atomically
 from perdure.engines.borrowed.connection import Borrowed, BorrowedSqlite
-from perdure.engines.borrowed.recognise import Guest
+from perdure.engines.borrowed.recognise import CallerConnection
 from perdure.engines.sqlite.database import files
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.faults import is_about_schema
@@ -36,7 +36,7 @@ class BorrowingPart:
 
     def through(self, connection: Any, *, blocking: bool = False) -> ThroughConnection:
         """Intake through this connection; refuses a value that is no connection."""
-        return ThroughConnection(self, Guest(connection, blocking=blocking))
+        return ThroughConnection(self, CallerConnection(connection, blocking=blocking))
 
     async def check(self, borrowed: Borrowed) -> BorrowedSqlite:
         """Refuse a connection of another database, another library or another file."""
@@ -88,7 +88,7 @@ class BorrowingPart:
 class ThroughConnection:
     """Intake through one connection of a caller."""
 
-    def __init__(self, part: BorrowingPart, guest: Guest) -> None:
+    def __init__(self, part: BorrowingPart, guest: CallerConnection) -> None:
         self._part = part
         self._guest = guest
 

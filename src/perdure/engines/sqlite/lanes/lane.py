@@ -162,21 +162,21 @@ class Lane(ABC):
         """Deliver these outcomes while the rest of their batch continues."""
         for operation in operations:
             operation.answered = True
-        self._tell(self._deliver, operations)
+        self._call_on_loop(self._deliver, operations)
 
     def _main(self, opened: asyncio.Future[None]) -> None:
         try:
             connection: Connection | None = self._connect()
         except Exception as error:  # noqa: BLE001 - passed to the caller that opens
-            self._tell(resolve, opened, None, error)
+            self._call_on_loop(resolve, opened, None, error)
         else:
-            self._tell(resolve, opened, None, None)
+            self._call_on_loop(resolve, opened, None, None)
             while batch := self._next(connection):
                 connection = self._work(connection, batch)
-                self._tell(self._deliver, [operation for operation in batch if not operation.answered])
+                self._call_on_loop(self._deliver, [operation for operation in batch if not operation.answered])
                 connection = self._tidy(connection)
             _give_up(connection)
-        self._tell(resolve, self._ended, None, None)
+        self._call_on_loop(resolve, self._ended, None, None)
 
     def _work(self, connection: Connection | None, batch: list[Operation]) -> Connection | None:
         """Perform a batch. A connection that fails even to end a transaction is replaced."""
@@ -220,7 +220,7 @@ class Lane(ABC):
             batch.append(following)
         return batch
 
-    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+    def _call_on_loop(self, call: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(call, *args)
         except RuntimeError:

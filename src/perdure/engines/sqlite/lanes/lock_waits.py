@@ -22,9 +22,9 @@ _SHORTEST_WAIT_SECONDS: Final = 0.0002
 _LONGEST_WAIT_SECONDS: Final = 0.002
 
 
-def patiently(act: Callable[[], T]) -> T:
+def retry_while_locked(act: Callable[[], T]) -> T:
     """Run `act` until it is not refused because another process has the lock."""
-    waits = Waits()
+    waits = LockWaits()
     while True:
         try:
             return act()
@@ -32,9 +32,9 @@ def patiently(act: Callable[[], T]) -> T:
             time.sleep(waits.after(busy))
 
 
-async def patiently_awaiting(act: Callable[[], T]) -> T:
+async def retry_while_locked_async(act: Callable[[], T]) -> T:
     """The same, without holding up the event loop."""
-    waits = Waits()
+    waits = LockWaits()
     while True:
         try:
             return act()
@@ -42,7 +42,7 @@ async def patiently_awaiting(act: Callable[[], T]) -> T:
             await asyncio.sleep(waits.after(busy))
 
 
-class Waits:
+class LockWaits:
     """How long to wait each time, until the limit is reached."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Waits:
         self._deadline = self._deadline or now + LIMIT
         if now >= self._deadline:
             raise given_up(busy) from busy
-        return a_while()
+        return random_wait()
 
 
 def given_up(busy: StoreBusy) -> StoreLocked:
@@ -62,6 +62,6 @@ def given_up(busy: StoreBusy) -> StoreLocked:
     return StoreLocked(f"{busy}: waited {LIMIT:g} s; look for a process that is stopped, or holds a long transaction")
 
 
-def a_while() -> float:
+def random_wait() -> float:
     """Seconds until the next look."""
     return random.uniform(_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS)  # noqa: S311 - spreads load, guards nothing

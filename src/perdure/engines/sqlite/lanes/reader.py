@@ -8,7 +8,7 @@ from collections.abc import Callable
 from perdure.engines.sqlite.database.drivers import Connection
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes.lane import Lane, Operation
-from perdure.engines.sqlite.lanes.lock_waits import patiently
+from perdure.engines.sqlite.lanes.lock_waits import retry_while_locked
 from perdure.errors import StoreError
 from perdure.storage.time_limits import too_late
 
@@ -44,6 +44,6 @@ class Reader(Lane):
                     connection.run("ROLLBACK")
 
         try:
-            patiently(once)
+            retry_while_locked(once)
         except Exception as error:  # noqa: BLE001 - passed to the caller
             operation.error = too_late() if isinstance(error, StoreError) and self._is_late() else error

@@ -117,7 +117,7 @@ class Writer(Lane):
                 connection.run("BEGIN IMMEDIATE")
             except StoreBusy as busy:
                 batch = self._patient(batch, busy)
-                time.sleep(patience.a_while())
+                time.sleep(patience.random_wait())
             else:
                 self._locked_since = None
                 break

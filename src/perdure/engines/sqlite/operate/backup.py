@@ -17,7 +17,7 @@ from typing import Final
 
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import connect
-from perdure.engines.sqlite.lanes.lock_waits import patiently
+from perdure.engines.sqlite.lanes.lock_waits import retry_while_locked
 from perdure.errors import ArgumentError, StoreRefused, StoreUnavailable
 from perdure.storage.operate.backups import Backup
 
@@ -68,7 +68,7 @@ class BackupPart:
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))  # the same permissions as the database
         with closing(self._database.connect_to_look()) as source:
             source.run("BEGIN")
-            patiently(lambda: source.run(self._sql["hold_still"]))
+            retry_while_locked(lambda: source.run(self._sql["hold_still"]))
             with closing(connect(self._database.driver, draft)) as copy:
                 copy.copy_from(source, between)
 

@@ -17,7 +17,7 @@ from perdure.surfaces.cli.bulk.bulk_page import say_skipped
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.jobs.filters import Chosen
 from perdure.surfaces.cli.session import with_desk
-from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there, some
+from perdure.surfaces.cli.terminal.asking import agreed, require_terminal, some
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 
@@ -39,7 +39,7 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
         """Execute the command, print the result, and exit with its code."""
         must_ask = not (self.yes or self.dry_run)
         if must_ask:
-            check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
+            require_terminal(as_json=self.as_json, hint="; --dry-run shows what would happen")
 
         async def at(desk: Desk) -> tuple[BulkPlan, BulkView | None, bool]:
             which = await chosen.filter(desk)

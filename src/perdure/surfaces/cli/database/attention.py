@@ -6,7 +6,7 @@ from rich.text import Text
 
 from perdure.operate.attention.need import Need
 from perdure.operate.desk import Desk
-from perdure.operate.wording import told
+from perdure.operate.wording import utc_text
 from perdure.storage.operate.diagnosis import Severity
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.session import with_desk
@@ -38,7 +38,7 @@ def _print(need: Need) -> None:
     out = console()
     sentence = f" {one_line(need.what)}{f' {one_line(need.quote, 200)}' if need.quote else ''}"
     out.print(Text.assemble(("● ", style), (one_line(need.subject), "bold"), sentence))
-    since = f"since {told(need.since)}" if need.since else ""
+    since = f"since {utc_text(need.since)}" if need.since else ""
     for line in ("; ".join(part for part in (since, need.detail) if part), need.cli):
         if line:
             out.print(Text(f"  {one_line(line)}", style="dim"))

@@ -18,7 +18,7 @@ from perdure.surfaces.cli.bulk.orders import BulkOrder
 from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.jobs.filters import Chosen, check_chosen
 from perdure.surfaces.cli.session import with_desk
-from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there, some
+from perdure.surfaces.cli.terminal.asking import agreed, require_terminal, some
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 
 _JOBS_LISTED: Final = 20
@@ -44,7 +44,7 @@ class Order(Struct, frozen=True, kw_only=True):
             BulkOrder(**asdict(self)).carry_out(url, chosen)
         must_ask = not (self.yes or self.dry_run) and self.action.for_good
         if must_ask:
-            check_somebody_is_there(as_json=self.as_json, hint="; --dry-run shows what would happen")
+            require_terminal(as_json=self.as_json, hint="; --dry-run shows what would happen")
 
         async def at(desk: Desk) -> tuple[Changed, bool]:
             which = await chosen.which(desk)

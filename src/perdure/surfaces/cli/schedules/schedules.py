@@ -23,7 +23,7 @@ from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.schedules.schedule_page import show_schedule
 from perdure.surfaces.cli.schedules.schedule_table import Jobs, is_overdue, jobs_of, schedule_document, show_schedules
 from perdure.surfaces.cli.session import with_desk
-from perdure.surfaces.cli.terminal.asking import agreed, check_somebody_is_there, some
+from perdure.surfaces.cli.terminal.asking import agreed, require_terminal, some
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import plain, print_json, say
 from perdure.surfaces.cli.terminal.reading import read_json
@@ -289,7 +289,7 @@ def _arguments(text: str) -> str:
 
 
 def _agreed(name: str, times: int, *, as_json: bool) -> bool:
-    check_somebody_is_there(as_json=as_json, hint=f" and {some(times, 'nominal time')} may each make a job")
+    require_terminal(as_json=as_json, hint=f" and {some(times, 'nominal time')} may each make a job")
     return agreed(f"Up to {some(times, 'job')} of schedule {one_line(name)} will be made")
 
 

@@ -10,7 +10,7 @@ import typer
 from perdure.errors import ArgumentError
 
 
-def check_somebody_is_there(*, as_json: bool, hint: str = "") -> None:
+def require_terminal(*, as_json: bool, hint: str = "") -> None:
     """Refuse to continue without a terminal: a script passes --yes."""
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ArgumentError("--yes", f"is needed, because this is not a terminal{hint}")
