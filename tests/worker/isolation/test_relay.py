@@ -51,7 +51,7 @@ async def test_a_result_that_cannot_be_kept_is_refused_by_name_in_a_process_too(
         await box.drain()
         view = await box.job(handle)
     assert view.state is JobState.DEAD
-    assert "step odd returned what cannot be stored as JSON" in (view.last_error or "")
+    assert "step odd returned a value that cannot be stored as JSON" in (view.last_error or "")
 
 
 async def test_c8_children_of_an_isolated_parent_are_cancelled_with_its_end(engine_url: str) -> None:
