@@ -20,13 +20,14 @@ from perdure.storage.port import Store
 
 QUESTIONS: Final = frozenset(
     (
-        *("now", "job", "jobs", "search", "attempts", "costs", "key_holder", "counts", "count", "overdue"),
+        *("now", "job", "jobs", "search", "attempts", "costs", "key_holder", "counts", "count", "overdue", "fronts"),
         *("failure_groups", "failure_hours", "statistics", "statistic_totals", "audit", "workers", "leaders"),
-        *("kinds", "tokens"),
-        *("asking", "waiting", "fronts", "paused", "parked_ahead", "schedule", "schedules", "fires", "last_fires"),
+        *("kinds", "tokens", "live_token", "session", "bulk", "bulks", "emitted", "orphans"),
+        *("asking", "waiting", "paused", "parked_ahead", "schedule", "schedules", "fires", "last_fires"),
         *("pauses", "breakers", "spent", "budgets", "steps", "family", "families", "children", "progress", "lines"),
         *("event_log", "read_events", "webhooks"),
         *("alert_rules", "alert_channels", "alerts", "notices", "notice", "budget_limits", "recent_failures"),
+        *("alert_book", "missed_fires"),
     )
 )
 """The methods of a store that only read."""

@@ -41,6 +41,15 @@ async def test_a_job_is_enqueued_by_name_with_checked_arguments(client: httpx.As
     assert (await client.post(JOBS, json={"kind": "greet", "args": {"name": 7}})).status_code == 422
 
 
+async def test_an_enqueued_job_shows_no_secret(client: httpx.AsyncClient) -> None:
+    """Also the one that has the id already, which somebody else has enqueued."""
+    body = {"kind": "greet", "args": {"name": "https://ada:hunter2@example.com/"}, "meta": {"token": "hunter2"}}
+    for intake in ("new", "existing"):
+        made = await client.post(JOBS, json={**body, "id": NONE, "delay": "1h"})
+        assert (made.status_code, made.json()["intake"]) == (201, intake)
+        assert "hunter2" not in made.text
+
+
 async def test_enqueue_needs_the_app(site: Site) -> None:
     async with Site(site.backing.url) as bare, client_of(bare, await token_of(site, "operate")) as client:
         answer = await client.post(JOBS, json={"kind": "greet", "args": {"name": "x"}})

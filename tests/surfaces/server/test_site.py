@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +17,12 @@ from tests.support.web.http_site import client_of
 
 from perdure import App, SettingsError, StoreRefused
 from perdure.desk import asgi
+from perdure.storage.port import Store
+from perdure.storage.time_limits import deadline
+from perdure.surfaces.api.routes import ROUTES
 from perdure.surfaces.server.site import Site
+
+NOT_ASKED = {"live", "diagnostics"}  # one does not end, the others ask the process
 
 
 async def get(app: ASGIApp, path: str) -> httpx.Response:
@@ -71,6 +78,33 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 def test_a_bad_prefix_is_refused(prefix: object, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="prefix"):
         Site(App(f"sqlite:///{tmp_path}/a.db"), prefix=prefix)  # type: ignore[arg-type]
+
+
+async def test_every_question_of_a_request_has_a_time_limit(
+    client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also who calls: a database that hangs is told after seconds, not when a connection gives up."""
+    store, endless = site.backing.opened(), set[str]()
+
+    def noted(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def ask(*args: Any, **kwargs: Any) -> Any:
+            if deadline() is None:
+                endless.add(name)
+            return await method(*args, **kwargs)
+
+        return ask
+
+    for name in vars(Store).keys() | {name for part in Store.__mro__ for name in vars(part)}:
+        if not name.startswith("_") and iscoroutinefunction(method := getattr(store, name, None)):
+            monkeypatch.setattr(store, name, noted(name, method))
+    job = (await client.post("/api/v1/jobs", json={"kind": "send", "args": {"to": []}})).json()["id"]
+    paths = [f"/api/v1{route.path}" for route in ROUTES if route.method == "GET" and route.tag not in NOT_ASKED]
+    pages = ["/", "/jobs", "/dead", "/queues", "/kinds", "/schedules", "/workers", "/flows", "/gates", "/approvals"]
+    for path in (*paths, *pages, "/audit", "/bulk", "/alerts", "/webhooks", f"/jobs/{job}"):
+        answer = await client.get(re.sub(r"{\w+}", job, path), headers={"accept": "text/html, application/json"})
+        assert answer.status_code in {200, 404, 409, 410}, (path, answer.text)
+    commands, loops, doctor = {"enqueue", "note_use", "shared_key"}, {"take_bulk"}, {"diagnose", "check_schema"}
+    assert endless <= commands | loops | doctor
 
 
 async def test_others_are_led_to_the_login_page_of_the_desk(site: Site) -> None:

@@ -26,6 +26,8 @@ from perdure.lifecycle.process.contention import IncidentLog
 from perdure.operate.desk import Desk
 from perdure.policy.secrets.passwords import without_password
 from perdure.signals.metrics.settings import MetricsSettings
+from perdure.storage.port import Store
+from perdure.storage.time_limits import limited
 from perdure.surfaces.access.access import Access
 from perdure.surfaces.access.answers import problem
 from perdure.surfaces.access.binding import settings_for
@@ -93,7 +95,7 @@ class Site:
         allowed = access or AccessSettings()
         self.backing = Backing(source, read_only=read_only or allowed.read_only)
         settings = replace(allowed, read_only=self.backing.read_only)
-        self.access = Access(self.backing.store, settings, login_page=login_page(), style=style_path())
+        self.access = Access(self._quick_store, settings, login_page=login_page(), style=style_path())
         self.workers = workers
         self.health = Health(self.backing, health or HealthSettings())
         self._metrics = self._new_metrics(metrics or MetricsSettings())
@@ -236,6 +238,10 @@ class Site:
 
     def _new_hub(self) -> LiveHub:
         return LiveHub(self.backing.events, self._live_desk, encoded)
+
+    async def _quick_store(self) -> Store:
+        """The store for who calls: a database that hangs holds a request up no longer than a page's own queries."""
+        return limited(await self.backing.store(), TIME_LIMIT)
 
     async def _live_desk(self) -> Desk:
         return Desk(await self.backing.store(), _LIVE, _LIVE, time_limit=TIME_LIMIT)

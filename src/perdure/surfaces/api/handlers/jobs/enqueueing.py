@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from perdure.app.by_name import typed_arguments
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Intake, JobView
-from perdure.errors import NotFoundError
 from perdure.surfaces.api.handlers.jobs.jobs import needs_app
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant
@@ -66,9 +65,6 @@ async def enqueue_job(call: Call[None, EnqueueBody]) -> Enqueued:
     new = prepared.call(**known).job
     receipt = await call.desk.enqueue(new, why=body.why)
     app.enqueued.note([new], [receipt])
-    store = await call.site.backing.store()
-    job = await store.job(receipt.job_id)
-    if job is None:
-        raise NotFoundError(f"job {receipt.job_id} was deleted at the same moment")
+    job = (await call.desk.job(receipt.job_id, lines=0)).job
     call.headers["location"] = path_to(call.request, f"/api/v1/jobs/{job.id}")
     return Enqueued(id=receipt.job_id, intake=receipt.intake, job=job)
