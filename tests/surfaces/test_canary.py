@@ -84,10 +84,25 @@ def declared(app: App, seen: list[Any]) -> tuple[Any, Any, Any]:
     return careless, blocking, final
 
 
+def declared_parent(app: App) -> Any:
+    """A job whose child has a secret as its result."""
+
+    @app.job
+    async def parent(ctx: Context, card: Secret[str]) -> int:
+        return len(await ctx.gather([mint.call(card)]))
+
+    @app.job
+    async def mint(card: Secret[str]) -> dict[str, str]:
+        return {"token": card.reveal()}
+
+    return parent
+
+
 async def played(url: str, seen: list[Any]) -> tuple[list[str], list[str]]:
     """Let the jobs run to their ends; their ids, and all that was told meanwhile."""
     async with App(url) as app:
         careless, blocking, final = declared(app, seen)
+        parent = declared_parent(app)
         events: list[Event] = []
         app.subscribe(events.append)
         app.subscribe(events.append, JobStarted, JobSucceeded, JobFailed)
@@ -101,6 +116,8 @@ async def played(url: str, seen: list[Any]) -> tuple[list[str], list[str]]:
                 second = await blocking.enqueue(CANARY)
                 third = await final.enqueue(Secret(4111411141114111))
                 assert await asyncio.wait_for(first.result(), 30) == {"token": CANARY}
+                family = await parent.enqueue(Secret(CANARY))
+                assert await asyncio.wait_for(family.result(), 30) == 1
                 for handle in (second, third):
                     with pytest.raises(Exception, match="is dead"):
                         await asyncio.wait_for(handle.result(), 30)
@@ -111,6 +128,7 @@ async def played(url: str, seen: list[Any]) -> tuple[list[str], list[str]]:
             kind="careless",
             expression="@daily",
             args=msgspec.json.encode({"card": {"$secret": CANARY}}).decode(),
+            meta=msgspec.json.encode({"api_key": CANARY}).decode(),
         )
         await desk.calendar.save(plan)
         with pytest.raises(ArgumentError, match="a secret"):
@@ -123,6 +141,9 @@ async def played(url: str, seen: list[Any]) -> tuple[list[str], list[str]]:
             await desk.calendar.schedules(),
             await desk.jobs(JobFilter(ids=tuple(ids))),
         ]
+        keys = [one.key for one in (await desk.job(family.id)).families]
+        views += [await desk.children_of(family.id, key) for key in keys]
+        views += [await desk.emit("paid:1", msgspec.json.encode({"token": CANARY}).decode())]
         told = [msgspec.json.encode(view).decode() for view in views]
         return ids, [*told, repr(views), repr(log), repr([_without_exception(event) for event in events])]
 

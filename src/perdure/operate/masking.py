@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from perdure.domain.flows.flow import StepRecord
+from perdure.domain.flows.flow import Child, StepRecord
 from perdure.domain.jobs.job import JobView
-from perdure.domain.schedule import ScheduleView
+from perdure.domain.schedule import Schedule, ScheduleView
 from perdure.policy.secrets.redaction import redact_document
 
-Record = TypeVar("Record", JobView, StepRecord)
+Record = TypeVar("Record", JobView, StepRecord, Schedule, Child)
 
 _OF_JOB = ("args", "meta", "result", "cursor")
 
@@ -31,9 +31,13 @@ def shown_step(step: StepRecord) -> StepRecord:
 
 def shown_schedule(view: ScheduleView) -> ScheduleView:
     """A schedule with its secrets masked."""
-    schedule = view.schedule
-    args = redact_document(schedule.args)
-    return view if args == schedule.args else replace(view, schedule=replace(schedule, args=args))
+    schedule = _masked(view.schedule, ("args", "meta"))
+    return view if schedule is view.schedule else replace(view, schedule=schedule)
+
+
+def shown_child(child: Child) -> Child:
+    """A child of a job with its secrets masked."""
+    return _masked(child, ("result",))
 
 
 def _masked(record: Record, fields: tuple[str, ...]) -> Record:

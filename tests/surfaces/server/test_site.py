@@ -51,9 +51,12 @@ async def test_a_program_gets_no_page_where_no_api_is(client: httpx.AsyncClient,
 async def test_mounted_in_another_app_the_first_request_opens_the_desk(app: App) -> None:
     site = asgi(app)
     async with app:
-        answer = await get(Starlette(routes=[Mount("/ops/desk", site)]), "/ops/desk/api/v1/overview")
+        outer = Starlette(routes=[Mount("/ops/desk", site)])
+        answer = await get(outer, "/ops/desk/api/v1/overview")
+        document = await get(outer, "/ops/desk/api/v1/openapi.json")
         await site.close()
     assert answer.status_code == 200
+    assert document.json()["servers"] == [{"url": "/ops/desk/api/v1"}]
 
 
 async def test_a_site_can_be_opened_again(site: Site) -> None:

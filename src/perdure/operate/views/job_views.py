@@ -15,7 +15,7 @@ from perdure.domain.jobs.log_lines import LINES_KEPT
 from perdure.domain.jobs.states import JobState
 from perdure.errors import ArgumentError
 from perdure.operate.desk_base import LONGEST_PAGE, MOST_AT_ONCE, DeskBase, checked_filter
-from perdure.operate.masking import shown_job, shown_step
+from perdure.operate.masking import shown_child, shown_job, shown_step
 from perdure.operate.records import JobDetail, JobPage, Why
 from perdure.operate.search.parse import parse_search
 from perdure.operate.search.suggest import Suggestion, suggest
@@ -100,7 +100,7 @@ class JobViews(DeskBase):
         """The first children of one key, in their order, as their parent sees them."""
         if not 1 <= limit <= LONGEST_PAGE:
             raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {limit}")
-        return list(await self._store.children(await self._id_of(job_id), key, 0, limit))
+        return [shown_child(child) for child in await self._store.children(await self._id_of(job_id), key, 0, limit)]
 
     async def flows(self, *, limit: int = 50, before: str | None = None) -> FlowPage:
         """The jobs that wait (for children, events, answers, polls or a time), newest first, with their families.

@@ -9,6 +9,8 @@ from msgspec import Struct
 from perdure.domain.operate.access import Scope
 from perdure.policy.secrets.passwords import without_password
 from perdure.surfaces.api.route import Call
+from perdure.surfaces.api.router import BASE
+from perdure.surfaces.server.requests import path_to
 from perdure.version import __version__
 
 
@@ -38,4 +40,4 @@ async def show_about(call: Call[None, None]) -> About:
 
 async def show_openapi(call: Call[None, None]) -> dict[str, Any]:
     """Show this API as an OpenAPI 3.1 document."""
-    return call.site.openapi()
+    return {**call.site.openapi(), "servers": [{"url": path_to(call.request, BASE)}]}
