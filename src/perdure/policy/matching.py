@@ -11,8 +11,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from perdure.domain.operate.condition import Condition
+from perdure.policy.secrets.redaction import secrets_in_json
+from perdure.policy.secrets.secret import MASK
 
 _NOTHING: Final = object()
+MASKED: Final = rf'\1"{MASK}"'
+"""What stands in place of a secret in a JSON text, with the pattern of `secrets_in_json`."""
 _PLACE: Final = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -61,12 +65,22 @@ def _compares(value: Any, condition: Condition) -> bool:
     if value is _NOTHING or condition.op == "exists":
         return value is not _NOTHING
     if condition.op == "~":
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return (condition.value or "").lower() in text.lower()
+        return _holds(value, (condition.value or "").lower())
     number = condition.number
     if number is None:
         return isinstance(value, str) and _ordered(value, condition.value or "", condition)
     return isinstance(value, (int, float)) and not isinstance(value, bool) and _ordered(value, number, condition)
+
+
+def _holds(value: Any, piece: str) -> bool:
+    """Whether a text holds this piece; of an object or a list its JSON, as it is shown: without its secrets."""
+    if isinstance(value, str):
+        return piece in value.lower()
+    text = json.dumps(value, ensure_ascii=False)
+    if piece not in text.lower():
+        return False
+    masked = re.sub(secrets_in_json(), MASKED, text, flags=re.IGNORECASE) if isinstance(value, dict | list) else text
+    return piece in masked.lower()
 
 
 def _ordered(value: Any, limit: Any, condition: Condition) -> bool:

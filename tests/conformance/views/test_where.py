@@ -87,6 +87,29 @@ async def test_a_condition_means_the_same_on_every_engine(store: Store) -> None:
             assert await found(store, condition) - unsure == expected - unsure, condition
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"card": {"$secret": "hunter2"}},
+        {"card": {"$secret": {"pin": ["hunter2", {"a": 1}]}}},
+        {"user": {"db_password": "hunter2"}},
+        {"x": [{"accessToken": 'a\\"hunter2'}, {"API-KEY": ["b", ["hunter2"]]}]},
+        {"token": "b", "secret": {"user": "ada", "one": "hunter2"}, "cookie": 7},
+        {"Ä": "ß", "Authorization": "hunter2"},
+    ],
+)
+async def test_a_piece_of_text_is_looked_for_in_what_is_shown(store: Store, hidden: dict[str, Any]) -> None:
+    """A secret is not found out letter by letter, whoever may search; what stands beside it is found."""
+    document = {"before": "a lamp", **hidden, "after": 'the "password", hunter3: 42'}
+    job_id = await enqueue(store, args=json.dumps(document), meta=json.dumps([document]))
+    for field in ("args", "meta"):
+        for piece, wanted in (("hunter2", set()), ("hunter", {job_id}), ("LAMP", {job_id}), ("42", {job_id})):
+            condition = Condition(field, (), "~", piece)
+            assert await found(store, condition) == wanted, condition
+            assert meets([document], [condition]) is bool(wanted)
+    assert await store.count(JobFilter(where=Condition("args", (), "~", "hunter2"))) == [Tally(jobs=0)]
+
+
 async def test_conditions_on_meta_result_tags_and_error(store: Store) -> None:
     worker_id = await employ(store)
     done = await enqueue(store, meta='{"tenant":"acme"}', tags=("eu", "vip"))

@@ -10,6 +10,8 @@ from typing import Final
 
 from perdure.domain.operate.condition import Condition
 from perdure.engines.postgres.database.arrays import text_array
+from perdure.policy.matching import MASKED
+from perdure.policy.secrets.redaction import secrets_in_json
 
 _DOCUMENTS: Final = {"args": "j.args", "meta": "j.meta", "result": "p.result"}
 _ERRORS: Final = {
@@ -60,6 +62,8 @@ def _values(name: str, condition: Condition) -> dict[str, object]:
         values[f"{name}_number"] = json.dumps(condition.number)
     elif condition.op != "exists":
         values[f"{name}_text"] = condition.value
+        if condition.op == "~" and is_json:
+            values |= {f"{name}_secrets": secrets_in_json(), f"{name}_masked": MASKED}
     return values
 
 
@@ -72,7 +76,9 @@ def _of_json(node: str, name: str, condition: Condition) -> str:
             return f"{no}coalesce({node} = ANY (%({name}_any)s::jsonb[]), false)"
         case "~":
             text = f"coalesce({node} #>> '{{}}', {node}::text)"  # a null has no text of its own
-            return f"strpos(lower({text}), lower(%({name}_text)s::text)) > 0"
+            masked = f"regexp_replace({text}, %({name}_secrets)s::text, %({name}_masked)s::text, 'gi')"
+            held, shown = (f"strpos(lower({each}), lower(%({name}_text)s::text)) > 0" for each in (text, masked))
+            return f"CASE WHEN jsonb_typeof({node}) IN ('object', 'array') AND {held} THEN {shown} ELSE {held} END"
     if condition.number is not None:
         compared = f"({node} #>> '{{}}')::numeric {condition.op} %({name}_number)s::numeric"
         return f"CASE WHEN jsonb_typeof({node}) = 'number' THEN {compared} ELSE false END"
