@@ -47,7 +47,7 @@ class AppDatabase:
         self.url = url or os.environ.get(_URL_VARIABLE) or DEFAULT_URL
         self._listen_url = _checked_listen_url(self.url, listen_url)
         self.hooks = hooks
-        self.enqueued = EnqueueCounts()
+        self.enqueued = hooks.enqueued = EnqueueCounts()
         self._clock = clock
         self._stores = Stores(
             self.new_store,

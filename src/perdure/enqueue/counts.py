@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +21,7 @@ class EnqueueCounts:
 
     def __init__(self, most_pairs: int = MOST_PAIRS) -> None:
         self._most_pairs = most_pairs
+        self._lock = threading.Lock()  # handlers in threads enqueue at the same time
         self.jobs: dict[tuple[str, str], int] = {}
 
     def note(self, jobs: Sequence[NewJob], receipts: Sequence[Receipt]) -> None:
@@ -32,6 +34,13 @@ class EnqueueCounts:
     def add(self, queue: str, kind: str, jobs: int = 1) -> None:
         """Count so many jobs of a queue and kind."""
         pair = queue, kind
-        if pair not in self.jobs and len(self.jobs) >= self._most_pairs:
-            pair = OTHER, OTHER
-        self.jobs[pair] = self.jobs.get(pair, 0) + jobs
+        with self._lock:
+            if pair not in self.jobs and len(self.jobs) >= self._most_pairs:
+                pair = OTHER, OTHER
+            self.jobs[pair] = self.jobs.get(pair, 0) + jobs
+
+    def take(self) -> list[tuple[str, str, int]]:
+        """What was counted so far, for another process that goes on counting; it begins anew here."""
+        with self._lock:
+            taken, self.jobs = self.jobs, {}
+        return [(*pair, jobs) for pair, jobs in taken.items()]

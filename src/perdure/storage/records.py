@@ -43,10 +43,14 @@ class Front(Struct, frozen=True):
 
 
 class Acknowledged(Struct, frozen=True):
-    """The outcome of a batch of transitions: how many were written, and which claims were already lost."""
+    """The outcome of a batch of transitions: how many were written, and which claims were already lost.
+
+    `links` are the next links of chains that were stored with it, each by its queue and kind.
+    """
 
     applied: int
     stale: tuple[Claim, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
 
 class Alongside(Struct, frozen=True):

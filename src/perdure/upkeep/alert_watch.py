@@ -7,11 +7,12 @@ this worker's app declares is kept in the database, and declared again from time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
 from perdure.clock import Clock
+from perdure.domain.alerts.rule import ALERT_KIND, ALERT_QUEUE
 from perdure.events import AlertRaised, Emitter
 from perdure.lifecycle.loops.leadership import Leadership
 from perdure.lifecycle.loops.loop import Loop
@@ -42,12 +43,14 @@ class AlertWatch(Loop[Evaluated | None]):
         holder: str,
         declared: DeclaredAlerts,
         budgets: Sequence[BudgetLimits] = (),
+        on_stored: Callable[[str, str, int], None] = lambda _queue, _kind, _jobs: None,
     ) -> None:
         super().__init__(emitter)
         self._store = store
         self._clock = clock
         self._declared = declared
         self._budgets = budgets
+        self._on_stored = on_stored
         self._leadership = Leadership(store, LEAD, holder, emitter, clock, _LEASE)
         self._evaluation = Evaluation(store, clock)
         self._declare_at = clock.monotonic()
@@ -64,6 +67,7 @@ class AlertWatch(Loop[Evaluated | None]):
         did = await self._evaluation.run()
         for notice in did.notices:
             self.emitter.emit(AlertRaised(notice.title, notice.severity, notice.rule or "", notice.count))
+            self._on_stored(ALERT_QUEUE, ALERT_KIND, len(notice.deliveries))
         return did
 
     def next_wait(self, did: Evaluated | None) -> timedelta:

@@ -10,7 +10,7 @@ from tests.support.receiver import receiving
 
 from perdure import App, Retry, WorkerSettings, alerts
 from perdure.clock import SystemClock
-from perdure.domain.alerts.rule import ALERT_QUEUE
+from perdure.domain.alerts.rule import ALERT_KIND, ALERT_QUEUE
 from perdure.errors import ArgumentError, SettingsError
 from perdure.operate.alerts.evaluation import Evaluation
 from perdure.operate.alerts.sealing import KEY_VARIABLE, new_key
@@ -174,6 +174,7 @@ async def test_a_running_worker_evaluates_and_delivers(app: App, inbox: Inbox) -
         await asyncio.wait_for(running, 30)
     [mail] = inbox.mails
     assert mail["Subject"] == "[WARNING] charge died: ValueError: no card"
+    assert app.enqueued.jobs[ALERT_QUEUE, ALERT_KIND] == 1  # as a metric says of every job that is stored here
 
 
 async def test_rules_of_code_win_and_can_only_be_paused(app: App, inbox: Inbox) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from perdure.domain.operate.audit import By
 from perdure.domain.operate.event_log import KEEP, LoggedEvent, read_cursor
 from perdure.domain.operate.webhook import QUEUE, WebhookView
+from perdure.enqueue.counts import EnqueueCounts
 from perdure.errors import ConflictError, EventsGone
 from perdure.events import Emitter, WebhookSkipped
 from perdure.operate.commands.webhooks import delivery_of
@@ -27,11 +28,16 @@ class Dispatcher:
     """Creates the deliveries of all webhooks that are not paused. `tick` returns how many."""
 
     def __init__(
-        self, store: Callable[[], Awaitable[Store]], emitter: Emitter, declared: Mapping[str, Declared]
+        self,
+        store: Callable[[], Awaitable[Store]],
+        emitter: Emitter,
+        declared: Mapping[str, Declared],
+        enqueued: EnqueueCounts,
     ) -> None:
         self._store = store
         self._emitter = emitter
         self._declared = declared
+        self._enqueued = enqueued
 
     async def tick(self) -> int:
         """Store the webhooks declared in code, then create deliveries."""
@@ -79,7 +85,7 @@ class Dispatcher:
     async def _store_jobs(self, store: Store, hook: WebhookView, events: list[LoggedEvent]) -> int:
         jobs = [delivery_of(hook.webhook.name, event) for event in events if hook.webhook.is_sent(event)]
         if jobs:
-            await store.insert(jobs)
+            self._enqueued.note(jobs, await store.insert(jobs))
         return len(jobs)
 
     async def _skip(self, store: Store, hook: WebhookView, why: str) -> None:

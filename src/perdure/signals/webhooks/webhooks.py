@@ -48,7 +48,7 @@ class Webhooks:
         chosen = sender or Sender(allow_private=allow_private)
         limit = parse_duration("timeout", timeout, error=SettingsError)
         deliverer = Deliverer(app.store, chosen, self._declared, limit)
-        self.dispatcher = Dispatcher(app.store, app.events, self._declared)
+        self.dispatcher = Dispatcher(app.store, app.events, self._declared, app.enqueued)
 
         async def dispatch() -> None:
             await self.dispatcher.tick()

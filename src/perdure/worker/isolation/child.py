@@ -21,11 +21,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from perdure.clock import SystemClock
 from perdure.domain.jobs.outcome import Failed, Failure, Outcome
-from perdure.errors import PayloadError, SettingsError
+from perdure.errors import PayloadError, SettingsError, StoreError
 from perdure.flows.park import Park, parked_in
 from perdure.kinds.declared import Address, find_declared
 from perdure.kinds.kind import Kind, is_async
@@ -56,8 +56,11 @@ from perdure.worker.isolation.wire import (
     from_line,
     raised_by,
     report_of,
+    stored_of,
     to_line,
 )
+
+_COUNTED_WITHIN_SECONDS: Final = 5.0
 
 
 def main() -> None:
@@ -174,6 +177,15 @@ class IsolatedAttempt:
             return STOPPED if self._flag.reason else report_of(cancelled_from_inside(error))
         except (Exception, SystemExit, Park, BaseExceptionGroup) as error:  # noqa: BLE001 - it is the outcome
             return report_of(parked_in(error) or _judged(error, kind, limit))
+        finally:
+            self._tell_stored(kind)
+
+    def _tell_stored(self, kind: Kind) -> None:
+        """Let the worker count the jobs that the handler has enqueued: nobody asks this process for its metrics."""
+        counted = kind.hooks.enqueued
+        if counted is not None and (jobs := counted.take()):
+            with suppress(OSError, StoreError, TimeoutError):
+                self._line.ask(stored_of(jobs)).result(_COUNTED_WITHIN_SECONDS)
 
     def _context(self, kind: Kind, *, blocking: bool) -> Context:
         order, flows = self._order, RelayedFlows(self._line, self._order.keep_lines, kind.hooks)

@@ -39,6 +39,10 @@ class Relay:
         if report.is_event:
             self._recorder.emitter.emit(report.event())
             return Notice(kept=True)
+        if report.is_stored:
+            for queue, kind, jobs in report.stored():
+                self._recorder.hooks.stored(queue, kind, jobs)
+            return Notice(kept=True)
         if report.is_gate:
             return Notice(kept=True, answer=Raw(msgspec.json.encode(await self._gates.pass_step(report.gate()))))
         if report.is_gate_news:

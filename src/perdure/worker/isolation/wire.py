@@ -25,7 +25,8 @@ _CALL: Final = "call"
 _EVENT: Final = "event"
 _GATE: Final = "gate"
 _GATE_NEWS: Final = "gate news"
-_REQUESTS: Final = (_CHECKPOINT, _EXPENSE, _CALL, _EVENT, _GATE, _GATE_NEWS)
+_STORED: Final = "stored"
+_REQUESTS: Final = (_CHECKPOINT, _EXPENSE, _CALL, _EVENT, _GATE, _GATE_NEWS, _STORED)
 _NULL: Final = b"null"
 
 Message = TypeVar("Message")
@@ -151,6 +152,15 @@ class Report(Struct, frozen=True):
         """Whether it reports the end of a step to a breaker."""
         return self.word == _GATE_NEWS
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether it reports how many jobs the handler has stored by itself."""
+        return self.word == _STORED
+
+    def stored(self) -> list[tuple[str, str, int]]:
+        """The jobs that the handler has stored: queue, kind and number."""
+        return msgspec.json.decode(self.body, type=list[tuple[str, str, int]])
+
     def gate(self) -> GateRequest:
         """The gate request of a step."""
         return msgspec.json.decode(self.body, type=GateRequest)
@@ -222,6 +232,11 @@ def gate_of(request: GateRequest) -> Report:
 def gate_news_of(request: GateRequest, report: BreakerReport) -> Report:
     """The message that reports the end of a step to a breaker."""
     return Report(_GATE_NEWS, Raw(msgspec.json.encode(GateNews(request, report))))
+
+
+def stored_of(jobs: list[tuple[str, str, int]]) -> Report:
+    """The report of the jobs that the handler has stored by itself."""
+    return Report(_STORED, Raw(msgspec.json.encode(jobs)))
 
 
 def to_line(message: Struct) -> bytes:

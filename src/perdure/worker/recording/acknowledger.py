@@ -18,6 +18,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.transition import Transition
@@ -45,6 +47,7 @@ class Acknowledger:
         on_room: Callable[[], None],
         on_written: Callable[[list[Transition]], None],
         on_ended: Callable[[Iterable[JobId]], None],
+        on_stored: Callable[[str, str], None] = lambda _queue, _kind: None,
     ) -> None:
         self._store = store
         self._emitter = emitter
@@ -52,6 +55,7 @@ class Acknowledger:
         self._on_room = on_room
         self._on_written = on_written
         self._on_ended = on_ended
+        self._on_stored = on_stored
         self._audit = settings.audit
         self._pending: list[Transition] = []
         self._in_flight: list[Transition] = []
@@ -153,11 +157,13 @@ class Acknowledger:
     def _note_answer(self, answer: Acknowledged, *, unsure: bool) -> None:
         if unsure:
             self.unsure += len(answer.stale)
-            answer = Acknowledged(answer.applied)
+            answer = replace(answer, stale=())
         self._count(answer)
 
     def _count(self, answer: Acknowledged) -> None:
         self.applied += answer.applied
+        for queue, kind in answer.links:
+            self._on_stored(queue, kind)
         if answer.stale:
             self.stale += len(answer.stale)
             self._emitter.emit(StaleWrites(tuple(claim.job_id for claim in answer.stale)))

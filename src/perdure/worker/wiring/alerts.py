@@ -20,4 +20,5 @@ def alert_watch_for(around: Surroundings, worker: str, declared: DeclaredAlerts)
         holder=f"{worker} {uuid4().hex[:8]}",
         declared=declared,
         budgets=[BudgetLimits(name, budget.limits) for name, budget in sorted(budgets.items())],
+        on_stored=around.hooks.stored,
     )

@@ -96,6 +96,7 @@ def wire_attempts(
         on_room=owner.on_room,
         on_written=written,
         on_ended=owner.on_ended,
+        on_stored=around.hooks.stored,
     )
 
     def stop_lost(claim: Claim) -> None:

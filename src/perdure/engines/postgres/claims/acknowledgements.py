@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from msgspec import json
+from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.jobs.states import FAULTS, FINAL, JobState, Reason
@@ -117,8 +118,8 @@ class AcknowledgementPart:
                 [move for move in moves if (move.claim.job_id, move.claim.token) not in stale], wire
             )
         held = [move.claim for move in related if (move.claim.job_id, move.claim.token) not in stale]
-        await self._settling.settle(wire, [claim.job_id for claim in held], audits=Audited.CANCEL in audit)
-        return answer
+        links = await self._settling.settle(wire, [claim.job_id for claim in held], audits=Audited.CANCEL in audit)
+        return replace(answer, links=links) if links else answer
 
     async def _wait_for_more(self, moves: Sequence[Transition], wire: Asks) -> None:
         waits = [move for move in moves if move.also and move.to is JobState.WAITING]
@@ -297,7 +298,8 @@ def _joined(answers: Sequence[Acknowledged]) -> Acknowledged:
     if len(answers) == 1:
         return answers[0]
     applied = sum(answer.applied for answer in answers)
-    return Acknowledged(applied, tuple(claim for answer in answers for claim in answer.stale))
+    stale = tuple(claim for answer in answers for claim in answer.stale)
+    return Acknowledged(applied, stale, tuple(link for answer in answers for link in answer.links))
 
 
 def _without_repeats(moves: Sequence[Transition]) -> list[list[Transition]]:

@@ -7,6 +7,7 @@ from msgspec import json
 from perdure.domain.flows.flow import Awaits
 from perdure.domain.flows.plan import Planned, link, link_key
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.job import NewJob
 from perdure.engines.postgres.database.encoding import encode_one
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
@@ -22,8 +23,8 @@ class Linking:
         self._channel = naming.channel
         self._families = families
 
-    async def go_on(self, wire: Asks, chain: JobId, key: str, number: int) -> bool:
-        """Make the link of this number after the one of `key`. False: the chain must come back and do it itself."""
+    async def go_on(self, wire: Asks, chain: JobId, key: str, number: int) -> NewJob | None:
+        """Make the link of this number after the one of `key`. None: the chain must come back and do it itself."""
         params: Params = {
             "id": chain,
             "family": key,
@@ -33,17 +34,17 @@ class Linking:
         }
         rows = await wire.fetch(self._statements["next_link"], params)
         if not rows:
-            return False
+            return None
         [[document, before, is_last]] = rows
         plan = json.decode(document, type=Planned)
         if plan.unique is not None:  # the chain may learn that its key is held
-            return False
+            return None
         family = link(chain, number, plan, before, is_last=is_last)
         (job,) = family.children
         try:
             encode_one(job, None)
         except ArgumentError:  # the end of a link is recorded with any result
-            return False
+            return None
         await self._families.make(wire, chain, family)
         sleep: Params = {
             "id": chain,
@@ -52,4 +53,4 @@ class Linking:
             "queue": job.queue,
         }
         await wire.fetch(self._statements["sleep_on"], sleep)
-        return True
+        return job

@@ -51,17 +51,20 @@ class Settling:
         rows = await wire.fetch(self._statements["lock_families"], params)
         return set(awaited).difference((parent, key) for parent, key, is_settled in rows if not is_settled)
 
-    async def settle(self, wire: Asks, job_ids: Sequence[JobId], *, audits: bool = True) -> None:
-        """Apply the consequences for those of these jobs that have ended and have a family; `audits` cancels."""
+    async def settle(self, wire: Asks, job_ids: Sequence[JobId], *, audits: bool = True) -> tuple[tuple[str, str], ...]:
+        """Apply the consequences for those of these jobs that have ended and have a family; `audits` cancels.
+
+        Returns the links of chains that it made, each by its queue and kind.
+        """
         if not job_ids:
-            return
+            return ()
         cancelled: list[JobId] = []
         parents: dict[str, list[JobId]] = {}
         for parent, state in await wire.fetch(self._statements["ended_parents"], {"ids": text_array(job_ids)}):
             parents.setdefault(PARENT_ENDED[JobState(state)], []).append(parent)
         for why, ended in parents.items():
             cancelled += await self._call_off(wire, ended, why, audits=audits)
-        await self._count(wire, [*job_ids, *cancelled])
+        return tuple(await self._count(wire, [*job_ids, *cancelled]))
 
     async def ended_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> list[tuple[JobId, JobId]]:
         """Children that were joined to jobs which have ended, of these or of all, each with its job."""
@@ -163,16 +166,24 @@ class Settling:
 
     async def _count(
         self, wire: Asks, children: Sequence[JobId], jobs: Sequence[JobId] | None = None, gone: str | None = None
-    ) -> None:
-        """Count the ends of children; `jobs` are those that stand for them, if they were joined to others."""
+    ) -> list[tuple[str, str]]:
+        """Count the ends of children; `jobs` are those that stand for them, if they were joined to others.
+
+        Returns the links of chains that it made.
+        """
+        links: list[tuple[str, str]] = []
         if not children:
-            return
+            return links
         ids = text_array(sorted(children) if jobs is None else children)
         params: Params = {"ids": ids, "jobs": ids if jobs is None else text_array(jobs), "gone": gone}
         settled = await wire.fetch(self._statements["settle"], params)
         sleepers: list[tuple[JobId, str]] = []
         for parent, key, next_link in settled:
-            if next_link is None or not await self._linking.go_on(wire, parent, key, next_link):
+            link = None if next_link is None else await self._linking.go_on(wire, parent, key, next_link)
+            if link is None:
                 sleepers.append((parent, str(Awaits(family=key))))
+            else:
+                links.append((link.queue, link.kind))
         if sleepers:
             await self.wake(wire, sleepers, Reason.CHILDREN_SETTLED)
+        return links

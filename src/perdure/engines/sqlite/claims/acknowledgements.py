@@ -62,6 +62,7 @@ class AcknowledgementPart:
         """As `acknowledge`, in an open transaction."""
         stale: list[Claim] = []
         denied: set[JobId] = set()
+        links: tuple[tuple[str, str], ...] = ()
         transitions = self._heed_cancels(transaction, transitions)
         waits = [move for move in transitions if move.awaits is not None and move.to is JobState.WAITING]
         if waits:
@@ -83,8 +84,8 @@ class AcknowledgementPart:
                 self._events.expect(transaction, [move.claim.job_id for move in waits])
             in_families = [move for move in transitions if _has_family(move) and move.to in FINAL]
             if in_families:
-                self._settling.settle_transitions(transaction, in_families, audits=Audited.CANCEL in audit)
-        return Acknowledged(len(transitions), tuple(stale))
+                links = self._settling.settle_transitions(transaction, in_families, audits=Audited.CANCEL in audit)
+        return Acknowledged(len(transitions), tuple(stale), links)
 
     def _note(
         self,

@@ -44,15 +44,20 @@ class Settling:
         self._cancels = Cancels(database)
         self._audit = Audit(database)
 
-    def settle_transitions(self, transaction: Transaction, ended: Sequence[Transition], *, audits: bool) -> None:
-        """Settle final claims whose jobs have a parent or children; `audits` the jobs that this cancels."""
+    def settle_transitions(
+        self, transaction: Transaction, ended: Sequence[Transition], *, audits: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """Settle final claims whose jobs have a parent or children; `audits` the jobs that this cancels.
+
+        Returns the links of chains that it made, each by its queue and kind.
+        """
         ends = [
             (move.claim.job_id, move.to, move.result, _error_of(move), warnings_text(move))
             for move in ended
             if move.claim.parent is not None
         ]
         parents = {move.claim.job_id: PARENT_ENDED[move.to] for move in ended if move.is_parent or move.claim.is_parent}
-        self._settle(transaction, ends, self._cancel_children(transaction, parents, audits=audits))
+        return tuple(self._settle(transaction, ends, self._cancel_children(transaction, parents, audits=audits)))
 
     def settle_cancelled(self, transaction: Transaction, jobs: Sequence[Chosen], why: str | None) -> None:
         """Settle jobs that were cancelled."""
@@ -145,26 +150,35 @@ class Settling:
             ends += _cancelled(some, reason)
         return ends
 
-    def _settle(self, transaction: Transaction, ends: list[End], more: list[End]) -> None:
-        """Count ends in their families, and wake the parents that have nothing to wait for any more."""
+    def _settle(self, transaction: Transaction, ends: list[End], more: list[End]) -> list[tuple[str, str]]:
+        """Count ends in their families, and wake the parents that have nothing to wait for any more.
+
+        Returns the links of chains that it made.
+        """
+        links: list[tuple[str, str]] = []
         if not (ends := ends + more):
-            return
+            return links
         counts: dict[tuple[JobId, str], list[int]] = defaultdict(lambda: [0, 0])
         for parent, key, fate in transaction.run(self._sql["settle_children"], {"rows": to_document(ends)}):
             counts[parent, key][fate != JobState.SUCCEEDED] += 1
         if not counts:
-            return
+            return links
         rows = to_document([(*family, *counted) for family, counted in counts.items()])
         settled: list[tuple[JobId, str]] = []
         for parent, next_link, *columns in transaction.run(self._sql["count_ends"], {"rows": rows}):
             view = family_of(*columns)
             goes_on = next_link is not None and view.succeeded == view.total
-            if view.is_settled and not (goes_on and self._linking.go_on(transaction, parent, view.key, next_link)):
+            if not view.is_settled:
+                continue
+            if goes_on and (link := self._linking.go_on(transaction, parent, view.key, next_link)) is not None:
+                links.append((link.queue, link.kind))
+            else:
                 settled.append((parent, view.key))
         if settled:
             ((document,),) = transaction.run(self._sql["waiting_parents"], {"rows": to_document(settled)})
             sleepers = {row[0]: row for row in from_document(document)}  # one may wait for two of them
             self._upkeep.wake(transaction, list(sleepers.values()), Reason.CHILDREN_SETTLED)
+        return links
 
 
 def _cancelled(jobs: Iterable[Chosen], why: str | None) -> list[End]:
