@@ -11,11 +11,12 @@ from tests.support.waiting import PATIENCE
 from tests.support.working import found
 
 from perdure import App, Breaker, Budget, Context, Permanent, Snooze, StoreUnavailable, WorkerSettings
-from perdure.clock import SystemClock
+from perdure.clock import ManualClock, SystemClock
 from perdure.events import Emitter, JobsRescued, ScheduleMissed, StaleWrites
 from perdure.metrics import MetricsSettings, exporter
 from perdure.signals.metrics.catalogue import METRICS
-from perdure.signals.metrics.exporter import Exporter
+from perdure.signals.metrics.exporter import ClusterMetrics, Exporter
+from perdure.signals.metrics.labels import Labels
 from perdure.signals.metrics.making import make_exporter
 from perdure.storage.operate.alerts import BudgetLimits
 from perdure.storage.port import Store
@@ -209,6 +210,22 @@ async def test_many_scrapes_at_once_ask_the_database_once(store: Store) -> None:
 
     metrics = make_exporter(Emitter(), MetricsSettings(fresh="1m"), cluster=counted)
     await asyncio.gather(*(metrics.exposition() for _ in range(10)))
+    assert asked == 1
+
+
+async def test_scrapes_that_waited_for_a_slow_database_do_not_ask_it_again_one_by_one(store: Store) -> None:
+    asked, clock = 0, ManualClock()
+
+    async def slow() -> Store:
+        nonlocal asked
+        asked += 1
+        clock.move(timedelta(seconds=6))  # longer than an answer is fresh
+        await asyncio.sleep(0)
+        return store
+
+    settings = MetricsSettings()
+    metrics = Exporter(None, ClusterMetrics(slow, Labels(settings), settings, clock=clock))
+    await asyncio.gather(*(metrics.exposition() for _ in range(5)))
     assert asked == 1
 
 

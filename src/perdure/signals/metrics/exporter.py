@@ -62,7 +62,9 @@ class ClusterMetrics:
         async with self._asking:
             now = self._clock.monotonic()
             if self._last is None or now - self._last[0] >= self._settings.fresh.total_seconds():
-                self._last = now, await self._read(now)
+                found = await self._read(now)
+                # It is fresh from its end on: scrapes that waited for a slow database do not ask again one by one.
+                self._last = self._clock.monotonic(), found
             return self._last[1]
 
     async def _read(self, began: float) -> list[Family]:
