@@ -134,6 +134,24 @@ async def test_a_reader_that_leaves_makes_room(hub: LiveHub, source: Source, mes
     assert (hub.streams, hub.is_wanted()) == (0, False)
 
 
+async def test_a_reader_that_takes_nothing_is_left_and_its_place_is_free(
+    hub: LiveHub, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perdure.surfaces.server.live.STALLED_SECONDS", 0.01)
+    response = stream(hub, [Topic("numbers", "numbers", source.ask)], allowed)
+
+    async def never() -> Message:
+        return await asyncio.Future[Message]()
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":  # its buffers are full
+            await never()
+
+    scope = {"type": "http", "method": "GET", "asgi": {"spec_version": "2.3"}}
+    await asyncio.wait_for(response(scope, never, send), 5)
+    assert hub.streams == 0
+
+
 async def test_a_head_request_takes_no_place(hub: LiveHub, source: Source) -> None:
     reader = Reader(stream(hub, [Topic("numbers", "numbers", source.ask)], allowed), method="HEAD")
     await asyncio.wait_for(reader.task, 5)

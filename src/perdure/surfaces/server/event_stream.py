@@ -1,8 +1,8 @@
 """The event log as server-sent events: each stream goes on from a cursor of its own.
 
-Streams at the same cursor share one query. A slow reader is given nothing new until
-it has taken what was sent, so it costs no memory. Every few seconds the caller is checked again: a token that was
-revoked ends the stream.
+Streams at the same cursor share one query. A slow reader is given nothing new until it has taken what was sent, so it
+costs no memory; one that takes nothing for a minute is left. Every few seconds the caller is checked again: a token
+that was revoked ends the stream.
 """
 
 from __future__ import annotations

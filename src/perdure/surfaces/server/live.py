@@ -9,7 +9,7 @@ The access of readers is checked again every few seconds: a token that was revok
 
 A stop never waits for a reader: `close` ends every stream. Streams also end when uvicorn, also one of the app's own,
 has been told to stop, because uvicorn waits for open responses before it tells applications about it; and after ten
-minutes, when browsers open them again.
+minutes, when browsers open them again, and when a reader has taken nothing for a minute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from perdure.clock import Clock, SystemClock
 from perdure.errors import PerdureError, StoreError
@@ -39,6 +39,7 @@ MOST_TOPICS: Final = 10  # of one stream
 HEARTBEAT: Final = 15.0
 CHECK_INTERVAL_SECONDS: Final = 2.0  # between two checks of a reader's access
 LONGEST_STREAM_SECONDS: Final = 600.0
+STALLED_SECONDS: Final = 60.0
 RECONNECT: Final = 2_000  # milliseconds that a browser waits before it opens a stream again
 AWAY: Final = "away"
 BACK: Final = "back"
@@ -232,7 +233,8 @@ class LiveHub(Loop[int]):
 class StreamResponse(StreamingResponse):
     """A stream as a response. Its place is free again however it ends, also for a reader who leaves before it begins.
 
-    A HEAD request gets the headers alone: its stream would have no reader.
+    A HEAD request gets the headers alone: its stream would have no reader. A reader that takes nothing for a while is
+    left: a stream sees that its time or its reader's access has ended only when something is taken.
     """
 
     def __init__(self, hub: LiveHub, stream: Stream, chunks: AsyncIterator[bytes]) -> None:
@@ -251,6 +253,16 @@ class StreamResponse(StreamingResponse):
                 await super().__call__(scope, receive, send)
         finally:
             self._hub.leave(self._stream)
+
+    async def stream_response(self, send: Send) -> None:
+        """Send what comes, each piece within the limit."""
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(STALLED_SECONDS):
+                await send(message)
+
+        with suppress(TimeoutError):
+            await super().stream_response(send_in_time)
 
 
 def stream(hub: LiveHub, topics: Iterable[Topic], may_read: Check) -> StreamResponse:
