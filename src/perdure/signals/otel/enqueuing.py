@@ -7,20 +7,22 @@ from types import TracebackType
 from typing import Self
 
 from opentelemetry import context, trace
-from opentelemetry.trace import SpanKind, Tracer
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, Tracer
 
 from perdure.domain.jobs.job import NewJob, Receipt
 from perdure.policy.failures import failure_of
 from perdure.policy.secrets.redaction import known_secrets, redact_failure
 from perdure.signals.otel import descriptions, names
 from perdure.signals.otel.carrier import Stamp
+from perdure.signals.otel.failures import Failures
 
 
 class TracedEnqueue:
     """One enqueue, of one job or many: one span. A child of the caller's span, if there is one."""
 
-    def __init__(self, tracer: Tracer, *, messaging: bool) -> None:
+    def __init__(self, tracer: Tracer, failures: Failures, *, messaging: bool) -> None:
         self._tracer = tracer
+        self._failures = failures
         self._messaging = messaging
         self._first: NewJob | None = None
         self._count = 0
@@ -28,7 +30,9 @@ class TracedEnqueue:
         self._queues: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._span = self._tracer.start_span(names.ENQUEUE, kind=SpanKind.PRODUCER)
+        self._span: Span = INVALID_SPAN
+        with self._failures:
+            self._span = self._tracer.start_span(names.ENQUEUE, kind=SpanKind.PRODUCER)
         self._stamp = Stamp(self._span.get_span_context())
         self._token = context.attach(trace.set_span_in_context(self._span))
         return self
@@ -37,8 +41,11 @@ class TracedEnqueue:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         context.detach(self._token)
-        if not self._span.is_recording():
-            return
+        if self._span.is_recording():
+            with self._failures:
+                self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
         if (first := self._first) is not None:
             if len(self._kinds) == 1:
                 self._span.update_name(f"{names.ENQUEUE} {first.kind}")

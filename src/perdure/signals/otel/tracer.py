@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from opentelemetry import context, trace
-from opentelemetry.trace import NonRecordingSpan, ProxyTracerProvider, Span, Tracer, TracerProvider
+from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, ProxyTracerProvider, Span, Tracer, TracerProvider
 
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.outcome import Failure, Parked
@@ -19,6 +19,7 @@ from perdure.signals.otel import carrier, descriptions, names
 from perdure.signals.otel.attempts import AttemptSpans, attempt_spans
 from perdure.signals.otel.carrier import within
 from perdure.signals.otel.enqueuing import TracedEnqueue
+from perdure.signals.otel.failures import Failures
 from perdure.signals.otel.unsampled import UNSAMPLED, WITHIN_UNSAMPLED
 from perdure.version import __version__
 
@@ -32,20 +33,26 @@ class OtelTracer:
         self._messaging = messaging
         self._tracer: Tracer | None = None
         self._spans: AttemptSpans | None = None
+        self._failures = Failures()
 
     def enqueuing(self) -> TracedEnqueue:
         """Around an enqueue of one or more jobs, in the caller's context."""
-        return TracedEnqueue(self._found(), messaging=self._messaging)
+        return TracedEnqueue(self._found(), self._failures, messaging=self._messaging)
 
     def started(self, claim: Claim) -> Span | None:
         """An attempt starts; its span, if it is sampled."""
-        spans = self._spans or self._found_spans()
-        return None if spans is None else spans.start(claim)
+        try:  # as every attempt comes here: it costs less than a block
+            spans = self._spans or self._found_spans()
+            return None if spans is None else spans.start(claim)
+        except Exception as error:  # noqa: BLE001 - the program's sampler or processors
+            self._failures.tell(error)
+            return None
 
     def ended(self, mark: Span, move: Transition | None) -> None:
         """A followed attempt has ended with this move; None: it had lost its claim."""
         if self._spans is not None:
-            self._spans.finish(mark, move)
+            with self._failures:
+                self._spans.finish(mark, move)
 
     def enter(self, mark: Span | None) -> Any:
         """Let the code that follows in this thread or task belong to the attempt; a token for `leave`."""
@@ -90,24 +97,34 @@ class OtelTracer:
 
     @contextmanager
     def _call(self, name: str, attributes: dict[str, Any]) -> Iterator[TracedCall]:
-        with self._found().start_as_current_span(
-            name, attributes=attributes, record_exception=False, set_status_on_exception=False
-        ) as span:
+        with self._inside(name, attributes) as span:
             yield TracedCall(span)
 
     @contextmanager
     def _wait(self, parked: Parked, span: timedelta | None) -> Iterator[None]:
-        with self._found().start_as_current_span(
-            f"{names.WAIT} ({parked.reason})",
-            attributes=descriptions.of_wait(parked, span),
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as waiting:
+        with self._inside(f"{names.WAIT} ({parked.reason})", descriptions.of_wait(parked, span)) as waiting:
             try:
                 yield
             except Park:
                 waiting.set_attribute(names.WAIT_PARKED, True)
                 raise
+
+    @contextmanager
+    def _inside(self, name: str, attributes: dict[str, Any]) -> Iterator[Span]:
+        """A span inside the current one; without it the current one stays."""
+        made: Span | None = None
+        with self._failures:
+            made = self._found().start_span(name, attributes=attributes)
+        if made is None:
+            yield INVALID_SPAN
+            return
+        token = context.attach(trace.set_span_in_context(made))
+        try:
+            yield made
+        finally:
+            context.detach(token)
+            with self._failures:
+                made.end()
 
     def _found(self) -> Tracer:
         if self._tracer is not None:
