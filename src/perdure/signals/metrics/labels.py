@@ -19,6 +19,8 @@ _CUT: Final = "…"
 
 def clean(name: str) -> str:
     """The name as printable text of at most 100 characters; an empty one is "-"."""
+    if name.isprintable() and 0 < len(name) <= LONGEST_LABEL:  # as nearly all are, and a scrape cleans all of them
+        return name
     text = "".join(sign if sign.isprintable() else "�" for sign in name[: LONGEST_LABEL + 1])
     return (text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + _CUT) or "-"
 
