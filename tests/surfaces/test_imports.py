@@ -37,6 +37,20 @@ NOT_FOR_A_LIST = [
 ]
 
 
+NOT_FOR_A_DESK = [
+    "perdure.worker.worker",
+    "perdure.worker.claiming",
+    "perdure.surfaces.cli.workers.worker",
+    "perdure.surfaces.top",
+    "perdure.engines.postgres",
+    "prometheus_client",
+    "opentelemetry",
+    "apprise",
+    "mcp",
+    "psycopg",
+]
+
+
 def run(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     return done.stdout
@@ -82,3 +96,26 @@ for words in (["migrate"], ["jobs", "list"]):
 print(json.dumps([name for name in {NOT_FOR_A_LIST!r} if name in sys.modules]))
 """
     assert json.loads(run(code).splitlines()[-1]) == []
+
+
+def test_a_desk_loads_no_worker_and_no_metrics(tmp_path: Path) -> None:
+    """It runs for weeks beside the workers: what it does not serve takes no memory."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    code = f"""
+import asyncio, sys
+import perdure.surfaces.cli.serving.desk, perdure.surfaces.server.runner
+from perdure.app.connect import store_for
+from perdure.surfaces.server.site import Site
+
+async def serve():
+    store = store_for({url!r})
+    await store.open()
+    await store.migrate()
+    await store.close()
+    async with Site({url!r}):
+        pass
+
+asyncio.run(serve())
+print([name for name in {NOT_FOR_A_DESK!r} if name in sys.modules])
+"""
+    assert run(code).splitlines()[-1] == "[]"

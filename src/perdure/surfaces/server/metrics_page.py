@@ -20,14 +20,17 @@ from perdure.signals.metrics.settings import MetricsSettings
 from perdure.surfaces.access.answers import problem
 from perdure.surfaces.access.caller import caller_of
 from perdure.surfaces.server.backing import Backing
-from perdure.worker.worker import Worker
 
 if TYPE_CHECKING:
     from perdure.signals.metrics.exporter import Exporter
+    from perdure.worker.worker import Worker
 
 
 class MetricsPage:
-    """Counts from the start of the site; without the metrics extra its answer says so."""
+    """Counts from the start of the site; without the metrics extra its answer says so.
+
+    A desk of a URL alone runs no jobs: it counts from the first request, and loads nothing for it before.
+    """
 
     def __init__(
         self,
@@ -37,16 +40,11 @@ class MetricsPage:
         workers: Collection[Worker],
         loops: Callable[[], Iterable[Loop[Any]]],
     ) -> None:
-        self._exporter: Exporter | None = None
-        try:
-            from perdure.signals.metrics.making import make_exporter  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            if not isinstance(missing_metrics(error), SettingsError):
-                raise
-        else:
-            self._exporter = make_exporter(
-                backing.events, settings, app=backing.app, workers=workers, loops=loops, cluster=backing.store
-            )
+        self._backing = backing
+        self._settings = settings
+        self._workers = workers
+        self._loops = loops
+        self._exporter = None if backing.app is None else self._new_exporter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -57,8 +55,25 @@ class MetricsPage:
         if request.method not in {"GET", "HEAD"}:
             detail = f"{request.method} is not possible here, only GET, HEAD"
             return problem(405, "Method Not Allowed", detail, {"allow": "GET, HEAD"})
+        self._exporter = self._exporter or self._new_exporter()
         if self._exporter is None:
             return Response(f"/metrics {MISSING}\n", 501, media_type="text/plain")
         found = await self._exporter.exposition(request.headers.get("accept"))
         headers = {"content-type": found.content_type, "cache-control": "no-store"}
         return Response(found.body, headers=headers)
+
+    def _new_exporter(self) -> Exporter | None:
+        try:
+            from perdure.signals.metrics.making import make_exporter  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            if not isinstance(missing_metrics(error), SettingsError):
+                raise
+            return None
+        return make_exporter(
+            self._backing.events,
+            self._settings,
+            app=self._backing.app,
+            workers=self._workers,
+            loops=self._loops,
+            cluster=self._backing.store,
+        )

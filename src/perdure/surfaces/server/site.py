@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Collection
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec.structs import replace
 from starlette.applications import Starlette
@@ -54,7 +54,9 @@ from perdure.surfaces.server.requests import SITE, TIME_LIMIT, access_of, desk_o
 from perdure.surfaces.server.topics import TICK
 from perdure.upkeep.bulk_runner import BulkRunner
 from perdure.version import __version__
-from perdure.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from perdure.worker.worker import Worker
 
 _API: Final = ("api", "v1")
 _STATIC: Final = "static"

@@ -15,8 +15,7 @@ from perdure.surfaces.cli import options
 from perdure.surfaces.cli.project import database_url
 from perdure.surfaces.cli.serving.address import Host, Port, Prefix, ReadOnly, tell_address
 from perdure.surfaces.cli.serving.mcp import Mcp
-from perdure.surfaces.cli.workers.logs import LogFormat, set_up_logging
-from perdure.surfaces.cli.workers.worker import Format, JsonLog, Level
+from perdure.surfaces.cli.workers.logs import Format, JsonLog, Level, LogFormat, set_up_logging
 from perdure.surfaces.server.extra import missing_web
 
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)

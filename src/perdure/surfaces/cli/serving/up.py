@@ -17,16 +17,13 @@ from perdure.surfaces.access.settings import AccessSettings
 from perdure.surfaces.cli.loading import load_app
 from perdure.surfaces.cli.serving.address import Host, Port, Prefix, ReadOnly, tell_address
 from perdure.surfaces.cli.serving.mcp import Mcp
-from perdure.surfaces.cli.workers.logs import AttemptLines
+from perdure.surfaces.cli.workers.logs import AttemptLines, Format, JsonLog, Level
 from perdure.surfaces.cli.workers.running import Beside
 from perdure.surfaces.cli.workers.worker import (
     LINES_A_SECOND,
     AppName,
     Attempts,
     Concurrency,
-    Format,
-    JsonLog,
-    Level,
     Logs,
     PerSecond,
     Queues,

@@ -1,13 +1,14 @@
-"""The log of a worker process: to standard error, for people or for machines."""
+"""The log of a process that works or serves: to standard error, for people or for machines."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Final
 
 import structlog
+import typer
 
 from perdure.surfaces.cli.terminal.hostile import lines, one_line
 
@@ -34,6 +35,25 @@ class AttemptLines(StrEnum):
     INFO = "info"
     DEBUG = "debug"
     OFF = "off"
+
+
+LOG_PANEL: Final = "Log"
+Format = Annotated[
+    LogFormat | None,
+    typer.Option(
+        "--log-format",
+        help="The log format; replaces the app's own logging configuration.",
+        show_default="console, unless the app configures logging",
+        rich_help_panel=LOG_PANEL,
+    ),
+]
+Level = Annotated[
+    LogLevel | None,
+    typer.Option(
+        "--log-level", help="The lowest level that is logged.", show_default="info", rich_help_panel=LOG_PANEL
+    ),
+]
+JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=LOG_PANEL)]
 
 
 def set_up_logging(log_format: LogFormat | None, level: LogLevel | None) -> bool:

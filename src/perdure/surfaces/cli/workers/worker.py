@@ -23,14 +23,22 @@ from perdure.lifecycle.process.supervisor import is_supervised, supervise
 from perdure.surfaces.cli.loading import load_app
 from perdure.surfaces.cli.project import project
 from perdure.surfaces.cli.workers.banner import greet
-from perdure.surfaces.cli.workers.logs import AttemptLines, LogFormat, LogLevel, set_up_logging
+from perdure.surfaces.cli.workers.logs import (
+    LOG_PANEL,
+    AttemptLines,
+    Format,
+    JsonLog,
+    Level,
+    LogFormat,
+    LogLevel,
+    set_up_logging,
+)
 from perdure.surfaces.cli.workers.metrics import MetricsCluster, MetricsHost, MetricsPort, metrics_beside
 from perdure.surfaces.cli.workers.running import Beside, run_worker
 from perdure.worker.settings import Queue, WorkerSettings, parse_queues
 
 _CAPACITY: Final = "Capacity"
 _LEASES: Final = "Life and death"
-_LOG: Final = "Log"
 _DEFAULTS: Final = WorkerSettings()
 LINES_A_SECOND: Final = 50
 _MARGIN: Final = timedelta(seconds=10)  # for the database, beyond the time that a stop may take
@@ -117,33 +125,21 @@ Name = Annotated[str | None, typer.Option(help="The worker's name.", show_defaul
 NoMigrate = Annotated[
     bool, typer.Option("--no-migrate", help="Only check the schema, never change it.", rich_help_panel=_LEASES)
 ]
-Format = Annotated[
-    LogFormat | None,
-    typer.Option(
-        "--log-format",
-        help="The log format; replaces the app's own logging configuration.",
-        show_default="console, unless the app configures logging",
-        rich_help_panel=_LOG,
-    ),
-]
-Level = Annotated[
-    LogLevel | None,
-    typer.Option("--log-level", help="The lowest level that is logged.", show_default="info", rich_help_panel=_LOG),
-]
 Attempts = Annotated[
     AttemptLines,
     typer.Option(
-        "--log-attempts", help="Log each attempt that starts or succeeds, at this level.", rich_help_panel=_LOG
+        "--log-attempts", help="Log each attempt that starts or succeeds, at this level.", rich_help_panel=LOG_PANEL
     ),
 ]
 PerSecond = Annotated[
     int,
-    typer.Option("--log-attempts-per-second", min=1, help="At most this many of these lines.", rich_help_panel=_LOG),
+    typer.Option(
+        "--log-attempts-per-second", min=1, help="At most this many of these lines.", rich_help_panel=LOG_PANEL
+    ),
 ]
 Reload = Annotated[
     bool, typer.Option("--reload", help="For development: restart when a Python file below this folder changes.")
 ]
-JsonLog = Annotated[bool, typer.Option("--json", help="Log and errors as JSON.", rich_help_panel=_LOG)]
 
 
 class Logs(Struct, frozen=True):
