@@ -8,10 +8,13 @@ from typing import Final
 
 import msgspec
 
+from perdure.domain.jobs.states import JobState
 from perdure.operate.desk import Desk
+from perdure.storage.records import JobFilter
 from perdure.surfaces.server.live import Ask, Topic
 
 _LOOKED_AT: Final = 100  # jobs in each queue and state
+_COUNTED: Final = JobFilter(states=frozenset(JobState) - {JobState.RUNNING})  # those that run are counted by worker
 _REFRESH_INTERVAL_SECONDS: Final = 5.0  # seconds
 
 
@@ -31,7 +34,7 @@ async def _revision(desk: Desk) -> object:
     Counts are capped low, so that the query stays cheap. Where they stand at the cap, the time brings pages up to
     date: a full queue looks the same from one second to the next, its statistics do not.
     """
-    counts = await desk.count_by("queue", "state", cap=_LOOKED_AT)
+    counts = await desk.count_by("queue", "state", which=_COUNTED, cap=_LOOKED_AT)
     workers = [(one.id, one.phase, one.running, one.dead_at, one.quiet_at) for one in await desk.workers()]
     trail = (await desk.audit(limit=1)).entries
     stretch = int((await desk.now()).timestamp() / _REFRESH_INTERVAL_SECONDS)
