@@ -1,8 +1,9 @@
 """The desk beside a million jobs and a worker at full speed: pages, memory, drain, first paint, the command line.
 
 `python -m benchmarks.desk [--engine sqlite|postgres] [--jobs 1000000] [--pages WORD …] [--rounds N] [--json FILE]`.
-`--url` measures a database that was filled before. Each question is asked in every round; the answers that pages share
-for a second have gone stale by the next. Wall-clock times include what other programs on the machine take.
+`--url` measures a database that was filled before. Each question is asked in every round, and each round has another
+order: a page that comes right behind another finds the answers that pages share for a moment. Wall-clock times include
+what other programs on the machine take.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from rich.table import Table
 from benchmarks.desk.browser import TABS, Browser, Tab
 from benchmarks.desk.filling import fill, names_in
 from benchmarks.desk.processes import Process, cold_list, desk_process, draining_worker
-from benchmarks.desk.questions import questions
+from benchmarks.desk.questions import expected_status, questions
 from benchmarks.desk.wanted import WANTED, Seen, judge
 from benchmarks.harness.contestant import Engine
 from benchmarks.harness.databases import new_database, settle
@@ -71,13 +73,16 @@ def measure(url: str, rounds: int, drains: int, pages: list[str]) -> Seen:
     }
     with tempfile.TemporaryDirectory(prefix="desk-") as folder, desk_process(url) as desk:
         browser = Browser(desk.address)
-        for path in asked.values():  # once before it counts: templates are compiled by the first
-            browser.get(path)
+        for name, path in asked.items():  # once before it counts: templates are compiled by the first
+            browser.get_well(path, expected_status(name))
         with draining_worker(url, Path(folder)) as ledger:
-            begun, used = time.monotonic(), desk.cpu
+            begun, used, ran = time.monotonic(), desk.cpu, ledger.started()
             times, cpu = _asked(browser, desk, asked, rounds)
-            busy = (desk.cpu - used) / (time.monotonic() - begun)
-            alone, beside = _drains(desk, ledger, drains)
+            took = time.monotonic() - begun
+            busy, drained = (desk.cpu - used) / took, (ledger.started() - ran) / took
+            alone, beside, refreshed = _drains(desk, ledger, drains)
+            if not min(drained, *alone, *beside):
+                raise RuntimeError("the worker ran no job while the desk was measured")
         cold_list(url, Path(folder))  # writes the bytecode
         starts = [cold_list(url, Path(folder)) for _ in range(COLD_STARTS)]
         return Seen(
@@ -87,6 +92,8 @@ def measure(url: str, rounds: int, drains: int, pages: list[str]) -> Seen:
             beside=beside,
             memory=desk.memory,
             busy=busy,
+            drained=drained,
+            refreshed=refreshed,
             first_paint=max(Browser(desk.address).first_paint(path) for path in TABS),
             cold=statistics.median(wall for wall, _ in starts),
             cold_cpu=statistics.median(used for _, used in starts),
@@ -100,30 +107,31 @@ def _asked(
     """Milliseconds of each answer by the clock on the wall, and of the desk's processor time."""
     times: dict[str, list[float]] = {name: [] for name in asked}
     cpu: dict[str, list[float]] = {name: [] for name in asked}
-    for _ in range(rounds):
-        for name, path in asked.items():
+    for number in range(rounds):
+        names = list(asked)
+        random.Random(number).shuffle(names)  # noqa: S311 - the same orders in each run
+        for name in names:
             used = desk.cpu
-            answer = browser.get(path)
+            answer = browser.get_well(asked[name], expected_status(name))
             cpu[name].append((desk.cpu - used) * 1_000)
-            if answer.status >= 500:
-                raise RuntimeError(f"{path} was answered with {answer.status}: {answer.body[-500:].decode()}")
             times[name].append(answer.seconds * 1_000)
     return times, cpu
 
 
-def _drains(desk: Process, ledger: Ledger, drains: int) -> tuple[list[float], list[float]]:
-    """Jobs per second without and with three tabs, in turns that change sides."""
+def _drains(desk: Process, ledger: Ledger, drains: int) -> tuple[list[float], list[float], int]:
+    """Jobs per second without and with three tabs, in turns that change sides; how often a tab refreshed itself."""
+    refreshed = 0
     rates: dict[bool, list[float]] = {False: [], True: []}
     for number in range(drains):
         for is_open in (False, True) if number % 2 else (True, False):
             with ExitStack() as tabs:
-                for path in TABS if is_open else ():
-                    tabs.enter_context(Tab(desk.address, path))
+                opened = [tabs.enter_context(Tab(desk.address, path)) for path in (TABS if is_open else ())]
                 time.sleep(0.5)
                 before, begun = ledger.started(), time.monotonic()
                 time.sleep(DRAIN_SECONDS)
                 rates[is_open].append((ledger.started() - before) / (time.monotonic() - begun))
-    return rates[False], rates[True]
+                refreshed += sum(tab.refreshed for tab in opened)
+    return rates[False], rates[True], refreshed
 
 
 def _filled_and_measured(engine: Engine, options: argparse.Namespace) -> Seen:
@@ -145,7 +153,10 @@ def _show(engine: Engine, seen: Seen) -> None:
     for verdict in judge(seen):
         verdicts.add_row(verdict.what, verdict.wanted, verdict.seen, "kept" if verdict.kept else "BROKEN")
     console.print(verdicts)
-    console.print(f"the desk used {seen.busy:.0%} of a processor while it was asked; load average {seen.load:.1f}")
+    console.print(
+        f"while it was asked, the desk used {seen.busy:.0%} of a processor, and the worker ran {seen.drained:,.0f} "
+        f"jobs/s; open tabs refreshed {seen.refreshed} times; load average {seen.load:.1f}"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

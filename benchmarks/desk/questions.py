@@ -7,6 +7,9 @@ from urllib.parse import quote
 
 from tests.support.web.desk_pages import PAGES
 
+from perdure.surfaces.api.filters import write_cursor
+from perdure.surfaces.api.handlers.jobs.jobs import JobsQuery
+
 _SEARCHES: Final = {
     "deep": "",
     "dead": "state:dead",
@@ -25,7 +28,7 @@ _SEARCHES: Final = {
 _SPANS: Final = ("1d", "7d")
 _API: Final = {
     "jobs": "/jobs?limit=50",
-    "jobs, deep": "/jobs?limit=50&before={deep}",
+    "jobs, deep": "/jobs?limit=50&cursor={deep_cursor}",
     "jobs, dead": "/jobs?limit=50&state=dead",
     "jobs, kind": "/jobs?limit=50&kind=kind_07",
     "job": "/jobs/{dead_job}",
@@ -47,11 +50,21 @@ _API: Final = {
     "approvals": "/approvals",
     "audit": "/audit",
 }
+_REFUSED: Final = {"page jobs-not-understood": 400, "page not-found": 404}
+_ABSENT: Final = frozenset(
+    f"page {name}" for name in ("schedule", "schedule-backfill", "schedule-change", "alert-preview", "alert-change")
+)
+"""Pages of things that this database does not have: they are answered as not found."""
+
+
+def expected_status(name: str) -> int:
+    """With which status a question must be answered, so that no refusal counts as a fast page."""
+    return 404 if name in _ABSENT else _REFUSED.get(name, 200)
 
 
 def questions(names: dict[str, str]) -> dict[str, str]:
-    """Names and paths; pages that need a thing that this database does not have are shown as not found."""
-    known = _Known(names)
+    """Names and paths."""
+    known = _Known({**names, "deep_cursor": write_cursor(["jobs", JobsQuery().conditions], names["deep"]) or ""})
     asked = {f"page {name}": path.format_map(known) for name, path in PAGES.items()}
     asked |= {f"page jobs: {name}": f"/jobs?q={quote(text)}" for name, text in _SEARCHES.items()}
     asked["page jobs: deep"] += f"&before={names['deep']}"

@@ -26,8 +26,8 @@ WANTED: Final = {
 class Seen(Struct, frozen=True, kw_only=True):
     """What was measured.
 
-    `times` and `cpu` are milliseconds by question, by the wall clock and of the desk's processor time; `alone` and
-    `beside` are jobs per second without and with three open desks.
+    `times` and `cpu` are milliseconds by question, by the wall clock and of the desk's processor time; `drained`,
+    `alone` and `beside` are jobs per second while questions were asked, without and with three open desks.
     """
 
     times: dict[str, list[float]]
@@ -36,6 +36,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     beside: list[float]
     memory: float
     busy: float
+    drained: float
+    refreshed: int
     first_paint: int
     cold: float
     cold_cpu: float
@@ -65,8 +67,10 @@ class Seen(Struct, frozen=True, kw_only=True):
         }
         return {
             "milliseconds": pages,
+            "drain while asked": self.drained,
             "drain without desks": self.alone,
             "drain with three desks": self.beside,
+            "refreshes of open desks": self.refreshed,
             "cost of three desks": self.cost,
             "memory in MB": self.memory,
             "processors in use": self.busy,
