@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp.types import Implementation
 from tests.support.builders.jobs import HOUR, enqueue
 from tests.support.web.http_server import Running, serving
@@ -23,6 +24,7 @@ from tests.surfaces.mcp.conftest import LEGACY, Person, ask, refused
 from perdure.app.connect import store_for
 from perdure.desk import asgi
 from perdure.mcp import McpSettings
+from perdure.surfaces.mcp.endpoint import MOST_OF_ONE, MOST_SESSIONS
 from perdure.surfaces.mcp.toolbox import TOOLS
 
 WHY = "to test"
@@ -158,6 +160,51 @@ async def test_a_session_cookie_of_a_browser_opens_no_door_for_agents(running: R
     assert "Bearer" in answer.headers["www-authenticate"]
 
 
+@pytest.mark.slow
+async def test_a_caller_who_opens_too_many_sessions_loses_the_oldest_and_locks_nobody_out(running: Running) -> None:
+    """Clients that go without ending their session would otherwise take all there are, for half an hour."""
+    address = f"{running.address}/mcp/"  # as some clients write it
+    reader = {"authorization": f"Bearer {running.tokens['read']}"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+    async with httpx.AsyncClient(headers=ACCEPT, timeout=30) as client:
+        opened = []
+        for number in range(MOST_OF_ONE + 3):
+            answer = await client.post(address, json=INITIALIZE, headers=reader)
+            assert answer.status_code == 200
+            opened.append({"mcp-session-id": answer.headers["mcp-session-id"]})
+            if number == MOST_OF_ONE - 1:  # the first one is used again, so that others are older
+                await client.post(address, json=listing, headers=reader | opened[0])
+        known = [(await client.post(address, json=listing, headers=reader | one)).status_code for one in opened]
+    assert known == [200, 404, 404, 404, *[200] * (MOST_OF_ONE - 1)]
+    assert MOST_OF_ONE * 4 < MOST_SESSIONS
+    async with agent(running, running.tokens["operate"], mode=LEGACY) as other:
+        await ask(other, "overview")
+
+
+@pytest.mark.slow
+async def test_a_refused_agent_is_told_why(running: Running) -> None:
+    """A client of agents shows errors of JSON-RPC, and of any other answer only its status."""
+    for mode in ("auto", LEGACY):
+        with pytest.RaisesGroup(MCPError, allow_unwrapped=True, flatten_subgroups=True) as refusal:
+            async with agent(running, "pdr_wrong", mode=mode):
+                pass
+        assert "The token is unknown, revoked or expired" in str(refusal.value.exceptions)
+
+
+@pytest.mark.parametrize("url", ["postgresql://127.0.0.1:1/none", "sqlite:///{folder}/none.db"])
+async def test_an_agent_is_told_that_the_database_is_away(url: str, tmp_path: Path) -> None:
+    (tmp_path / "none.db").write_text("no database " * 1_000)
+    async with asgi(url.format(folder=tmp_path), mcp=McpSettings()) as desk:
+        transport = httpx.ASGITransport(desk, client=("127.0.0.1", 5000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8484", headers=ACCEPT) as client:
+            call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "overview"}}
+            answer = await client.post("/mcp", json=call, headers={"authorization": "Bearer pdr_any"})
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/json")
+    error = answer.json()["error"]
+    assert error["data"] == {"status": 503}
+    assert "127.0.0.1" in error["message"] or "none.db" in error["message"]
+
+
 async def test_a_desk_without_agents_says_how_to_switch_them_on(tmp_path: Path) -> None:
     app = make_app(f"sqlite:///{tmp_path / 'desk.db'}")
     async with app, asgi(app) as desk:
@@ -165,7 +212,7 @@ async def test_a_desk_without_agents_says_how_to_switch_them_on(tmp_path: Path) 
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8484") as client:
             answer = await client.post("/mcp", json=INITIALIZE)
     assert answer.status_code == 404
-    assert "--mcp" in answer.json()["detail"]
+    assert "--mcp" in answer.json()["error"]["message"]
 
 
 async def test_a_read_only_desk_offers_no_commands(tmp_path: Path) -> None:
@@ -187,5 +234,7 @@ async def test_agents_who_listen_do_not_hold_up_a_stop(tmp_path: Path) -> None:
         async with client.stream("GET", address, headers=session) as listening:
             assert listening.status_code == 200
             began = time.monotonic()
-            server.__exit__(None, None, None)
+            stopping = asyncio.create_task(asyncio.to_thread(server.__exit__, None, None, None))
+            assert [chunk async for chunk in listening.aiter_bytes()] == [], "the stream ends in good order"
+            await stopping
             assert time.monotonic() - began < 10

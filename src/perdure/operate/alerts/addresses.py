@@ -23,7 +23,7 @@ MAIL: Final = frozenset({"smtp", "smtps"})
 WEB: Final = frozenset({"http", "https"})
 _LONGEST_ADDRESS: Final = 4_000
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
-_SCHEME: Final = re.compile(r"([a-z][a-z0-9]{1,40})://.+", re.IGNORECASE | re.DOTALL)
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9]{1,40})://.*", re.IGNORECASE | re.DOTALL)
 _LOCAL: Final = frozenset(
     ("blink1", "dbus", "gio", "glib", "gnome", "growl", "kde", "macosx", "qt", "syslog", "windows")
 )

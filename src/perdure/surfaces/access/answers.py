@@ -1,4 +1,4 @@
-"""What a refused caller gets: problem details (RFC 9457) from the API, a small page elsewhere."""
+"""What a refused caller gets: problem details (RFC 9457) from the API, an error of JSON-RPC for agents, else a page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from perdure.surfaces.access.requests.visit import Visit
 
 PROBLEM: Final = "application/problem+json"
+_SERVER_ERROR: Final = -32_000  # JSON-RPC leaves this code to servers
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>{title} · perdure</title>{head}</head>
@@ -36,6 +37,8 @@ def refusal(visit: Visit, refused: Refused, *, style: str = "") -> Response:
 
     A page that says Retry-After asks again by itself.
     """
+    if visit.is_mcp:
+        return rpc_error(refused)
     if visit.is_of_program or not visit.wants_page:
         return problem(refused.status, refused.title, refused.detail, refused.headers)
     head, again = _link_to(visit, style), ""
@@ -62,6 +65,13 @@ def problem(status: int, title: str, detail: str, headers: Mapping[str, str] | N
     """A problem as RFC 9457 describes it."""
     body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     return Response(msgspec.json.encode(body), status, headers, PROBLEM)
+
+
+def rpc_error(refused: Refused) -> Response:
+    """The same for clients of agents, which show nothing else than an error of JSON-RPC."""
+    error = {"code": _SERVER_ERROR, "message": refused.detail, "data": {"status": refused.status}}
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    return Response(msgspec.json.encode(body), refused.status, refused.headers, "application/json")
 
 
 def same_page_again(visit: Visit, *, style: str = "") -> Response:

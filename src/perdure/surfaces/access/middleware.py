@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from perdure.errors import StoreError
 from perdure.surfaces.access.access import Access
-from perdure.surfaces.access.answers import Refused, problem, refusal, same_page_again, to_login
+from perdure.surfaces.access.answers import Refused, refusal, same_page_again, to_login
 from perdure.surfaces.access.caller import put_caller
 from perdure.surfaces.access.login.csrf import Message, Receive, require_csrf
 from perdure.surfaces.access.requests.bodies import limited
@@ -37,6 +37,7 @@ _STATIC: Final = "/static/"
 _LOGIN: Final = "/login"
 _LOGOUT: Final = "/logout"
 _POLICY_VIOLATION: Final = 1008
+_SHOW_ONE: Final = "This needs a token: send Authorization: Bearer pdr_…; create a token with `perdure token create`."
 
 
 class AccessMiddleware:
@@ -85,7 +86,9 @@ class AccessMiddleware:
     async def _let_in(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> Response | None:
         caller = await self._access.caller(visit)
         if caller is None:
-            return to_login(visit, style=self._access.style) if not visit.is_of_program else _unauthorized()
+            if visit.is_of_program:
+                raise Refused(401, "Unauthorized", _SHOW_ONE, {"WWW-Authenticate": 'Bearer realm="perdure"'})
+            return to_login(visit, style=self._access.style)
         if caller.csrf is not None and not visit.is_safe:
             receive = await require_csrf(visit, receive, caller.csrf)
         if visit.path == _LOGOUT:
@@ -127,12 +130,3 @@ def _away(visit: Visit, error: StoreError) -> Refused:
     if visit.is_of_program or not visit.wants_page:
         return Refused(503, "Service Unavailable", detail, headers)
     return Refused(503, "No answer from the database", detail, headers)
-
-
-def _unauthorized() -> Response:
-    return problem(
-        401,
-        "Unauthorized",
-        "This needs a token: send Authorization: Bearer pdr_…; create a token with `perdure token create`.",
-        {"WWW-Authenticate": 'Bearer realm="perdure"'},
-    )

@@ -13,14 +13,18 @@ from typing import Final
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.types import Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
 
 from perdure.surfaces.access.caller import caller_of
 from perdure.surfaces.mcp.ground import Ground
 from perdure.surfaces.mcp.server import make_server
+from perdure.surfaces.mcp.sessions import CallersSessions
 
-_MOST_SESSIONS: Final = 100
+MOST_SESSIONS: Final = 200
+MOST_OF_ONE: Final = 20
 _IDLE: Final = timedelta(minutes=30)
+_SESSION: Final = "mcp-session-id"
 
 
 class McpEndpoint:
@@ -29,6 +33,7 @@ class McpEndpoint:
     def __init__(self, ground: Ground) -> None:
         self._server = make_server(ground)  # takes a while: not in a request
         self._sessions: StreamableHTTPSessionManager | None = None
+        self._callers = CallersSessions(MOST_OF_ONE)
         self._holding: asyncio.Task[None] | None = None
         self._is_open = asyncio.Event()
         self._stop = asyncio.Event()
@@ -43,6 +48,8 @@ class McpEndpoint:
     async def close(self) -> None:
         """End all sessions and their streams."""
         if self._holding is not None:
+            for caller, session in self._callers.take_all():
+                await self._end(caller, session)
             self._stop.set()
             await asyncio.wait({self._holding})
             self._holding = None
@@ -53,12 +60,34 @@ class McpEndpoint:
         if self._sessions is None:
             raise RuntimeError("the server for agents has ended")
         caller = caller_of(scope)
-        owner = AccessToken(token="", client_id=caller.name, scopes=[caller.scope])
-        await self._sessions.handle_request({**scope, "user": AuthenticatedUser(owner)}, receive, send)
+
+        async def noting(message: Message) -> None:
+            is_served = message["type"] == "http.response.start" and message["status"] < 400  # noqa: PLR2004 - no error
+            if is_served and (session := Headers(raw=message["headers"]).get(_SESSION)):
+                self._callers.used(caller.name, session)
+            await send(message)
+
+        await self._sessions.handle_request({**scope, "user": _user(caller.name)}, receive, noting)
+        for session in self._callers.take_surplus(caller.name):
+            await self._end(caller.name, session)
+
+    async def _end(self, caller: str, session: str) -> None:
+        """End a session and its streams, as its client does: with a request of the protocol."""
+        if self._sessions is None:
+            return
+        request = {
+            "type": "http",
+            "method": "DELETE",
+            "path": "/mcp",
+            "query_string": b"",
+            "headers": [(_SESSION.encode(), session.encode())],
+            "user": _user(caller),
+        }
+        await self._sessions.handle_request(request, _nothing, _ignored)
 
     async def _hold(self) -> None:
         self._server.streamable_http_app(  # makes a manager of sessions, which serves once
-            session_idle_timeout=_IDLE.total_seconds(), max_sessions=_MOST_SESSIONS, transport_security=None, host=""
+            session_idle_timeout=_IDLE.total_seconds(), max_sessions=MOST_SESSIONS, transport_security=None, host=""
         )
         self._sessions = self._server.session_manager
         try:
@@ -68,3 +97,16 @@ class McpEndpoint:
         finally:
             self._sessions = None
             self._is_open.set()
+
+
+def _user(caller: str) -> AuthenticatedUser:
+    """The owner of sessions, to the SDK, which compares names only; each tool asks for its scope."""
+    return AuthenticatedUser(AccessToken(token="", client_id=caller, scopes=[]))
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _ignored(_: Message) -> None:
+    """The answer to a request of our own."""

@@ -29,7 +29,7 @@ from perdure.signals.metrics.settings import MetricsSettings
 from perdure.storage.port import Store
 from perdure.storage.time_limits import limited
 from perdure.surfaces.access.access import Access
-from perdure.surfaces.access.answers import problem
+from perdure.surfaces.access.answers import Refused, problem, rpc_error
 from perdure.surfaces.access.binding import settings_for
 from perdure.surfaces.access.middleware import AccessMiddleware
 from perdure.surfaces.access.requests.authority import is_loopback
@@ -60,15 +60,15 @@ if TYPE_CHECKING:
 
 _API: Final = ("api", "v1")
 _STATIC: Final = "static"
-_AGENTS: Final = ("mcp",)
+_AGENTS: Final = frozenset({("mcp",), ("mcp", "")})
 _LIVE: Final = "desk"  # the actor of the live hub
 _TO_END: Final = 1.0
 
 _log = logging.getLogger("perdure.desk")
 
 _NO_API: Final = problem(404, "Not Found", "The API stands below /api/v1; /api/v1/openapi.json describes it.")
-_NO_AGENTS: Final = problem(
-    404, "Not Found", "Agents are not served here: start the desk with `--mcp read` or `--mcp commands`."
+_NO_AGENTS: Final = rpc_error(
+    Refused(404, "Not Found", "Agents are not served here: start the desk with `--mcp read` or `--mcp commands`.")
 )
 
 
@@ -186,7 +186,7 @@ class Site:
             await self._api(scope, receive, send)
         elif segments[:1] == _API[:1]:
             await _NO_API(scope, receive, send)
-        elif segments == _AGENTS:
+        elif segments in _AGENTS:
             await (self._agents or _NO_AGENTS)(scope, receive, send)
         else:
             await self._show(scope, receive, send)

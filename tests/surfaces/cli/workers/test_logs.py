@@ -26,6 +26,7 @@ def as_it_was() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    logging.getLogger("mcp").setLevel(logging.NOTSET)
     structlog.reset_defaults()
 
 
@@ -86,6 +87,18 @@ def test_the_level_holds(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().err
     assert "not worth" not in shown
     assert "job is dead" in shown
+
+
+@pytest.mark.parametrize(("level", "told"), [("debug", "iwe"), ("info", "we"), ("error", "e")])
+def test_sessions_of_agents_are_told_at_the_level_of_debugging_only(
+    level: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The SDK tells the id of each session as information."""
+    set_up_logging(LogFormat.JSON, LogLevel(level))
+    sdk = logging.getLogger("mcp.server.streamable_http")
+    for word, say in (("i", sdk.info), ("w", sdk.warning), ("e", sdk.error)):
+        say(word)
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == list(told)
 
 
 def test_a_database_that_is_away_takes_few_lines_however_many_meet_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,9 @@ import typer
 
 from perdure.surfaces.cli.terminal.hostile import lines, one_line
 
+_AGENTS: Final = "mcp"
+"""The logger of the SDK for agents: as information it tells each session that begins or ends, with its id."""
+
 
 class LogFormat(StrEnum):
     """The format of log lines."""
@@ -125,6 +128,8 @@ def _configure(log_format: LogFormat, level: LogLevel) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    if level is LogLevel.INFO:
+        logging.getLogger(_AGENTS).setLevel(logging.WARNING)
 
 
 def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
