@@ -15,6 +15,7 @@ from perdure.events import AlertRaised, Emitter, Event
 from perdure.operate.alerts.addresses import make_channel
 from perdure.operate.alerts.declared import DeclaredAlerts
 from perdure.operate.alerts.rules import make_rule
+from perdure.storage.operate.alerts import CODE_KEPT, AlertFilter
 from perdure.storage.port import Store
 from perdure.upkeep.alert_watch import LEAD, AlertWatch
 from perdure.worker.settings import WorkerSettings
@@ -43,6 +44,12 @@ def deaths() -> DeclaredAlerts:
     return declared
 
 
+async def die(store: Store) -> None:
+    await enqueue(store)
+    claim = await claim_one(store, await employ(store))
+    await apply(store, transition.died(claim, Reason.EXHAUSTED, Failure("ValueError", "no")))
+
+
 def test_an_alert_about_shares_and_waits_can_leave_within_five_seconds_of_its_cause() -> None:
     """It waits for the statistics to be written and for the next look; a second is left for its delivery."""
     assert WorkerSettings().statistics + AlertWatch.interval <= timedelta(seconds=4)
@@ -55,15 +62,26 @@ async def test_without_rules_it_asks_for_no_lead_and_looks_seldom(store: Store, 
     assert (await store.lead(LEAD, "another", timedelta(seconds=3))).is_ours
 
 
+async def test_alerts_of_the_last_rule_end_with_it(store: Store, clock: ManualClock) -> None:
+    watcher = Watcher(store, clock, "one", deaths())
+    await watcher.watch.tick()
+    clock.move(SECOND)
+    await die(store)
+    await watcher.watch.tick()
+    assert len(await store.alerts(AlertFilter(open_only=True), 10)) == 1
+    clock._now += CODE_KEPT  # a deploy has dropped the rule: no worker declares it any more
+    await watcher.watch.tick()
+    assert await store.alerts(AlertFilter(open_only=True), 10) == []
+    assert await watcher.watch.tick() is None
+
+
 async def test_of_two_processes_the_leader_tells(store: Store, clock: ManualClock, other_store: OpenStore) -> None:
     first = Watcher(store, clock, "first", deaths())
     second = Watcher(await other_store(), clock, "second", deaths())
     for each in (first, second):
         await each.watch.tick()
     assert [view.rule.name for view in await store.alert_rules()] == ["deaths"]
-    await enqueue(store)
-    claim = await claim_one(store, await employ(store))
-    await apply(store, transition.died(claim, Reason.EXHAUSTED, Failure("ValueError", "no")))
+    await die(store)
     clock.move(SECOND)
     for each in (second, first, second):
         did = await each.watch.tick()
@@ -77,9 +95,7 @@ async def test_another_process_takes_over_when_the_leader_is_gone(
     await Watcher(store, clock, "first", deaths()).watch.tick()
     second = Watcher(await other_store(), clock, "second", deaths())
     await second.watch.tick()
-    await enqueue(store)
-    claim = await claim_one(store, await employ(store))
-    await apply(store, transition.died(claim, Reason.EXHAUSTED, Failure("ValueError", "no")))
+    await die(store)
     for _ in range(10):
         clock.move(SECOND)
         await second.watch.tick()

@@ -53,18 +53,19 @@ class AlertWatch(Loop[Evaluated | None]):
         self._on_stored = on_stored
         self._leadership = Leadership(store, LEAD, holder, emitter, clock, _LEASE)
         self._evaluation = Evaluation(store, clock)
+        self._had_rules = False
         self._declare_at = clock.monotonic()
         self._ask_at = self._declare_at
 
     async def tick(self) -> Evaluated | None:
         """Evaluate once, if this process leads; None: it does not, or there are no rules."""
         await self._declare()
-        if not await self._store.alert_rules():
+        has_rules = bool(await self._store.alert_rules())
+        if not has_rules and not self._had_rules:  # after the last rule is gone its alerts must end
             return None
         await self._ask()
-        if not self._leadership.is_leading:
-            return Evaluated(written=False)
-        did = await self._evaluation.run()
+        did = await self._evaluation.run() if self._leadership.is_leading else Evaluated(written=False)
+        self._had_rules = has_rules
         for notice in did.notices:
             self.emitter.emit(AlertRaised(notice.title, notice.severity, notice.rule or "", notice.count))
             self._on_stored(ALERT_QUEUE, ALERT_KIND, len(notice.deliveries))

@@ -34,7 +34,7 @@ from perdure.operate.alerts.evaluation import Evaluation
 from perdure.operate.alerts.looks import LOOKS
 from perdure.operate.alerts.rules import make_rule
 from perdure.operate.desk import Desk
-from perdure.storage.operate.alerts import BudgetLimits
+from perdure.storage.operate.alerts import CODE_KEPT, BudgetLimits
 from perdure.storage.operate.statistics import Counted, Flush
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
@@ -279,6 +279,32 @@ async def test_quiet_hours_hold_back_and_then_tell_all_of_it_at_once(
 def _until(clock: ManualClock, hour: int) -> timedelta:
     now = clock.now()
     return (now.replace(hour=hour, minute=0, second=0, microsecond=0) - now) % (24 * HOUR)
+
+
+async def test_a_rule_that_looks_for_something_else_now_tells_it(store: Store, desk: Desk, clock: ManualClock) -> None:
+    evaluation = await watch(desk, store, clock, make_rule("mail", "depth", queue="mail", limit=1, to="ops"))
+    await enqueue(store, queue="mail")
+    assert [notice.title for notice in await said(evaluation)] == ["Queue mail has 1 ready job"]
+    await desk.alerts.save(make_rule("mail", "oldest", queue="mail", limit="1m", to="ops"))
+    clock.move(SECOND)
+    assert await said(evaluation) == []
+    assert await desk.alerts.open() == []
+    clock.move(MINUTE)
+    assert [notice.title for notice in await said(evaluation)] == ["The oldest job of queue mail waits for 1m1s"]
+
+
+async def test_alerts_of_a_rule_that_no_code_declares_any_more_end_with_it(
+    store: Store, desk: Desk, clock: ManualClock
+) -> None:
+    evaluation = await watch(desk, store, clock, make_rule("other", "depth", queue="none", limit=1, to="ops"))
+    await store.declare_alerts([make_rule("mail", "depth", queue="mail", limit=1, to="ops")], [], [])
+    await enqueue(store, queue="mail")
+    assert len(await said(evaluation)) == 1
+    clock.move(CODE_KEPT + SECOND)
+    assert await said(evaluation) == []
+    assert await desk.alerts.open() == []
+    await store.declare_alerts([make_rule("mail", "depth", queue="mail", limit=1, to="ops")], [], [])
+    assert len(await said(evaluation)) == 1, "it is a new alert of a new rule"
 
 
 async def test_a_paused_rule_is_silent_and_makes_nothing_up(store: Store, desk: Desk, clock: ManualClock) -> None:

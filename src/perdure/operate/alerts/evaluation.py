@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure.clock import Clock
 from perdure.domain.alerts.alert import Alert, Cause, Notice
@@ -34,6 +35,7 @@ MOST_CAUSES: Final = 1_000
 """The most causes of one rule that are followed; beyond that, one alert stands for the whole rule."""
 LONGEST_THROTTLE: Final = timedelta(days=1)
 _MOST_FIRES: Final = 500
+_SORTS: Final = frozenset(When)
 _GONE: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
 
 _log = logging.getLogger("perdure.alerts")
@@ -68,8 +70,16 @@ class Evaluation:
         draft_page = _Page(book)
         awake = [view.rule for view in book.rules if not view.is_paused(book.now)]
         for rule in awake:
+            if memory.sorts.get(rule.name, rule.when) != rule.when:
+                draft_page.end(rule.name)
+            memory.sorts[rule.name] = rule.when
             self._complain(rule.name, await draft_page.look(rule, world))
         memory.lasting = {rule.name: memory.lasting[rule.name] for rule in awake if rule.name in memory.lasting}
+        there = {view.rule.name: memory.sorts.get(view.rule.name, view.rule.when) for view in book.rules}
+        for name, sort in memory.sorts.items():
+            if name not in there and sort in _SORTS:  # one of a newer release is left to its own workers
+                draft_page.end(name)
+        memory.sorts = there
         lost = await self._lost(book)
         draft_page.report_channels(memory, {channel for _, channel, _ in lost})
         memory.forget(book.now)
@@ -144,6 +154,12 @@ class _Page:
             after = [reported(alert, self._now) if alert.id in reported_ids else alert for alert in after]
             self._add(*notice_to(draft(rule, notice, self._now), to, self._now, rule.name))
         self._keep(rule, live, after)
+
+    def end(self, name: str) -> None:
+        """End the alerts of a rule that is gone, or looks for something else now, without a notice."""
+        for alert in self._live.pop(name, []):
+            self._changed.append(replace(alert, closed_at=alert.closed_at or self._now, told_end=True))
+            self._done.append(alert.id)
 
     def report_channels(self, memory: Memory, dead: set[str]) -> None:
         """Report channels that do not work, through others."""

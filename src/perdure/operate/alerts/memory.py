@@ -41,7 +41,10 @@ class Died(Struct, frozen=True, kw_only=True):
 
 
 class Memory(Struct, kw_only=True):
-    """Counts by group and hour, deaths by time and kind, causes that do not last long enough yet, broken channels."""
+    """Counts by group and hour, deaths by time and kind, causes that do not last long enough yet, broken channels.
+
+    `sorts` is what each rule looked for at its last look.
+    """
 
     looked_at: datetime | None = None
     seen: dict[str, dict[str, int]] = {}
@@ -49,6 +52,7 @@ class Memory(Struct, kw_only=True):
     missed: dict[str, datetime] = {}
     lasting: dict[str, dict[str, datetime]] = {}
     broken: dict[str, Broken] = {}
+    sorts: dict[str, str] = {}
 
     def look_from(self, now: datetime) -> datetime | None:
         """From when to read failures and fires; None: the first look, which only learns the current counts.
