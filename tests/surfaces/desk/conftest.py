@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from httpx import ASGITransport, AsyncClient
 from playwright.async_api import Browser, Page, expect
+from tests.support.builders.jobs import enqueue
 from tests.support.databases.databases import SqliteFiles
 from tests.support.web.browser import PATIENCE, connected, find_browser, running_browser
 from tests.support.web.desk_seed import seed
-from tests.support.web.desk_site import desk_site
+from tests.support.web.desk_site import desk_site, served
 
 from perdure.operate.health.checkup import Checkup
 from perdure.storage.operate.diagnosis import Finding
 from perdure.storage.port import Store
+from perdure.surfaces.server.site import Site
 
 expect.set_options(timeout=PATIENCE * 1_000)
 WATCH = """
@@ -72,6 +74,28 @@ async def tab(browser: Browser) -> AsyncIterator[Page]:
     await context.close()
     expected = ("the server responded with a status of", "net::ERR_")  # tests ask for pages that are not there
     assert [one for one in complaints if not any(part in one for part in expected)] == []
+
+
+@pytest.fixture
+async def site(engine_url: str) -> AsyncIterator[Site]:
+    """A site of its own on a database of either engine."""
+    async with Site(engine_url) as site:
+        yield site
+
+
+@pytest.fixture
+async def address(site: Site) -> AsyncIterator[str]:
+    """Where the site is served."""
+    async with served(site) as address:
+        yield address
+
+
+@pytest.fixture
+async def stored(site: Site) -> Store:
+    """The store behind the site, with a job in a queue."""
+    store = await site.backing.store()
+    await enqueue(store, queue="mail", kind="send_mail")
+    return store
 
 
 @pytest.fixture(scope="session")

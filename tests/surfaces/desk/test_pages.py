@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from httpx import ASGITransport, AsyncClient
@@ -13,9 +14,11 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs.states import JobState
 from perdure.domain.operate.access import Scope
 from perdure.domain.operate.statistics import EMPTY, Ending
+from perdure.operate.desk import Desk
 from perdure.storage.operate.statistics import MINUTE, Counted, Flush
 from perdure.storage.port import Store
 from perdure.surfaces.access.caller import Caller
+from perdure.surfaces.desk.pages.overview import worst_queues
 
 ONE_SECOND = (*(1 if bucket == 13 else 0 for bucket in range(len(EMPTY))),)
 
@@ -61,6 +64,42 @@ async def test_the_overview_begins_with_what_needs_a_person(
     assert "10 %</p>" in page  # 60 of 600 attempts
     assert "60 failed, 10 died" in page
     assert page.index("need a person") < page.index("Failed attempts") < page.index("Finished and failed, per")
+
+
+async def test_rows_of_needs_keep_their_ids_while_others_come_and_go(
+    pages: AsyncClient, store: Store, clock: ManualClock
+) -> None:
+    """Two workers of one name are lost: each has a row and an id of its own."""
+    for _ in range(2):
+        await employ(store, name="web 1")
+    clock.move(timedelta(minutes=2))
+    before = re.findall(r'id="(need-(?!rows)[^"]+)"', (await pages.get("/")).text)
+    assert before == ["need-worker-web-1", "need-worker-web-1-2"]
+    await job_in(JobState.DEAD, store, kind="send_mail", queue="mail")
+    after = re.findall(r'id="(need-(?!rows)[^"]+)"', (await pages.get("/")).text)
+    assert len(after) > len(before)
+    assert set(before) < set(after)
+
+
+async def test_the_overview_counts_living_workers_only(pages: AsyncClient, store: Store, clock: ManualClock) -> None:
+    await employ(store, name="silent", concurrency=100)
+    clock.move(timedelta(minutes=2))
+    await employ(store, name="alive", concurrency=7)
+    page = re.sub("<[^>]+>", "", (await pages.get("/")).text)
+    assert "of 7" in page
+    assert "1 worker on 1 host" in page
+    assert re.search(r"Workers\s+1\b", page)
+
+
+async def test_the_overview_of_many_queues_shows_those_without_a_worker_and_the_fullest(store: Store) -> None:
+    for number in range(4):
+        await employ(store, name=f"w{number}", queues=(f"q{number}",))
+        for _ in range(number):
+            await enqueue(store, queue=f"q{number}")
+    await enqueue(store, queue="stuck")
+    queues = await Desk(store, "ada").queues()
+    assert [view.name for view in worst_queues(queues, most=3)] == ["stuck", "q3", "q2"]
+    assert worst_queues(queues, most=5) == queues
 
 
 @pytest.mark.parametrize("path", ["/queues", "/queues/mail", "/kinds", "/kinds/send_mail"])

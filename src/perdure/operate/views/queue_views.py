@@ -18,6 +18,7 @@ from perdure.domain.gate import Pause
 from perdure.domain.jobs.states import PARKED, JobState
 from perdure.domain.operate.statistics import Group, Statistics
 from perdure.domain.worker import WorkerView
+from perdure.operate.health.checkup import LEASE
 from perdure.operate.views.statistics import empty_group, read_statistics, read_trends
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Tally
@@ -29,8 +30,8 @@ _FRONT: Final = 10  # jobs read in each priority to find the one that waits long
 class QueueView(Struct, frozen=True, kw_only=True):
     """One queue. Capped numbers are lower bounds.
 
-    `slots` is how many jobs, of any queue, the live workers that serve this queue may run at once. `paused`: the queue
-    is paused as a whole; `pauses` are all that name it.
+    `workers` is how many serve the queue, of those whose heartbeat is fresh; `slots` is how many jobs these may run at
+    once, of all their queues. `paused`: the queue is paused as a whole; `pauses` are all that name it.
     """
 
     name: str
@@ -51,13 +52,15 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 async def queue_views(store: Store, span: Duration, cap: int, *, times: bool = True) -> list[QueueView]:
     """All queues that have jobs, workers, pauses or statistics, by name; `times`: points have wait and run times."""
-    lately, tallies, known, pauses = await asyncio.gather(
+    lately, tallies, known, pauses, now = await asyncio.gather(
         read_statistics(store, span, by="queue") if times else _trends(store, span),
         store.count(_SHOWN, ("queue", "state"), cap),
         store.workers(),
         store.pauses(),
+        store.now(),
     )
     workers = [worker for worker in known if worker.dead_at is None]
+    living = [worker for worker in workers if now - worker.beat_at <= LEASE]
     ready = {tally.queue for tally in tallies if tally.queue is not None and tally.state is JobState.READY}
     oldest = await _oldest(store, ready)
     groups = {group.queue: group for group in lately.groups if group.queue is not None}
@@ -71,7 +74,7 @@ async def queue_views(store: Store, span: Duration, cap: int, *, times: bool = T
         _view(
             name,
             [tally for tally in tallies if tally.queue == name],
-            [worker for worker in workers if name in worker.queues],
+            [worker for worker in living if name in worker.queues],
             tuple(pause for pause in pauses if pause.queue == name),
             oldest.get(name),
             groups.get(name) or empty_group(lately, queue=name),

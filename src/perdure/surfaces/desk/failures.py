@@ -49,6 +49,8 @@ async def show_failure(visit: Visit, error: Exception) -> Response:
         )
     status, title, advice = next((s, t, a) for kind, s, t, a in _STATUS if isinstance(error, kind))
     problem = str(error)
+    if visit.is_posted and isinstance(error, StoreError) and not isinstance(error, StoreRefused):
+        advice = "The command may have been done or not: once the database answers, look before you repeat it."
     if isinstance(error, NotFoundError):  # others may begin with the name of a field
         problem = problem[:1].upper() + problem[1:]
     response = await visit.page("pages/problem.html", title=title, status=status, problem=problem, advice=advice)

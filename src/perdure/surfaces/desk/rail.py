@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from perdure.domain.jobs.states import JobState
 from perdure.operate.desk import Desk
+from perdure.operate.health.checkup import LEASE
 from perdure.storage.records import JobFilter
 
 _DEAD: Final = JobFilter(states=frozenset({JobState.DEAD}))
@@ -59,14 +60,15 @@ Badges = dict[str, Badge]
 
 async def count_badges(desk: Desk) -> Badges:
     """The figures of the rail. All of them are bounded, however many jobs there are."""
-    dead, asking, workers, schedules, opened = await asyncio.gather(
+    dead, asking, workers, now, schedules, opened = await asyncio.gather(
         desk.count(_DEAD, cap=_MOST_COUNTED),
         desk.approvals(most=_MOST_ASKED),
         desk.workers(),
+        desk.now(),
         desk.calendar.schedules(),
         desk.alerts.open(),
     )
-    living = [worker for worker in workers if worker.dead_at is None]
+    living = [one for one in workers if one.dead_at is None and now - one.beat_at <= LEASE]
     badges = {"workers": Badge(len(living)), "schedules": Badge(len(schedules))}
     if opened:
         badges["alerts"] = Badge(len(opened), hot=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -59,6 +59,11 @@ class Visit:
         return self.request.headers.get("perdure-part") == "page"
 
     @property
+    def is_posted(self) -> bool:
+        """Whether the page answers a form: it has no URL of its own to be asked for again."""
+        return self.request.method == "POST"
+
+    @property
     def own_path(self) -> str:
         """The path of this page without the prefix, quoted as the browser sent it: names in it stay whole."""
         raw = self.request.scope.get("raw_path") or quote(self.request.scope["path"]).encode()
@@ -104,8 +109,18 @@ class Visit:
 
     def back(self, page: str) -> str:
         """Where a command leads: to the page of this desk that its form names, else to `page`."""
-        asked = self.field("back")
-        return asked if asked.startswith("/") and not asked.startswith(("//", "/\\")) else page
+        return _own_page(self.field("back")) or page
+
+    @property
+    def came_from(self) -> str:
+        """The page of this desk on which the form was; the first page where the browser does not say."""
+        if told := _own_page(self.field("came_from")):
+            return told
+        root = self.request.scope.get("root_path", "")
+        referer = urlsplit(self.request.headers.get("referer", ""))
+        is_ours = referer.netloc == self.request.headers.get("host") and referer.path.startswith(f"{root}/")
+        path = f"{referer.path}?{referer.query}" if referer.query else referer.path
+        return (_own_page(path) if is_ours else None) or f"{root}/"
 
     async def shared(self, key: Hashable, ask: Callable[[], Awaitable[T]], fresh_for: float | None = None) -> T:
         """An answer that open pages share for a moment, or for so many seconds; it must not depend on who asks."""
@@ -127,3 +142,8 @@ class Visit:
         said = urlencode({"": sentence[:_LONGEST_SAID]})[1:]
         response.set_cookie(SAID, said, max_age=_SAID_FOR, path=prefix, httponly=True, samesite="strict")
         return response
+
+
+def _own_page(path: str) -> str | None:
+    """The path, if it cannot lead to another host."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) else None

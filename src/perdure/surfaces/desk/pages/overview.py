@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -10,6 +12,8 @@ from starlette.responses import Response
 
 from perdure.domain.jobs.states import PARKED, JobState
 from perdure.operate.attention.attention import worst_first
+from perdure.operate.attention.need import Need
+from perdure.operate.health.checkup import LEASE
 from perdure.operate.views.queue_views import QueueView
 from perdure.surfaces.desk.figures import figures_in, figures_of
 from perdure.surfaces.desk.rooms import Room
@@ -17,6 +21,7 @@ from perdure.surfaces.desk.visit import Visit
 
 NEEDS_FOR: Final = 3.0  # seconds
 DATABASE_FOR: Final = 60.0  # seconds: settings and clocks of a database change seldom
+_MOST_QUEUES: Final = 20
 _ORDER: Final = (JobState.READY, JobState.RUNNING, JobState.RETRYING, JobState.SCHEDULED, JobState.WAITING)
 _SHOWN: Final = (*_ORDER, JobState.PAUSED, JobState.DEAD)
 
@@ -44,15 +49,17 @@ async def overview(visit: Visit) -> Response:
         visit.shared("workers", visit.desk.workers),
     )
     needs = worst_first([*problems, *found])
-    workers = [worker for worker in known if worker.dead_at is None]
+    now = await visit.now()
+    workers = [worker for worker in known if worker.dead_at is None and now - worker.beat_at <= LEASE]
     return await visit.page(
         "pages/overview.html",
         title="Overview",
         has_span=True,
-        now=await visit.now(),
-        needs=needs,
+        now=now,
+        needs=keyed(needs),
         figures=figures_of(lately),
-        queues=queues,
+        queues=worst_queues(queues),
+        all_queues=len(queues),
         figures_in=figures_in,
         depths=depths(queues),
         running=sum(worker.running for worker in workers),
@@ -61,6 +68,24 @@ async def overview(visit: Visit) -> Response:
         hosts=len({worker.process.host for worker in workers}),
         oldest=min((queue.oldest_ready_at for queue in queues if queue.oldest_ready_at is not None), default=None),
     )
+
+
+def keyed(needs: Sequence[Need]) -> list[tuple[str, Need]]:
+    """Each need with an id of its own that it keeps while others come and go, so that its row keeps its place."""
+    seen = Counter[str]()
+    rows = []
+    for need in needs:
+        key = f"need-{need.about}-{need.name}".replace(" ", "-")
+        seen[key] += 1
+        rows.append((key if seen[key] == 1 else f"{key}-{seen[key]}", need))
+    return rows
+
+
+def worst_queues(queues: list[QueueView], most: int = _MOST_QUEUES) -> list[QueueView]:
+    """All queues, or of very many those that no worker serves and those with the most ready jobs."""
+    if len(queues) <= most:
+        return queues
+    return sorted(queues, key=lambda queue: (not (queue.ready and not queue.workers), -queue.ready, queue.name))[:most]
 
 
 def depths(queues: list[QueueView]) -> list[Depth]:

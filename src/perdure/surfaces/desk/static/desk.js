@@ -31,10 +31,11 @@
   if (window.htmx) htmx.registerExtension("desk", { init: (api) => { morph = (to, from) => api.morph(to, from, true); } });
 
   /* Rows that appear or go while the pointer or the focus is in a table wait until the user asks for them. */
-  const isBusy = (table) => table.matches(":hover") || table.contains(document.activeElement);
+  const listOf = (rows) => rows.closest("table") || rows;
+  const isBusy = (list) => list.matches(":hover") || list.contains(document.activeElement);
   function hold(shown, fresh) {
-    const table = shown.closest("table");
-    if (!isBusy(table)) return dropNotice(table);
+    const list = listOf(shown);
+    if (!isBusy(list)) return dropNotice(list);
     const news = new Map([...fresh.children].map((row) => [row.id, row]));
     const kept = [...shown.children].map((row) => {
       const update = news.get(row.id);
@@ -45,66 +46,85 @@
       return old;
     });
     fresh.replaceChildren(...kept);
-    if (!news.size) return dropNotice(table);
-    const notice = table.previousElementSibling?.matches(".waiting-rows") ? table.previousElementSibling : newNotice(table);
+    if (news.size || kept.some((row) => row.matches(".gone"))) list.onpointerleave = () => { list.onpointerleave = null; plan(500); };
+    if (!news.size) return dropNotice(list);
+    const notice = list.previousElementSibling?.matches(".waiting-rows") ? list.previousElementSibling : newNotice(list);
     notice.textContent = `${news.size} new`;
   }
-  function newNotice(table) {
+  function newNotice(list) {
     const notice = document.createElement("button");
     notice.type = "button";
     notice.className = "waiting-rows";
-    notice.addEventListener("click", () => { document.activeElement?.blur(); dropNotice(table); refresh({ holds: false }); });
-    table.before(notice);
+    notice.addEventListener("click", () => { document.activeElement?.blur(); dropNotice(list); refresh({ asked: true }); });
+    list.before(notice);
     return notice;
   }
-  const dropNotice = (table) => { if (table.previousElementSibling?.matches(".waiting-rows")) table.previousElementSibling.remove(); };
+  const dropNotice = (list) => { if (list.previousElementSibling?.matches(".waiting-rows")) list.previousElementSibling.remove(); };
 
-  /* Refreshing: fetch this page's own URL, only its rail and content, and morph them in. */
+  /* What is under the pointer stays there when something above it grows or goes; without a pointer, what is read. */
+  let pointer = null;
+  addEventListener("pointermove", (event) => { pointer = event.pointerType === "mouse" ? [event.clientX, event.clientY] : null; }, { passive: true });
+  function inPlace(change) {
+    const place = pointer || (scrollY ? [innerWidth / 2, innerHeight / 3] : null);
+    const held = place && document.elementFromPoint(...place)?.closest("#content [id]"), before = held?.getBoundingClientRect().top;
+    change();
+    if (held?.isConnected) scrollBy({ top: held.getBoundingClientRect().top - before, behavior: "instant" });
+  }
+
+  /* Refreshing: fetch this page's own URL, only its rail and content, and morph them in. A page that a person fills in,
+     or that answers a form, stays as it is; while a dialog is open, what its question is about stays too. */
   /* A page that takes 0.1 s to answer is asked again after 8 s: an open tab costs a busy system an eightieth, no more. */
   const SHARE = 80, LONGEST = 15;
+  const content = $("#content"), isStill = () => !Number(content.dataset.every);
   let busy = false, refreshed = Date.now(), planned = 0, since = null;
-  async function refresh({ holds = true } = {}) {
-    if (busy) return plan(1000);
+  async function refresh({ asked = false } = {}) {
+    const stays = isStill() && (!asked || "posted" in content.dataset);
+    if (stays && !since) return;
+    if (busy || (!asked && $("dialog[open]"))) return plan(1000);
     busy = true;
     try {
-      const answer = await fetch(location.href, { headers: { "Perdure-Part": "page" }, credentials: "same-origin", signal: AbortSignal.timeout(15000) });
-      if (answer.redirected || answer.status === 401) return location.reload();
+      const answer = await fetch(stays ? `${root}/` : location.href, { headers: { "Perdure-Part": "page" }, credentials: "same-origin", signal: AbortSignal.timeout(15000) });
+      if (answer.redirected || answer.status === 401) return stays ? back() : location.reload();
       if (answer.status >= 500) return away(answer.headers.get("Perdure-Away") || "server");
-      show(await answer.text(), holds);
+      const html = await answer.text();
+      if (!asked && $("dialog[open]")) return plan(1000);
+      if (!stays) show(html, !asked);
       refreshed = Date.now();
       back();
     } catch { away("server"); } finally { busy = false; }
   }
   function show(html, holds) {
     const fresh = new DOMParser().parseFromString(html, "text/html");
+    if ($("#content", fresh)?.dataset.title !== content.dataset.title) return location.reload();
     localise(fresh);
-    for (const part of [...fresh.body.children]) {
-      const shown = part.id && document.getElementById(part.id);
-      if (!shown) continue;
-      if (holds) for (const rows of $$("tbody[data-rows]", part)) {
-        const before = document.getElementById(rows.id);
-        if (before) hold(before, rows);
-      }
-      for (const at of $$("tr.at", shown)) document.getElementById(at.id) && part.querySelector(`#${CSS.escape(at.id)}`)?.classList.add("at");
-      for (const notice of $$(".waiting-rows", shown)) keepNotice(notice, part);
-      const fragment = document.createDocumentFragment();
-      fragment.append(...[...part.childNodes].map((node) => document.adoptNode(node)));
-      morph(shown, fragment);
-      if (part.dataset.took) shown.dataset.took = part.dataset.took;
-      window.htmx?.process(shown);
-    }
+    inPlace(() => [...fresh.body.children].forEach((part) => put(part, holds)));
     document.dispatchEvent(new CustomEvent("desk:shown"));
   }
+  function put(part, holds) {
+    const shown = part.id && document.getElementById(part.id);
+    if (!shown) return;
+    if (holds) for (const rows of $$("[data-rows]", part)) {
+      const before = document.getElementById(rows.id);
+      if (before) hold(before, rows);
+    }
+    for (const at of $$(".at[id]", shown)) part.querySelector(`#${CSS.escape(at.id)}`)?.classList.add("at");
+    for (const notice of $$(".waiting-rows", shown)) keepNotice(notice, part);
+    const fragment = document.createDocumentFragment();
+    fragment.append(...[...part.childNodes].map((node) => document.adoptNode(node)));
+    morph(shown, fragment);
+    if (part.dataset.took) shown.dataset.took = part.dataset.took;
+    window.htmx?.process(shown);
+  }
   function keepNotice(notice, part) {
-    const rows = notice.nextElementSibling && $("tbody", notice.nextElementSibling);
-    const table = rows && part.querySelector(`#${CSS.escape(rows.id)}`)?.closest("table");
-    if (table) { notice.id ||= `waiting-${rows.id}`; table.before(notice.cloneNode(true)); }
+    const list = notice.nextElementSibling, rows = list?.matches("[data-rows]") ? list : list && $("[data-rows]", list);
+    const fresh = rows && part.querySelector(`#${CSS.escape(rows.id)}`);
+    if (fresh) { notice.id ||= `waiting-${rows.id}`; listOf(fresh).before(notice.cloneNode(true)); }
   }
   function plan(wait) { clearTimeout(planned); planned = setTimeout(() => { if (!document.hidden) refresh(); }, wait); }
   function news() {
-    const { every, took } = $("#content").dataset;
+    const { every, took } = content.dataset;
     const wait = Math.min(Math.max(Number(every), SHARE * Number(took)), LONGEST) * 1000;
-    if (Number(every)) plan(Math.max(0, refreshed + wait - Date.now()));
+    if (!isStill()) plan(Math.max(0, refreshed + wait - Date.now()));
   }
 
   /* The one stream of this tab: open while it is seen, tried again with growing pauses. */
@@ -145,20 +165,29 @@
   function hush() { stream?.close(); stream = null; clearTimeout(retry); clearTimeout(planned); }
   let leaving = false;
   addEventListener("pagehide", () => { leaving = true; hush(); });
-  addEventListener("pageshow", (event) => { leaving = false; if (event.persisted) { listen(); refresh(); } });
+  addEventListener("pageshow", (event) => { leaving = false; if (event.persisted) { sent = 0; listen(); refresh(); } });
   document.addEventListener("visibilitychange", () => { if (document.hidden) hush(); else { listen(); refresh(); } });
 
-  /* Dialogs: a command asks before it acts. */
+  /* Dialogs: a command asks before it acts. A form is sent once, however often its button is pressed. */
   const confirmation = $("#confirm");
+  let sent = 0;
   document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (!form.dataset.ask || form.elements.confirmed) return;
-    event.preventDefault();
-    $("h2", confirmation).textContent = form.dataset.ask;
-    $(".detail", confirmation).textContent = form.dataset.detail;
-    $(".cli", confirmation).hidden = !form.dataset.cli;
-    $(".cli code", confirmation).textContent = form.dataset.cli;
-    const button = $("button", form), yes = $("[value=yes]", confirmation);
+    const form = event.target, button = event.submitter, asks = button?.dataset.ask ? button.dataset : form.dataset;
+    if (asks.ask && !form.elements.confirmed) {
+      event.preventDefault();
+      return ask(form, button || $("button", form), asks);
+    }
+    if (form.method !== "post" || button?.formMethod === "dialog") return;
+    if (Date.now() - sent < 10000) return event.preventDefault();
+    sent = Date.now();
+    button?.classList.add("sent");
+  });
+  function ask(form, button, { ask, detail = "", cli = "" }) {
+    $("h2", confirmation).textContent = ask.replace("{chosen}", chosenRows());
+    $(".detail", confirmation).textContent = detail;
+    $(".cli", confirmation).hidden = !cli;
+    $(".cli code", confirmation).textContent = cli;
+    const yes = $("[value=yes]", confirmation);
     yes.textContent = button.textContent.replace("…", "");
     yes.className = button.matches(".bad") ? "btn bad" : "btn main";
     confirmation.returnValue = "";
@@ -166,26 +195,35 @@
     confirmation.showModal();
     confirmation.onclose = () => {
       if (confirmation.returnValue !== "yes") return;
-      const add = (name, value) => form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
-      add("confirmed", "yes");
-      add("why", $("[name=why]", confirmation).value);
-      form.submit();
+      const given = { confirmed: "yes", why: $("[name=why]", confirmation).value };
+      const added = Object.entries(given).map(([name, value]) => Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+      form.append(...added);
+      form.requestSubmit(button);
+      added.forEach((input) => input.remove()); // who comes back to this page is asked again
     };
-  });
+  }
+  document.addEventListener("click", (event) => { for (const menu of $$("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false; });
   document.addEventListener("click", async (event) => {
     const opener = event.target.closest("[data-opens]");
     if (opener) return document.getElementById(opener.dataset.opens).showModal();
     if (event.target.closest("[data-theme-switch]")) return switchTheme();
     const copier = event.target.closest("[data-copies]");
     if (!copier) return;
-    await copyText(copier.previousElementSibling.textContent);
-    copier.textContent = "Copied";
+    const source = copier.dataset.copies === "previous" ? copier.previousElementSibling : document.getElementById(copier.dataset.copies);
+    copier.textContent = (await copyText(source.textContent, copier)) ? "Copied" : "Not copied";
     setTimeout(() => { copier.textContent = "Copy"; }, 1500);
   });
-  async function copyText(text) {
-    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  async function copyText(text, beside) {
+    try {
+      if (navigator.clipboard) return await navigator.clipboard.writeText(text), true;
+    } catch { /* not allowed: the old way may be */ }
     const box = Object.assign(document.createElement("textarea"), { value: text });
-    document.body.append(box); box.select(); document.execCommand("copy"); box.remove();
+    beside.after(box); // inside the dialog, if that is open: the rest of the page cannot be selected then
+    box.select();
+    const done = document.execCommand("copy");
+    box.remove();
+    beside.focus({ preventScroll: true });
+    return done;
   }
   function switchTheme() {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
@@ -203,8 +241,10 @@
   });
 
   /* Rows that are chosen by their boxes: the buttons for them appear, and say how many. */
+  const chosenBoxes = () => $$("[data-rows] input[type=checkbox]:checked");
+  const chosenRows = () => (chosenBoxes().length === 1 ? "1 job" : `${chosenBoxes().length} jobs`);
   function countChosen() {
-    const number = $$("tbody[data-rows] input[type=checkbox]:checked").length;
+    const number = chosenBoxes().length;
     for (const part of $$(".when-chosen")) part.hidden = !number;
     for (const part of $$("[data-chosen]")) part.textContent = number ? `${number} chosen` : part.dataset.chosen;
   }
@@ -215,11 +255,12 @@
   const box = $("#search"), offers = $("#suggestions");
   let asked = 0, chosen = -1;
   const begun = () => box.value.slice(0, box.selectionStart).match(/\S*$/)[0];
-  function closeOffers() { offers.hidden = true; chosen = -1; box.setAttribute("aria-expanded", "false"); }
+  function closeOffers() { offers.hidden = true; chosen = -1; box.setAttribute("aria-expanded", "false"); box.removeAttribute("aria-activedescendant"); }
   function choose(place) {
     const every = [...offers.children];
     chosen = (place + every.length) % every.length;
     every.forEach((offer, at) => offer.setAttribute("aria-selected", String(at === chosen)));
+    every[chosen].scrollIntoView({ block: "nearest" });
     box.setAttribute("aria-activedescendant", every[chosen].id);
   }
   function take(offer) {
@@ -242,7 +283,7 @@
       offer.addEventListener("mousedown", (event) => { event.preventDefault(); take(offer); });
       return offer;
     }));
-    chosen = -1;
+    closeOffers();
     offers.hidden = !found.length;
     box.setAttribute("aria-expanded", String(!offers.hidden));
   }
@@ -263,7 +304,7 @@
   /* Keys. */
   let leader = false;
   const isTyping = (node) => node.closest("input, textarea, select, [contenteditable]") || $("dialog[open]");
-  const rows = () => $$("tbody[data-rows] > tr, .need");
+  const rows = () => $$("[data-rows] > [id]");
   function step(by) {
     const every = rows();
     const at = every.findIndex((row) => row.classList.contains("at"));
@@ -276,6 +317,8 @@
   }
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const menu = event.key === "Escape" && $("details.menu[open]");
+    if (menu) { menu.open = false; return $("summary", menu).focus(); }
     if (event.key === "Escape" && document.activeElement !== document.body && !$("dialog[open]")) return document.activeElement.blur();
     if (isTyping(event.target)) return;
     if (leader) {
@@ -287,7 +330,7 @@
     const keys = {
       "/": () => { $("#search").focus(); $("#search").select(); },
       g: () => { leader = true; setTimeout(() => { leader = false; }, 1500); },
-      j: () => step(1), k: () => step(-1), r: () => refresh({ holds: false }),
+      j: () => step(1), k: () => step(-1), r: () => refresh({ asked: true }),
       x: () => $(".at input[type=checkbox]")?.click(),
       "?": () => $("#keys").showModal(),
     };

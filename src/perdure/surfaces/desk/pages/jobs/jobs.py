@@ -53,6 +53,7 @@ async def jobs(visit: Visit) -> Response:
         jobs=page.jobs,
         search=text,
         retries=attempts_shown,
+        here=_here(visit),
         tabs=_tabs(text),
         actions=actions_for(which.states),
         searched_to=page.searched_to,
@@ -69,6 +70,12 @@ async def suggestions(visit: Visit) -> Response:
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
 
 
+def _here(visit: Visit) -> str:
+    """This page of the list, without the prefix of the desk."""
+    query = visit.request.url.query
+    return f"{visit.own_path}?{query}" if query else visit.own_path
+
+
 def _question(visit: Visit) -> str:
     action = visit.field("action")
     if action not in _VERBS:
@@ -80,7 +87,7 @@ def _question(visit: Visit) -> str:
 async def act(visit: Visit) -> Response:
     """Do something to the jobs that were chosen by their boxes."""
     done = await _act(visit.desk, visit.field("action"), _chosen(visit), visit.why)
-    return visit.done(_account(visit.field("action"), done), back="/jobs")
+    return visit.done(_account(visit.field("action"), done), back=visit.back("/jobs"))
 
 
 def _chosen(visit: Visit) -> list[str]:
