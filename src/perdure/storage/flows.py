@@ -46,6 +46,9 @@ class FlowStore(Protocol):
     async def children(self, parent: JobId, key: str, first: int = 0, limit: int = 1_000) -> list[Child]:
         """The children of one key in order, from the number `first` on."""
 
+    async def fates(self, parent: JobId, key: str, limit: int = 1_000) -> list[Child]:
+        """The first children of one key without results, errors and warnings: for pictures of many."""
+
     async def emit(self, event: str, payload: str | None, by: By, note: Note | None = None) -> Emission:
         """Emit an event and wake the jobs waiting for it, in one transaction. The first payload is kept for good.
 

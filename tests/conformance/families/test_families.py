@@ -211,3 +211,19 @@ async def test_what_a_child_brought_outlives_the_child(store: Store, clock: Manu
     [seen] = await store.children(parent.job_id, KEY)
     assert (seen.fate, seen.result, seen.warnings) == (JobState.SUCCEEDED, '"kept"', HOSTILE_WARNINGS)
     assert await tally(store, parent.job_id) == (1, 1, 0)
+
+
+async def test_the_fates_of_children_come_in_order_without_what_they_brought(store: Store) -> None:
+    parent, children = await start_parent(store, 3)
+    claims = await claim_children(store)
+    await apply(
+        store,
+        transition.succeeded(claims[children[0]], '"large"', HOSTILE_WARNINGS),
+        transition.died(claims[children[2]], Reason.PERMANENT, A_FAILURE),
+    )
+    whole = await store.children(parent.job_id, KEY)
+    fates = await store.fates(parent.job_id, KEY)
+    assert fates == [replace(child, result=None, error=None, warnings=()) for child in whole]
+    assert [child.fate for child in fates] == [JobState.SUCCEEDED, None, JobState.DEAD]
+    assert await store.fates(parent.job_id, KEY, 2) == fates[:2]
+    assert await store.fates(parent.job_id, "another") == []

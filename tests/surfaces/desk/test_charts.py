@@ -11,11 +11,13 @@ from markupsafe import Markup
 
 from perdure.surfaces.desk.charts import (
     Bar,
+    Cell,
     Line,
     Mark,
     Node,
     Timeline,
     bars,
+    cells,
     meter,
     series,
     sparkline,
@@ -167,3 +169,14 @@ def test_a_tree_places_a_parent_at_the_middle_of_its_children() -> None:
     heights = [float(y) for y in re.findall(r'class="node" x="[\d.]+" y="([\d.]+)"', drawn)]
     assert heights[0] == heights[2]
     assert tree([Node(id="a", label="own parent", parent="a")], label="odd")
+
+
+def test_cells_show_each_job_in_rows_and_leave_the_keyboard_alone() -> None:
+    drawn = cells([Cell("dead", f"/jobs/{number}", f"{number} {HOSTILE}") for number in range(45)], label="children")
+    root = ET.fromstring(drawn)  # noqa: S314 - ours
+    rects = root.findall(".//rect")
+    assert len(rects) == 45
+    assert len({rect.get("y") for rect in rects}) == 2
+    assert {link.get("tabindex") for link in root.findall(".//a")} == {"-1"}
+    assert "<script" not in drawn
+    assert cells([], label="none") == ""

@@ -6,16 +6,20 @@ import re
 from datetime import timedelta
 from html import unescape
 
+import pytest
 from httpx import AsyncClient
+from tests.support.builders.families import claim_children, start_parent
 from tests.support.builders.jobs import apply, claim_some, employ, enqueue, state_of
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
-from perdure.domain.jobs.transition import died
+from perdure.domain.jobs.transition import died, succeeded
+from perdure.errors import StoreUnavailable
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
+from perdure.surfaces.desk.pages.jobs.job import CHILDREN_DRAWN
 
 
 async def dead_letters(store: Store, number: int, kind: str = "charge_card") -> list[JobId]:
@@ -161,6 +165,64 @@ async def test_chosen_rows_are_changed_and_what_could_not_be_is_told(pages: Asyn
     assert [await state_of(store, job_id) for job_id in ids] == [JobState.READY] * 2
     assert (await pages.post("/jobs", data={"action": "requeue", "confirmed": "yes"})).status_code == 400
     assert (await pages.post("/jobs", data={"id": ids, "action": "explode"})).status_code == 400
+
+
+async def test_of_many_children_each_has_a_square_and_those_that_failed_a_box(pages: AsyncClient, store: Store) -> None:
+    parent, children = await start_parent(store, CHILDREN_DRAWN + 6)
+    claims = await claim_children(store)
+    await apply(
+        store,
+        *[succeeded(claims[child], None, ()) for child in children[:-2]],
+        died(claims[children[-1]], Reason.PERMANENT, Failure("ValueError", "broken")),
+    )
+    page = (await pages.get(f"/jobs/{parent.job_id}", params={"tab": "children"})).text
+    assert page.count('class="cell ') == len(children)
+    tree = page[page.index('class="family"') :].partition("</svg>")[0]
+    assert tree.count("/jobs/") == CHILDREN_DRAWN
+    assert children[-1] in tree  # dead
+    assert children[-2] in tree  # not final
+    assert "those that failed first" in page
+    few = (await pages.get(f"/jobs/{parent.job_id}", params={"tab": "data"})).text
+    assert f"Children <b>{len(children)}</b>" in few
+    assert children[0] not in few
+
+
+async def test_a_job_of_many_attempts_begins_with_its_last_error_and_names_itself_in_the_tab(
+    pages: AsyncClient, store: Store
+) -> None:
+    [job_id] = await dead_letters(store, 1)
+    page = (await pages.get(f"/jobs/{job_id}", params={"tab": "attempts"})).text
+    assert page.index('id="last-error"') < page.index('id="attempts"')
+    assert "<title>charge_card, dead · perdure</title>" in page
+
+
+async def test_a_question_and_a_refusal_lead_back_to_where_the_button_was(pages: AsyncClient, store: Store) -> None:
+    [job_id] = await dead_letters(store, 1)
+    here = {"referer": "http://127.0.0.1/jobs?q=state%3Adead"}
+    asked = (await pages.post(f"/jobs/{job_id}/requeue", headers=here)).text
+    assert '<a class="btn" href="/jobs?q=state%3Adead">Back</a>' in asked
+    assert 'data-every="0" data-posted' in asked
+    await Desk(store, "grace").requeue(job_id)
+    form = {"confirmed": "yes", "came_from": "/jobs?q=state%3Adead"}
+    refused = await pages.post(f"/jobs/{job_id}/requeue", data=form, headers={"referer": "http://127.0.0.1/x/requeue"})
+    assert (refused.status_code, 'href="/jobs?q=state%3Adead">Back</a>' in refused.text) == (409, True)
+    for foreign in ("https://evil.example/jobs", "http://127.0.0.1//evil.example"):
+        page = (await pages.post(f"/jobs/{job_id}/cancel", headers={"referer": foreign})).text
+        assert '<a class="btn" href="/">Back</a>' in page
+
+
+async def test_a_command_whose_answer_is_lost_says_that_it_may_have_been_done(
+    pages: AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job_id] = await dead_letters(store, 1)
+
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the connection was lost")
+
+    monkeypatch.setattr(store, "requeue", away)
+    page = await pages.post(f"/jobs/{job_id}/requeue", data={"confirmed": "yes"})
+    assert page.status_code == 503
+    assert "The command may have been done or not" in page.text
 
 
 async def test_suggestions_are_words_that_could_come_next(pages: AsyncClient, store: Store) -> None:

@@ -260,6 +260,7 @@ class SqliteStore:
         self.family = families.family
         self.families = families.families
         self.children = families.children
+        self.fates = families.fates
         self.emit = events.emit
         self.emitted = events.emitted
         self.asking = events.asking

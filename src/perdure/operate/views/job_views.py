@@ -102,6 +102,12 @@ class JobViews(DeskBase):
             raise ArgumentError("limit", f"must be from 1 to {LONGEST_PAGE}, got {limit}")
         return [shown_child(child) for child in await self._store.children(await self._id_of(job_id), key, 0, limit)]
 
+    async def fates_of(self, job_id: str, key: str, *, limit: int = 1_000) -> list[Child]:
+        """The first children of one key without results, errors and warnings: cheap also for many."""
+        if not 1 <= limit <= MOST_AT_ONCE:
+            raise ArgumentError("limit", f"must be from 1 to {MOST_AT_ONCE}, got {limit}")
+        return list(await self._store.fates(await self._id_of(job_id), key, limit))
+
     async def flows(self, *, limit: int = 50, before: str | None = None) -> FlowPage:
         """The jobs that wait (for children, events, answers, polls or a time), newest first, with their families.
 

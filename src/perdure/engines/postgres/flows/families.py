@@ -56,6 +56,12 @@ class FamilyPart:
         params: Params = {"id": parent, "key": key, "first": first, "limit": limit}
         return [_child_of(row) for row in await self._pool.rows(self._statements["children"], params)]
 
+    async def fates(self, parent: JobId, key: str, limit: int = 1_000) -> list[Child]:
+        """The first children of one key without results, errors and warnings: for pictures of many."""
+        params: Params = {"id": parent, "key": key, "limit": limit}
+        rows = await self._pool.rows(self._statements["fates"], params)
+        return [_child_of((*row, None, None, None, joined)) for *row, joined in rows]
+
     async def _spawn(self, claim: Claim, family: NewFamily, wire: Wire) -> bool:
         params: Params = {"id": claim.job_id, "token": claim.token, "key": storable_text("key", family.key)}
         if not await wire.fetch(self._statements["hold"], params):

@@ -58,6 +58,19 @@ class FamilyPart:
 
         return await self._database.read(look)
 
+    async def fates(self, parent: JobId, key: str, limit: int = 1_000) -> list[Child]:
+        """The first children of one key without results, errors and warnings: for pictures of many."""
+        params = {"parent_id": parent, "key": key, "limit": limit}
+
+        def look(transaction: Transaction) -> list[Child]:
+            rows = transaction.run(self._sql["fates"], params)
+            return [
+                _child(number, job_id, kind, fate, None, None, None, joined)
+                for number, job_id, kind, fate, joined in rows
+            ]
+
+        return await self._database.read(look)
+
     def settled(self, transaction: Transaction, families: Sequence[tuple[JobId, str]]) -> set[tuple[JobId, str]]:
         """Those of these families that leave their parent nothing to wait for; one that was never made is settled."""
         rows = transaction.run(self._sql["several"], {"rows": to_document(families)})

@@ -7,6 +7,8 @@ follows the theme and passes a strict content security policy. Colours are names
 
 from perdure.surfaces.desk.charts.bars import bars as bars
 from perdure.surfaces.desk.charts.bars import meter as meter
+from perdure.surfaces.desk.charts.cells import Cell as Cell
+from perdure.surfaces.desk.charts.cells import cells as cells
 from perdure.surfaces.desk.charts.series import Line as Line
 from perdure.surfaces.desk.charts.series import series as series
 from perdure.surfaces.desk.charts.sparkline import sparkline as sparkline

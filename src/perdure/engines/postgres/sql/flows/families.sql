@@ -33,6 +33,12 @@ FROM {child} c LEFT JOIN {joined} j ON j.child_id = c.job_id
 WHERE c.parent_id = %(id)s::uuid AND c.family = %(key)s::text AND c.number >= %(first)s::int
 ORDER BY c.number LIMIT %(limit)s::int;
 
+-- name: fates
+SELECT c.number, coalesce(j.job_id, c.job_id)::text, c.kind, c.fate, j.job_id IS NOT NULL
+FROM {child} c LEFT JOIN {joined} j ON j.child_id = c.job_id
+WHERE c.parent_id = %(id)s::uuid AND c.family = %(key)s::text
+ORDER BY c.number LIMIT %(limit)s::int;
+
 -- name: take_turns
 SELECT pg_advisory_xact_lock(hashtextextended('{joined}', 0));
 

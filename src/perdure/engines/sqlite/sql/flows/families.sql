@@ -27,6 +27,13 @@ FROM (
     LIMIT :limit
 );
 
+-- name: fates
+SELECT child.number, COALESCE(joined.job_id, child.job_id) AS job_id, child.kind, child.fate, joined.job_id IS NOT NULL
+FROM {child} AS child LEFT JOIN {joined} AS joined ON joined.child_id = child.job_id
+WHERE child.parent_id = :parent_id AND child.family = :key
+ORDER BY child.number
+LIMIT :limit;
+
 -- name: join
 INSERT INTO {joined} (child_id, job_id, parent_id, is_open)
 SELECT row.value ->> 0, row.value ->> 1, :parent_id, 1 FROM json_each(:rows) AS row;

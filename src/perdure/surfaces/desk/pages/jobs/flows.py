@@ -10,6 +10,7 @@ from starlette.responses import Response
 from perdure.domain.flows.flow import Child
 from perdure.operate.views.flow_views import FlowPage, FlowView
 from perdure.surfaces.desk.charts.tree import Node
+from perdure.surfaces.desk.pages.jobs.job import telling
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.states import colour
 from perdure.surfaces.desk.visit import Visit
@@ -18,6 +19,7 @@ room = Room("flows")
 _PAGE: Final = 50
 _DRAWN: Final = 4
 _CHILDREN_DRAWN: Final = 8
+_CHILDREN_LOOKED_AT: Final = 500
 
 
 class Drawn(Struct, frozen=True):
@@ -48,7 +50,7 @@ async def flows(visit: Visit) -> Response:
 
 
 async def _nodes(visit: Visit, flow: FlowView) -> list[Node]:
-    """The parent, a box for each family, and the first children of the families that it waits for."""
+    """The parent, a box for each family, and the most telling children of the families that it waits for."""
     job = flow.job
     awaited = {wait.name for wait in flow.waits if wait.what == "children"}
     nodes = [Node(id=job.id, label=job.kind, colour=colour(job.state), url=visit.url(f"/jobs/{job.id}"), note="waits")]
@@ -59,8 +61,8 @@ async def _nodes(visit: Visit, flow: FlowView) -> list[Node]:
         nodes.append(Node(id=box, label=family.key, colour=tone, parent=job.id, note=f"{done} of {family.total}"))
         if family.key not in awaited:
             continue
-        children = await visit.desk.children_of(job.id, family.key, limit=_CHILDREN_DRAWN)
-        nodes += [_child(visit, child, box) for child in children]
+        known = await visit.desk.fates_of(job.id, family.key, limit=_CHILDREN_LOOKED_AT)
+        nodes += [_child(visit, child, box) for child in telling(known, _CHILDREN_DRAWN)]
         if family.total > _CHILDREN_DRAWN:
             left = f"and {family.total - _CHILDREN_DRAWN:,} more"
             nodes.append(

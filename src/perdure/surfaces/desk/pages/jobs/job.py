@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import RedirectResponse, Response
 
 from perdure.domain.duration import parse_duration
@@ -17,6 +19,7 @@ from perdure.errors import ArgumentError, NotFoundError
 from perdure.operate.records import JobDetail
 from perdure.operate.views.retry_preview import preview_of_job
 from perdure.policy.retries.preview import PlannedAt
+from perdure.surfaces.desk.charts.cells import Cell
 from perdure.surfaces.desk.charts.tree import Node
 from perdure.surfaces.desk.pages.gates import gates_of
 from perdure.surfaces.desk.rooms import Room
@@ -27,19 +30,21 @@ from perdure.surfaces.desk.visit import Visit
 
 room = Room("jobs")
 _TABS: Final = ("steps", "attempts", "data", "children", "log", "audit")
-_CHILDREN_DRAWN: Final = 40
+CHILDREN_DRAWN: Final = 24
+_MOST_CELLS: Final = 1_000
 _AUDIT_SHOWN: Final = 50
 _ATTEMPTS_AHEAD: Final = 6
 
 
 class FamilyPart(Struct, frozen=True):
-    """The children of one key as they are drawn: the first of many, and how many there are."""
+    """The children of one key as they are drawn: boxes for a few of them, and of many a cell for each."""
 
     key: str
     total: int
     succeeded: int
     failed: int
-    shown: tuple[Child, ...]
+    shown: tuple[Child, ...] = ()
+    cells: tuple[Cell, ...] = ()
 
 
 @room.page("/jobs/{id}")
@@ -52,7 +57,8 @@ async def job(visit: Visit) -> Response:
     why = await visit.desk.why(detail.job.id)
     now = await visit.now()
     ahead = _ahead(visit, detail.job, now)
-    families = await _families(visit, detail)
+    tab = _tab(visit, detail)
+    families = await _families(visit, detail, tab)
     audit = await visit.desk.audit(job=detail.job.id, limit=_AUDIT_SHOWN)
     return await visit.page(
         "pages/jobs/job.html",
@@ -67,7 +73,7 @@ async def job(visit: Visit) -> Response:
         families=families,
         nodes=_nodes(visit, detail.job, families),
         audit=[(entry, account_of(entry)) for entry in audit.entries],
-        tab=_tab(visit, detail),
+        tab=tab,
         is_final=detail.job.state in FINAL,
         is_parked=detail.job.state in PARKED,
     )
@@ -185,12 +191,32 @@ def _ahead(visit: Visit, view: JobView, now: datetime) -> tuple[PlannedAt, ...]:
     return (PlannedAt(view.failures + view.crashes + 1, begins, begins),)
 
 
-async def _families(visit: Visit, detail: JobDetail) -> list[FamilyPart]:
+async def _families(visit: Visit, detail: JobDetail, tab: str) -> list[FamilyPart]:
+    """The families of a job; their children only where they are shown."""
     parts = []
     for family in detail.families:
-        shown = await visit.desk.children_of(detail.job.id, family.key, limit=_CHILDREN_DRAWN)
-        parts.append(FamilyPart(family.key, family.total, family.succeeded, family.failed, tuple(shown)))
+        part = FamilyPart(family.key, family.total, family.succeeded, family.failed)
+        if tab == "children":
+            known = await visit.desk.fates_of(detail.job.id, family.key, limit=_MOST_CELLS)
+            cells = [_cell(visit, child) for child in known] if family.total > CHILDREN_DRAWN else []
+            part = replace(part, shown=telling(known, CHILDREN_DRAWN), cells=tuple(cells))
+        parts.append(part)
     return parts
+
+
+def telling(children: Sequence[Child], most: int) -> tuple[Child, ...]:
+    """Of many children those that tell the most: that failed, then that are not final; in their order."""
+    if len(children) <= most:
+        return tuple(children)
+    first = {JobState.DEAD: 0, JobState.CANCELLED: 1, None: 2}
+    chosen = sorted(children, key=lambda child: (first.get(child.fate, 3), child.number))[:most]
+    return tuple(sorted(chosen, key=lambda child: child.number))
+
+
+def _cell(visit: Visit, child: Child) -> Cell:
+    tone = colour(child.fate) if child.fate else "ready"
+    said = f"{child.number}: {child.kind} {child.job_id}, {child.fate or 'not final'}"
+    return Cell(tone, visit.url(f"/jobs/{child.job_id}"), said)
 
 
 def _nodes(visit: Visit, view: JobView, families: list[FamilyPart]) -> list[Node]:

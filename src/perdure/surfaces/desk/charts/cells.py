@@ -1,0 +1,43 @@
+"""Many jobs at a glance: a small square for each, in the colour of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from perdure.surfaces.desk.charts.svg import picture, tag, title
+
+_SIDE: Final = 13.0
+_STEP: Final = 16.0
+_IN_A_ROW: Final = 40
+
+
+class Cell(Struct, frozen=True):
+    """One square; `said` is its tooltip."""
+
+    colour: str
+    url: str
+    said: str
+
+
+def cells(shown: Sequence[Cell], *, label: str) -> Markup:
+    """The squares in rows, in their order. The pointer can follow them; keys have the boxes of the tree."""
+    if not shown:
+        return Markup("")
+    rows = -(-len(shown) // _IN_A_ROW)
+    width = _STEP * min(len(shown), _IN_A_ROW) - (_STEP - _SIDE)
+    drawn = [_square(cell, number) for number, cell in enumerate(shown)]
+    css = "cells"
+    return Markup('<div class="mosaic">{}</div>').format(
+        picture(label, width, _STEP * rows - (_STEP - _SIDE), css, drawn, stretch=False, natural=True)
+    )
+
+
+def _square(cell: Cell, number: int) -> Markup:
+    row, column = divmod(number, _IN_A_ROW)
+    place = {"x": column * _STEP, "y": row * _STEP, "width": _SIDE, "height": _SIDE, "rx": 3.0}
+    box = tag("rect", {"class": f"cell c-{cell.colour}", **place}, [title(cell.said)])
+    return tag("a", {"href": cell.url, "tabindex": "-1"}, [box])
