@@ -69,6 +69,13 @@ async def test_every_need_says_where_to_look_and_what_to_type(store: Store, cloc
     assert severities == sorted(severities)  # problems before warnings
 
 
+async def test_the_group_of_dead_letters_with_the_most_failures_comes_first(store: Store, clock: ManualClock) -> None:
+    for kind in ("charge_card", "charge_card", "charge_card", "heartbeat"):
+        await job_in(JobState.DEAD, store, kind=kind)
+        clock.move(MINUTE)
+    assert [need.subject for need in (await needs(store))["dead letters"]] == ["3 charge_card", "1 heartbeat"]
+
+
 async def test_a_queue_is_a_need_if_it_is_not_served_or_does_not_keep_up(store: Store, clock: ManualClock) -> None:
     worker = await employ(store, queues=("mail",))
     await enqueue(store, queue="mail")

@@ -64,7 +64,7 @@ def every_chart(text: str) -> list[Markup]:
 
 def test_charts_have_a_name_and_pass_a_strict_policy() -> None:
     for chart in every_chart("Jobs per second"):
-        assert 'role="img" aria-label="Jobs per second"' in chart
+        assert 'role="img" aria-label="Jobs per second' in chart
         assert not re.search(r"\sstyle=|\son\w+=|<script|<style", chart)
         ET.fromstring(f"<div>{chart}</div>".replace("<output ", "<output ").replace("&nbsp;", " "))  # noqa: S314 - ours
 
@@ -180,3 +180,21 @@ def test_cells_show_each_job_in_rows_and_leave_the_keyboard_alone() -> None:
     assert {link.get("tabindex") for link in root.findall(".//a")} == {"-1"}
     assert "<script" not in drawn
     assert cells([], label="none") == ""
+
+
+def test_the_label_of_a_chart_says_its_last_and_highest_values() -> None:
+    lines = [
+        Line(name="finished", values=[1.0, 9.0, None, 4.0], colour="ok"),
+        Line(name="failed", values=[None] * 4, colour="dead"),
+    ]
+    times = [NOON + timedelta(minutes=minute) for minute in range(4)]
+    drawn = series(times, lines, heading="Jobs", label="Jobs", unit=lambda value: f"{value:.0f} /s")
+    assert 'aria-label="Jobs: finished 4 /s, at most 9 /s"' in drawn
+    assert 'aria-label="Jobs: no values"' in series(times, lines[1:], heading="Jobs", label="Jobs", unit=str)
+
+
+def test_the_names_of_lanes_stand_beside_a_timeline_that_scrolls() -> None:
+    drawn = timeline(life(), label="x")
+    beside = drawn[drawn.index('class="lane-names"') :]
+    assert re.findall(r'class="lane"[^>]*>(\w+)<', beside) == ["waits", "attempts"]
+    assert 'aria-hidden="true"' in beside

@@ -115,3 +115,37 @@ def test_crashes_are_marked_and_steps_have_a_lane() -> None:
     assert drawn.lanes == ("waits", "attempts", "steps")
     polled = next(bar for bar in drawn.bars if bar.label == "issued")
     assert (polled.end, polled.outlined) == (at(30), True)
+
+
+def step(key: str, kind: StepKind, start: float, end: float | None) -> StepRecord:
+    state = StepState.BEGUN if end is None else StepState.DONE
+    return StepRecord(key=key, kind=kind, state=state, begun_at=at(start), changed_at=at(start if end is None else end))
+
+
+def test_what_ran_before_a_wait_is_an_attempt_and_the_wait_begins_with_its_step() -> None:
+    """A sleep after two steps, then a third step, and an approval that is open."""
+    steps = (
+        step("fetch", StepKind.CALL, 5, 25),
+        step("store", StepKind.CALL, 25, 30),
+        step("sleep", StepKind.SLEEP, 30, 90),
+        step("send", StepKind.CALL, 92, 95),
+        step("answer", StepKind.EVENT, 95, None),
+    )
+    job = view(JobState.WAITING, reason="waiting for an event")
+    drawn = job_timeline(JobDetail(job, (), steps=steps), (), at(200))
+    past = sorted((bar for bar in drawn.bars if bar.lane != "steps"), key=lambda bar: bar.start)
+    assert [(bar.lane, bar.start, bar.end) for bar in past] == [
+        ("waits", at(0), at(5)),
+        ("attempts", at(5), at(30)),
+        ("waits", at(30), at(92)),
+        ("attempts", at(92), at(95)),
+        ("waits", at(95), None),
+    ]
+    assert "sleep" in past[2].said
+
+
+def test_a_job_that_runs_beside_its_children_is_not_drawn_as_waiting_for_them() -> None:
+    steps = (step("chunks", StepKind.FAMILY, 10, None),)
+    job = view(JobState.RUNNING, started_at=at(3))
+    drawn = job_timeline(JobDetail(job, (), steps=steps), (), at(200))
+    assert [(bar.lane, bar.start) for bar in drawn.bars if bar.lane == "attempts"] == [("attempts", at(3))]

@@ -27,9 +27,10 @@ _SOON: Final = timedelta(hours=24)
 
 
 async def dead_letters(store: Store, now: datetime) -> list[Need]:
-    """The most recent groups of dead letters."""
+    """The groups of dead letters that failed last; of these the one with the most failed attempts today comes first."""
     page = await groups_page(store, _DEAD, _MOST_GROUPS, None)
-    needs = [_dead(group, now) for group in page.groups if group.jobs]
+    groups = sorted(page.groups, key=lambda group: group.failures, reverse=True)
+    needs = [_dead(group, now) for group in groups if group.jobs]
     if page.next is not None:
         needs.append(
             Need(

@@ -48,10 +48,24 @@ def series(
         for y in (HEIGHT * part / grid for part in range(grid + 1))
     ]
     drawn = [shape for line in lines for shape in _drawn(line, top)]
-    plot = picture(label, WIDTH, HEIGHT, "plot", [*rules, *drawn, _hits(at, lines, unit)], stretch=True)
+    plot = picture(
+        f"{label}: {_in_words(lines, unit)}",
+        WIDTH,
+        HEIGHT,
+        "plot",
+        [*rules, *drawn, _hits(at, lines, unit)],
+        stretch=True,
+    )
     return Markup('<figure class="chart">{}<div class="plotted">{}{}</div>{}</figure>').format(
         _head(heading, lines), plot, _levels(top, grid, unit), _ticks(at, step)
     )
+
+
+def _in_words(lines: Sequence[Line], unit: Callable[[float], str]) -> str:
+    """The lines in words, for those who listen: the last value of each and its highest."""
+    known = {line.name: [value for value in line.values if value is not None] for line in lines}
+    parts = [f"{name} {unit(values[-1])}, at most {unit(max(values))}" for name, values in known.items() if values]
+    return "; ".join(parts) or "no values"
 
 
 def _head(heading: str, lines: Sequence[Line]) -> Markup:

@@ -116,7 +116,16 @@ def timeline(what: Timeline, *, label: str) -> Markup:
     drawn += [_mark(mark, what, scale) for mark in what.marks]
     if what.now is not None:
         drawn += _now(what.now, scale, floor)
-    return Markup('<div class="timeline">{}</div>').format(picture(label, WIDTH, height, "lanes", drawn, stretch=False))
+    whole = picture(label, WIDTH, height, "lanes", drawn, stretch=False)
+    return Markup('<div class="timeline-box"><div class="timeline">{}</div>{}</div>').format(
+        whole, _beside(what, height)
+    )
+
+
+def _beside(what: Timeline, height: float) -> Markup:
+    """The names of the lanes again, for a window so narrow that the picture scrolls below them."""
+    place = {"class": "lane-names", "viewBox": f"0 0 {_LEFT:g} {height:g}", "aria-hidden": "true", "focusable": "false"}
+    return tag("svg", place, _names(what))
 
 
 def _grid(what: Timeline, scale: Scale, floor: float) -> list[Markup]:

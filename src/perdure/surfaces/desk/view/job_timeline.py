@@ -1,7 +1,8 @@
 """From what is known of a job to its timeline: waits, attempts and steps to scale, and what lies ahead.
 
-Attempts that did not succeed are recorded with their times. Of the waits between them only the last has a recorded
-reason: the others were backoff, or the time until a worker was free.
+Attempts that did not succeed are recorded with their times; between them there was backoff, or no worker was free. An
+attempt that parked its job (a sleep, an event, a poll, children) is no failure and is not recorded: its end is read off
+the step that it waits for, and its beginning off the steps that it did before.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from perdure.domain.flows.flow import StepKind, StepRecord, StepState
 from perdure.domain.jobs.job import Attempt, JobView
@@ -31,12 +34,14 @@ def job_timeline(detail: JobDetail, ahead: Sequence[PlannedAt], now: datetime) -
     """The timeline of one life of a job, from when it became due."""
     job = detail.job
     attempts = [attempt for attempt in detail.attempts if attempt.finished_at >= job.since]
-    runs = [(attempt.started_at, attempt.finished_at) for attempt in attempts]
+    failed = [Run(attempt.started_at, attempt.finished_at) for attempt in attempts]
+    parked = _parked_runs(job, detail.steps, failed)
     bars = [_attempt_bar(attempt) for attempt in attempts]
+    bars += [_parked_bar(run) for run in parked]
     bars += _last_run(job, attempts)
-    bars += _waits(job, runs, now)
+    bars += _waits(job, sorted([*failed, *parked], key=lambda run: run.start), now)
     bars += [_step_bar(step, now) for step in detail.steps]
-    bars += _ahead(ahead, runs)
+    bars += _ahead(ahead, failed)
     marks = [
         Mark(lane=ATTEMPTS, at=attempt.finished_at, said="the process died")
         for attempt in attempts
@@ -44,6 +49,38 @@ def job_timeline(detail: JobDetail, ahead: Sequence[PlannedAt], now: datetime) -
     ]
     lanes = (WAITS, ATTEMPTS, STEPS) if detail.steps else (WAITS, ATTEMPTS)
     return Timeline(lanes=lanes, bars=tuple(bars), marks=tuple(marks), now=None if job.state in FINAL else now)
+
+
+class Run(Struct, frozen=True):
+    """An attempt that is over, and what the job waited for after it; `tone` is the colour of that wait."""
+
+    start: datetime
+    end: datetime
+    then: str = "backoff"
+    tone: str = "retrying"
+
+
+def _parked_runs(job: JobView, steps: Sequence[StepRecord], failed: Sequence[Run]) -> list[Run]:
+    """The attempts of this life that ended in a wait. A job that does not wait is past what is open."""
+    parks = sorted((step for step in steps if step.kind is not StepKind.CALL), key=lambda step: step.begun_at)
+    still = [park for park in parks if park.state is StepState.BEGUN][-1:] if job.state is JobState.WAITING else []
+    runs: list[Run] = []
+    free = job.since
+    for park in [*(park for park in parks if park.state is not StepState.BEGUN), *still]:
+        end = park.changed_at or park.begun_at
+        if park.begun_at < free or (park not in still and end - park.begun_at < _NOTICEABLE):
+            continue
+        before = [run.end for run in failed if run.end <= park.begun_at]
+        calls = [one.begun_at for one in steps if one.kind is StepKind.CALL and free <= one.begun_at < park.begun_at]
+        start = max([min(calls, default=park.begun_at), *before])
+        runs.append(Run(start, park.begun_at, f"{park.kind}: {park.key}", "waiting"))
+        free = end
+    return runs
+
+
+def _parked_bar(run: Run) -> Bar:
+    said = f"ran until it waited, {run.then}"
+    return Bar(lane=ATTEMPTS, start=run.start, end=run.end, colour="running", said=said, soft=True)
 
 
 def _attempt_bar(attempt: Attempt) -> Bar:
@@ -74,12 +111,12 @@ def _last_run(job: JobView, attempts: Sequence[Attempt]) -> list[Bar]:
     return []
 
 
-def _waits(job: JobView, runs: Sequence[tuple[datetime, datetime]], now: datetime) -> list[Bar]:
+def _waits(job: JobView, runs: Sequence[Run], now: datetime) -> list[Bar]:
     bars = []
     free_since, said, tone = job.since, "waited for a worker", "ready"
-    for start, end in runs:
-        bars += _wait(free_since, start, said, tone)
-        free_since, said, tone = end, "backoff", "retrying"
+    for run in runs:
+        bars += _wait(free_since, run.start, said, tone)
+        free_since, said, tone = run.end, run.then, run.tone
     if job.state is JobState.RUNNING or (job.state is JobState.SUCCEEDED and job.started_at is not None):
         bars += _wait(free_since, job.started_at or now, said, tone)
     elif job.state not in FINAL:
@@ -115,8 +152,8 @@ def _step_bar(step: StepRecord, now: datetime) -> Bar:
     )
 
 
-def _ahead(planned: Sequence[PlannedAt], runs: Sequence[tuple[datetime, datetime]]) -> list[Bar]:
-    lengths = sorted(end - start for start, end in runs)
+def _ahead(planned: Sequence[PlannedAt], runs: Sequence[Run]) -> list[Bar]:
+    lengths = sorted(run.end - run.start for run in runs)
     length = lengths[len(lengths) // 2] if lengths else _GUESSED_LENGTH
     bars = []
     for plan in planned:
