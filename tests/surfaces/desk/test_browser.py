@@ -45,8 +45,12 @@ async def test_a_queue_is_paused_and_resumed_by_clicks(tab: Page, address: str, 
     await expect(tab.locator(".notice")).to_contain_text("<b>provider</b> down")
     [pause] = await stored.pauses()
     assert (pause.why, pause.actor) == ("<b>provider</b> down", "local")
-    await tab.get_by_role("button", name="Resume").click()
+    await tab.get_by_role("button", name="Resume…").click()
+    await expect(dialog).to_contain_text("perdure resume --queue mail")
+    await dialog.get_by_label("Why").fill("it is back")
+    await dialog.get_by_role("button", name="Resume", exact=True).click()
     await expect(tab.locator("#said")).to_contain_text("Queue mail is resumed.")
+    assert (await Desk(stored, "ada").audit(limit=1)).entries[0].why == "it is back"
     assert await stored.pauses() == []
 
 

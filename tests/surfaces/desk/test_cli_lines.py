@@ -69,6 +69,75 @@ async def test_every_command_that_a_page_offers_is_one(shop: tuple[str, dict[str
     assert any(line.startswith("perdure jobs mark --as seen") for line in seen)
 
 
+async def test_every_button_that_changes_something_asks_and_offers_its_command(
+    shop: tuple[str, dict[str, str]],
+) -> None:
+    url, names = shop
+    store = store_for(url)
+    await store.open()
+    labels = set[str]()
+    try:
+        async with AsyncClient(transport=ASGITransport(desk_site(store)), base_url="http://127.0.0.1") as pages:
+            for path in paths(names).values():
+                page = (await pages.get(path)).text
+                for form in re.findall(r'<form class="command" .*?</form>', page, re.DOTALL):
+                    assert re.search(r'data-ask="[^"]+"', form), (path, form)
+                    assert re.search(r'data-cli="perdure [^"]+"', form), (path, form)
+                    labels.add(re.sub("<[^>]*>", "", form).strip())
+    finally:
+        await store.close()
+    assert {"Resume…", "Pause…", "Trigger…", "Delete…", "Close…"} <= labels
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "line"),
+    [
+        (
+            "/schedules",
+            {"name": "nightly", "kind": "report", "expression": "0 2 * * *", "tz": "Europe/Berlin", "overlap": "queue"},
+            "perdure schedules create nightly --kind report --cron '0 2 * * *' --tz Europe/Berlin --overlap queue",
+        ),
+        (
+            "/schedules",
+            {"name": "often", "kind": "ping", "expression": "@every 90s", "args": '{"n": 1}', "why": "a test"},
+            "perdure schedules create often --kind ping --every 90s --args '{\"n\": 1}' --why 'a test'",
+        ),
+        (
+            "/alerts/rules",
+            {"name": "slow", "when": "wait_p95", "to": "ops, mail", "limit": "5m", "quiet": "1:00-7:00; 12:00-13:00"},
+            "perdure alerts add slow --when wait_p95 --to ops --to mail --limit 5m --quiet 1:00-7:00 --quiet 12:00-13:00",
+        ),
+        (
+            "/alerts/rules",
+            {"name": "quietly", "when": "job_died", "to": "ops", "recovery": "no", "kind": "pay"},
+            "perdure alerts add quietly --when job_died --to ops --kind pay --no-recovery",
+        ),
+    ],
+)
+async def test_a_form_shows_its_command_and_changes_nothing(
+    pages: AsyncClient, store: Store, path: str, form: dict[str, str], line: str
+) -> None:
+    shown = await pages.post(path, data={**form, "show": "command"})
+    assert shown.status_code == 200
+    assert line in lines_of(shown.text)
+    assert f'value="{form["name"]}"' in shown.text, "what was typed is kept"
+    assert parsed(line)["name"] == form["name"]
+    assert (await Desk(store, "ada").audit()).entries == ()
+
+
+async def test_forms_with_a_secret_show_a_command_without_it(pages: AsyncClient) -> None:
+    secret = {"secret": "0123456789abcdef"}
+    hook = await pages.post("/webhooks", data={"name": "crm", "url": "ftp://crm", "events": "job.died", **secret})
+    assert "perdure webhooks save crm ftp://crm --event job.died --secret-env VARIABLE" in lines_of(hook.text)
+    channel = await pages.post("/alerts/channels", data={"name": "ops", "address": "nonsense", **secret})
+    assert "perdure alerts channels add ops --address - --secret env:VARIABLE" in lines_of(channel.text)
+    for page in (hook, channel):
+        assert page.status_code == 422
+        assert secret["secret"] not in page.text
+        for line in lines_of(page.text):
+            parsed(line)
+
+
 async def test_a_name_cannot_slip_a_command_into_what_is_copied(pages: AsyncClient, store: Store) -> None:
     await job_in(JobState.DEAD, store, queue=HOSTILE, kind=HOSTILE, tags=(HOSTILE,))
     await enqueue(store, queue=HOSTILE, kind=HOSTILE)

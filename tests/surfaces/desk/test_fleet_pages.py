@@ -107,6 +107,33 @@ async def test_a_schedule_that_makes_no_sense_comes_back_in_its_form_with_the_fi
         assert 'role="alert"' in (await pages.get("/schedules/nightly", params={"from": begin})).text, begin
 
 
+async def test_a_thousand_schedules_are_found_by_name_and_turned_page_by_page(
+    pages: AsyncClient, store: Store, clock: ManualClock
+) -> None:
+    desk = Desk(store, "ada")
+    for number in range(101):
+        await make(store, await store.now() + MINUTE, name=f"night-{number:03d}", kind="report")
+    await make(store, await store.now() + MINUTE, name="other", kind="bill")
+    await desk.calendar.pause("night-007")
+    page = (await pages.get("/schedules")).text
+    assert "102 schedules" in page
+    assert page.count("<tr id=") == 100
+    [after] = re.findall(r'href="([^"]+)" rel="next"', page)
+    rest = (await pages.get(after.replace("&amp;", "&"))).text
+    assert re.findall(r'<tr id="schedule-([^"]+)"', rest) == ["night-100", "other"]
+    for query, names in (("name=BILL", ["other"]), ("name=t-02", [f"night-{n:03d}" for n in range(20, 30)])):
+        page = (await pages.get(f"/schedules?{query}")).text
+        assert re.findall(r'<tr id="schedule-([^"]+)"', page) == names
+        assert f"{len(names)} of them match" in page
+    assert (await pages.get("/schedules?show=paused")).text.count("<tr id=") == 1
+    assert (await pages.get("/schedules?show=late&name=007")).text.count("<tr id=") == 0
+    clock.move(HOUR)
+    assert (await pages.get("/schedules?show=late&name=-00")).text.count("<tr id=") == 9
+    assert "No schedule matches." in (await pages.get("/schedules?show=unreadable")).text
+    wrong = await pages.get("/schedules?show=purple")
+    assert (wrong.status_code, "must be late, paused or unreadable" in wrong.text) == (400, True)
+
+
 async def test_a_command_to_copy_quotes_names_for_the_shell(pages: AsyncClient, store: Store) -> None:
     await pages.post("/schedules", data={**NIGHTLY, "name": "x; rm -rf ~"})
     page = (await pages.get("/schedules/x%3B%20rm%20-rf%20~")).text
@@ -137,6 +164,60 @@ async def test_workers_show_what_they_run_and_become_quiet(
     assert not await store.wants_quiet(worker)
     clock.move(HOUR)
     assert "It sends no heartbeat" in (await pages.get("/workers")).text
+
+
+async def test_workers_of_one_name_are_told_apart_in_the_command_to_copy(pages: AsyncClient, store: Store) -> None:
+    twins = [await employ(store, name="web", queues=("default",)) for _ in range(2)]
+    await employ(store, name="mail", queues=("default",))
+    page = (await pages.get("/workers")).text
+    assert all(f'data-cli="perdure quiet {twin}"' in page for twin in twins)
+    assert 'data-cli="perdure quiet mail"' in page
+
+
+async def test_many_workers_are_rows_of_a_table_and_lost_ones_come_first(
+    pages: AsyncClient, store: Store, clock: ManualClock
+) -> None:
+    lost = await employ(store, name="web-99", queues=("default",))
+    await enqueue(store, kind="resize")
+    [claim] = await claim_some(store, lost, 1)
+    clock.move(HOUR)
+    living = [await employ(store, name=f"web-{number:02d}", queues=("mail",)) for number in range(12)]
+    page = (await pages.get("/workers")).text
+    assert re.findall(r'<tr id="worker-(\d+)"', page) == [str(worker) for worker in (lost, *living)]
+    assert f'href="/jobs/{claim.job_id}">resize' in page
+    assert page.count('data-cli="perdure quiet web-') == 12, "a lost worker hears nothing"
+
+
+async def test_the_page_of_a_queue_says_that_its_worker_is_lost(
+    pages: AsyncClient, store: Store, clock: ManualClock
+) -> None:
+    worker = await employ(store, name="web", queues=("default",))
+    await Desk(store, "ada").quiet([str(worker)])
+    assert ">quiet</span>" in (await pages.get("/queues/default")).text
+    clock.move(HOUR)
+    page = (await pages.get("/queues/default")).text
+    assert ">lost</span>" in page
+    assert "It sends no heartbeat" in page
+
+
+async def test_a_pause_of_some_jobs_is_ended_on_the_page_of_their_kind(pages: AsyncClient, store: Store) -> None:
+    await enqueue(store, kind="mail")
+    made = await Desk(store, "ada").holds.pause(kind="mail", args={"tenant": "acme"})
+    page = (await pages.get("/kinds/mail")).text
+    assert f'action="/gates/pauses/{made.id}/resume"' in page
+    assert ">Pause…</button>" in page, "the kind as a whole is not paused"
+    done = await pages.post(f"/gates/pauses/{made.id}/resume", data={**GO, "back": "/kinds/mail"})
+    assert done.headers["location"] == "/kinds/mail"
+    assert await store.pauses() == []
+
+
+async def test_what_was_done_is_told_in_the_time_zone_of_the_viewer(
+    pages: AsyncClient, store: Store, clock: ManualClock
+) -> None:
+    end = (await store.now() + HOUR).replace(microsecond=0)
+    await pages.post("/gates/breakers/bank/open", data={**GO, "for": "1h"})
+    said = (await pages.get("/gates")).text.partition('id="said"')[2].partition("</div>")[0]
+    assert f'<time datetime="{end.isoformat()}" data-as="full"' in said
 
 
 async def test_flows_draw_parents_and_name_what_other_jobs_wait_for(pages: AsyncClient, store: Store) -> None:
@@ -185,6 +266,11 @@ async def test_gates_show_pauses_breakers_with_their_history_and_budgets(
     page = (await pages.get("/gates")).text
     assert page.count("opened it") == 2
     assert "closed it" in page
+    assert re.search(r"Open since <time[^>]*>[^<]*</time> by ada", page)
+    await desk.holds.open_breaker("zebra")
+    await desk.holds.close_breaker("bank")
+    page = (await pages.get("/gates")).text
+    assert page.index('id="breaker-zebra"') < page.index('id="breaker-bank"'), "what holds jobs comes first"
     assert isinstance((await store.breakers())[0], BreakerView)
 
 
@@ -221,6 +307,29 @@ async def test_approvals_are_answered_once_with_a_note(pages: AsyncClient, store
     assert "denied" in page
     assert "the customer changed their mind" in page
     assert (await pages.post(f"/approvals/{job_id}/answer", data=answer)).status_code == 409
+
+
+async def test_every_open_question_is_on_some_page(pages: AsyncClient, store: Store) -> None:
+    jobs = {str(await _ask(store)) for _ in range(52)}
+    first = (await pages.get("/approvals")).text
+    [after] = re.findall(r'href="([^"]+)" rel="next"', first)
+    rest = (await pages.get(after)).text
+    seen = [re.findall(r'id="question-([^"]+)-over 500"', page) for page in (first, rest)]
+    assert ([len(ids) for ids in seen], {*seen[0], *seen[1]}) == ([50, 2], jobs)
+    assert "No question is left on this page." in (await pages.get("/approvals?page=3")).text
+    for bad in ("0", "x", "11", "9" * 30):
+        answer = await pages.get("/approvals", params={"page": bad})
+        assert (answer.status_code, "must be a number from 1 to 10" in answer.text) == (400, True), bad
+
+
+async def test_an_entry_with_much_in_it_is_folded(pages: AsyncClient, store: Store) -> None:
+    many = {f"setting {number}": number for number in range(40)}
+    await Desk(store, "ada").record("change", details={"ticket": 7, "after": many})
+    page = (await pages.get("/audit")).text
+    shown, _, folded = page.partition("<summary><small>25 more</small></summary>")
+    assert "setting 14" in shown
+    assert "setting 15" not in shown
+    assert "setting 39" in folded
 
 
 async def test_the_trail_is_filtered_paged_and_says_what_changed(

@@ -113,9 +113,13 @@ ValueError: no
 
 
 def test_the_details_of_an_audit_entry_are_told_in_words() -> None:
-    details = {"rule": "slow", "after": {"lasting": "P0D", "throttle": "PT600S", "said": "P", "at": "PT5M"}}
+    details = {
+        "rule": "slow",
+        "keep": 259_200.0,
+        "after": {"lasting": "P0D", "throttle": "PT600S", "said": "P", "at": "PT5M"},
+    }
     account = account_of(AuditEntry(id=1, at=NOON, actor="ada", action="alert_rule.save", job_id=None, details=details))
-    assert account.facts == (("rule", "slow"),)
+    assert account.facts == (("rule", "slow"), ("keep", "3 d"))
     assert [(one.name, one.after) for one in account.changes] == [
         ("lasting", "0 s"),
         ("throttle", "10 m"),

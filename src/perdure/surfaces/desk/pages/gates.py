@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from starlette.responses import Response
 
-from perdure.domain.gate import BreakerView
+from perdure.domain.gate import BreakerState, BreakerView
 from perdure.domain.operate.audit import AuditEntry
 from perdure.kinds.kind import Kind, Registry
 from perdure.operate.commands.holds import Spent
@@ -23,6 +23,7 @@ room = Room("gates")
 _HISTORY: Final = 50
 _HISTORY_SHOWN: Final = 5
 _FRESH_FOR: Final = 5.0  # seconds, of what was spent
+_ORDER: Final = (BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED)  # what holds jobs comes first
 _WINDOWS: Final = ("daily", "weekly", "monthly")
 _SPANS: Final = {"daily": "24 h", "weekly": "7 d", "monthly": "30 d"}
 
@@ -99,7 +100,10 @@ async def gates(visit: Visit) -> Response:
         title="Gates",
         now=await visit.now(),
         pauses=pauses,
-        breakers=[_breaker_row(view, kinds, history.entries) for view in breakers],
+        breakers=[
+            _breaker_row(view, kinds, history.entries)
+            for view in sorted(breakers, key=lambda view: (_ORDER.index(view.state), view.name))
+        ],
         budgets=_budget_rows(spent, kinds),
         limits=_limit_rows(kinds, await _running(visit) if kinds else {}),
         knows_code=visit.frame.kinds is not None,
@@ -111,7 +115,7 @@ async def gates(visit: Visit) -> Response:
 async def resume(visit: Visit) -> Response:
     """End one pause."""
     resumed = await visit.desk.holds.resume(visit.path("id"), why=visit.why)
-    return visit.done(f"The pause has ended; {some(resumed.jobs, 'job')} became ready.", back="/gates")
+    return visit.done(f"The pause has ended{freed(resumed.jobs)}.", back=visit.back("/gates"))
 
 
 @room.command("/gates/breakers/{name:path}/open", confirm="Open the breaker {name}? Jobs behind it will wait.")
@@ -120,7 +124,7 @@ async def open_breaker(visit: Visit) -> Response:
     opened = await visit.desk.holds.open_breaker(
         visit.path("name"), for_=visit.field("for").strip() or None, why=visit.why
     )
-    end = "until it is closed" if opened.until is None else f"until {opened.until:%H:%M:%S} UTC"
+    end = "until it is closed" if opened.until is None else f"until {opened.until:%Y-%m-%d %H:%M:%S} UTC"
     return visit.done(f"Breaker {opened.name} is open {end}.", back="/gates")
 
 
@@ -129,6 +133,11 @@ async def close_breaker(visit: Visit) -> Response:
     """Let jobs through again."""
     closed = await visit.desk.holds.close_breaker(visit.path("name"), why=visit.why)
     return visit.done(f"Breaker {closed.name} is closed; jobs pass slowly at first.", back="/gates")
+
+
+def freed(jobs: int) -> str:
+    """The end of a sentence: how many jobs the end of a pause has made ready; those that were ready stay so."""
+    return f"; {some(jobs, 'held job')} became ready" if jobs else ""
 
 
 def _breaker_row(view: BreakerView, kinds: Registry, history: Sequence[AuditEntry]) -> BreakerRow:

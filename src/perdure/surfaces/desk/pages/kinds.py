@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from perdure.errors import NotFoundError
 from perdure.surfaces.desk.figures import figures_in, figures_of
+from perdure.surfaces.desk.pages.gates import freed
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
@@ -72,5 +73,6 @@ async def resume(visit: Visit) -> Response:
     name = visit.path("name")
     resumed = await visit.desk.holds.resume(kind=name, why=visit.why)
     return visit.done(
-        f"Kind {name} is resumed; {resumed.jobs:,} jobs are ready.", back=visit.back(f"/kinds/{quote(name, safe='')}")
+        f"Kind {name} is resumed{freed(resumed.jobs)}.",
+        back=visit.back(f"/kinds/{quote(name, safe='')}"),
     )

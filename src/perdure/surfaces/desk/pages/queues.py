@@ -9,6 +9,8 @@ from starlette.responses import Response
 
 from perdure.errors import NotFoundError
 from perdure.surfaces.desk.figures import figures_in, figures_of
+from perdure.surfaces.desk.pages.gates import freed
+from perdure.surfaces.desk.pages.workers import rows_of
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
@@ -38,17 +40,18 @@ async def queue(visit: Visit) -> Response:
         visit.shared(("kinds of", name, span), lambda: visit.desk.statistics(span, by="kind", queue=name, times=False)),
         visit.shared("workers", visit.desk.workers),
     )
+    now = await visit.now()
     workers = [worker for worker in known if name in worker.queues and worker.dead_at is None]
     return await visit.page(
         "pages/queue.html",
         title="Queue",
         has_span=True,
-        now=await visit.now(),
+        now=now,
         queue=view,
         figures=figures_of(lately),
         kinds=sorted(by_kind.groups, key=lambda group: -group.total.attempts),
         figures_in=figures_in,
-        workers=workers,
+        workers=rows_of(workers, now),
     )
 
 
@@ -66,5 +69,8 @@ async def pause(visit: Visit) -> Response:
 async def resume(visit: Visit) -> Response:
     """End all pauses that name a queue."""
     name = visit.path("name")
-    await visit.desk.holds.resume(queue=name, why=visit.why)
-    return visit.done(f"Queue {name} is resumed.", back=visit.back(f"/queues/{quote(name, safe='')}"))
+    resumed = await visit.desk.holds.resume(queue=name, why=visit.why)
+    return visit.done(
+        f"Queue {name} is resumed{freed(resumed.jobs)}.",
+        back=visit.back(f"/queues/{quote(name, safe='')}"),
+    )

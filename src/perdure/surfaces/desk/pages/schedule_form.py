@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from perdure.app.schedules import checked_schedule
@@ -12,7 +13,7 @@ from perdure.domain.schedule import Schedule, ScheduleView
 from perdure.errors import ArgumentError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name
-from perdure.surfaces.desk.pages.forms.written import read_arguments, read_priority
+from perdure.surfaces.desk.pages.forms.written import command_line, read_arguments, read_priority
 from perdure.surfaces.desk.visit import Visit
 
 _EMPTY: Final = {
@@ -28,6 +29,9 @@ _EMPTY: Final = {
     "within": "",
     "jitter": "",
 }
+_EVERY: Final = "@every"
+_EXAMPLE: Final = "0 2 * * *"
+_UNLESS_USUAL: Final = ("tz", "args", "queue", "priority", "missed", "overlap", "within", "jitter")
 
 
 def written_fields(visit: Visit, view: ScheduleView | None) -> dict[str, str]:
@@ -83,6 +87,28 @@ def read_schedule(visit: Visit) -> Schedule:
         within=given["within"] or None,
         overlap=given["overlap"] or "skip",
         jitter=given["jitter"] or 0,
+    )
+
+
+def schedule_command(visit: Visit, fields: Mapping[str, str]) -> str:
+    """The command for a terminal that makes the schedule of this form; what is usual there is left out."""
+    given = {name: value.strip() for name, value in fields.items()}
+    known = (visit.frame.kinds or {}).get(given["kind"])
+    if known is not None:  # a terminal does not know what the app's code says of the kind
+        given["queue"] = given["queue"] or known.queue
+        given["priority"] = given["priority"] or str(known.priority)
+    expression = given["expression"] or _EXAMPLE
+    every = expression.removeprefix(_EVERY).strip() if expression.startswith(_EVERY) else ""
+    unusual = {name: given[name] if given[name] != _EMPTY[name] else "" for name in _UNLESS_USUAL}
+    return command_line(
+        ["schedules", "create", given["name"] or "NAME"],
+        {
+            "kind": given["kind"] or "KIND",
+            "every": every,
+            "cron": "" if every else expression,
+            **unusual,
+            "why": visit.field("why").strip(),
+        },
     )
 
 

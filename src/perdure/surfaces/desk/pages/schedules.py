@@ -19,7 +19,8 @@ from perdure.operate.health.schedule_health import is_overdue
 from perdure.operate.wording import some
 from perdure.policy.schedules.words import words_or_expression
 from perdure.storage.records import JobFilter, Page
-from perdure.surfaces.desk.pages.schedule_form import read_schedule, written_fields
+from perdure.surfaces.desk.pages.schedule_form import read_schedule, schedule_command, written_fields
+from perdure.surfaces.desk.pages.schedule_list import CONDITIONS, chosen_schedules, is_paused
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.moments import read_moment
 from perdure.surfaces.desk.visit import Visit
@@ -27,7 +28,6 @@ from perdure.surfaces.desk.visit import Visit
 room = Room("schedules")
 _TIMES_SHOWN: Final = 12
 _JOBS_PER_CALL: Final = 500
-_SHOWN: Final = 500
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
@@ -53,19 +53,22 @@ class Backfill(Struct, frozen=True, kw_only=True):
 
 @room.page("/schedules")
 async def schedules(visit: Visit) -> Response:
-    """All schedules by name, or the form for one."""
+    """Schedules by name, a page at a time, or the form for one."""
     if visit.query("form"):
         return await _form(visit)
     details = await visit.shared("schedules", visit.desk.calendar.details)
     now = await visit.now()
-    shown = details[:_SHOWN]
-    jobs = await _jobs_of(visit, [fire for detail in shown for fire in detail.fires])
+    found = chosen_schedules(visit, details, now)
+    jobs = await _jobs_of(visit, [fire for detail in found.shown for fire in detail.fires])
     return await visit.page(
         "pages/schedules/schedules.html",
         title="Schedules",
         now=now,
-        schedules=[_row(detail, jobs, now) for detail in shown],
-        more=len(details) - len(shown),
+        schedules=[_row(detail, jobs, now) for detail in found.shown],
+        found=found,
+        conditions=CONDITIONS,
+        next=visit.url("/schedules", found.given, after=found.next) if found.next else None,
+        first=visit.url("/schedules", found.given) if visit.query("after") else None,
     )
 
 
@@ -91,6 +94,8 @@ async def schedule(visit: Visit) -> Response:
 @room.command("/schedules")
 async def save(visit: Visit) -> Response:
     """Create a schedule, or replace one made at run time; errors are shown beside the form."""
+    if visit.field("show"):
+        return await _form(visit)
     try:
         made = await visit.desk.calendar.save(read_schedule(visit), why=visit.why)
     except (ArgumentError, PayloadError, ConflictError, NotFoundError) as error:
@@ -141,11 +146,13 @@ async def _form(visit: Visit, error: Exception | None = None) -> Response:
     """The form: empty, of an existing schedule, or as it was sent, with what is wrong."""
     name = visit.query("name")
     view = (await visit.desk.calendar.schedule(name, shown=1)).view if name and error is None else None
+    fields = written_fields(visit, view)
     return await visit.page(
         "pages/schedules/schedule_form.html",
         title="Schedule",
         status=200 if error is None else 409 if isinstance(error, ConflictError) else 422,
-        fields=written_fields(visit, view),
+        fields=fields,
+        cli_line=schedule_command(visit, fields),
         replaces=visit.field("replaces") or (view.name if view else ""),
         problem="" if error is None else str(error),
         wrong=error.field if isinstance(error, ArgumentError) else "",
@@ -185,7 +192,7 @@ def _row(detail: ScheduleDetail, jobs: dict[JobId, JobView], now: datetime) -> S
         detail=detail,
         words=words_or_expression(view.schedule.expression, view.schedule.tz),
         is_late=is_overdue(view, now),
-        is_paused=view.paused_at is not None and (view.paused_until is None or view.paused_until > now),
+        is_paused=is_paused(view, now),
         last=last,
         last_job=jobs.get(last.job_id) if last is not None and last.job_id is not None else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -21,6 +22,7 @@ from perdure.surfaces.desk.visit import Visit
 room = Room("workers")
 _JOBS_LOOKED_AT: Final = 300
 _JOBS_SHOWN: Final = 8
+_MOST_CARDS: Final = 12  # more workers are shown as a table
 _GONE_SHOWN: Final = 20
 _RUNNING: Final = JobFilter(states=frozenset({JobState.RUNNING}))
 
@@ -28,13 +30,15 @@ _RUNNING: Final = JobFilter(states=frozenset({JobState.RUNNING}))
 class WorkerRow(Struct, frozen=True, kw_only=True):
     """A worker as it is shown. `word` is its phase, or `lost`; `said` explains it.
 
-    `jobs` are the longest running of those that were looked at; `more`: how many others it runs.
+    `handle` names it in a terminal: its id if another running worker has the same name. `jobs` are the longest running
+    of those that were looked at; `more`: how many others it runs.
     """
 
     view: WorkerView
     word: str
     mark: str
     said: str
+    handle: str
     jobs: tuple[JobView, ...] = ()
     more: int = 0
 
@@ -58,8 +62,9 @@ async def workers(visit: Visit) -> Response:
         "pages/workers.html",
         title="Workers",
         now=now,
-        living=[row_of(view, now, running.jobs) for view in living],
-        gone=[row_of(view, now) for view in gone[:_GONE_SHOWN]],
+        living=sorted(rows_of(living, now, running.jobs), key=lambda row: (row.word != "lost", row.view.name)),
+        many=_MOST_CARDS,
+        gone=rows_of(gone[:_GONE_SHOWN], now),
         gone_more=max(len(gone) - _GONE_SHOWN, 0),
         running=sum(view.running for view in living),
         slots=sum(view.concurrency for view in living),
@@ -99,12 +104,25 @@ async def _tell(visit: Visit, names: Sequence[str] | None, *, quiet: bool) -> Re
     return visit.done(f"Told {listed(worker.name for worker in told)}: they {what}.", back="/workers")
 
 
-def row_of(view: WorkerView, now: datetime, running: Sequence[JobView] = ()) -> WorkerRow:
-    """One worker; `running` are jobs of any worker."""
+def rows_of(views: Sequence[WorkerView], now: datetime, running: Sequence[JobView] = ()) -> list[WorkerRow]:
+    """Workers as they are shown; `running` are jobs of any worker."""
+    named = Counter(view.name for view in views)
+    return [_row_of(view, now, running, is_alone=named[view.name] == 1) for view in views]
+
+
+def _row_of(view: WorkerView, now: datetime, running: Sequence[JobView], *, is_alone: bool) -> WorkerRow:
     own = sorted((job for job in running if job.worker == view.name), key=lambda job: job.started_at or now)
     shown = tuple(own[:_JOBS_SHOWN])
     word, mark, said = _status(view, now)
-    return WorkerRow(view=view, word=word, mark=mark, said=said, jobs=shown, more=max(view.running - len(shown), 0))
+    return WorkerRow(
+        view=view,
+        word=word,
+        mark=mark,
+        said=said,
+        handle=view.name if is_alone and not view.name.startswith("-") else str(view.id),
+        jobs=shown,
+        more=max(view.running - len(shown), 0),
+    )
 
 
 def _status(view: WorkerView, now: datetime) -> tuple[str, str, str]:

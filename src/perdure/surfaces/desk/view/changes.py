@@ -16,6 +16,8 @@ LONGEST_VALUE: Final = 300
 LONGEST_SPAN: Final = 24
 _FRACTION: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+")  # of a second: noise to a reader
 _SPAN: Final = re.compile(r"-?P(?=[\dT])(\d+D)?(T\d+(\.\d+)?S)?")  # as JSON holds it
+_SECONDS: Final = frozenset({"keep"})  # names of spans that are stored as numbers
+_FIRST: Final = 16  # facts and changes
 _TOLD_ELSEWHERE: Final = frozenset({"before", "after"})
 
 
@@ -33,12 +35,29 @@ class Account(Struct, frozen=True):
     facts: tuple[tuple[str, str], ...]
     changes: tuple[Change, ...]
 
+    def __len__(self) -> int:
+        return len(self.facts) + len(self.changes)
+
+    @property
+    def first(self) -> Account:
+        """What fits a row of a list."""
+        return Account(self.facts[:_FIRST], self.changes[: max(_FIRST - len(self.facts), 0)])
+
+    @property
+    def rest(self) -> Account:
+        """What is folded until the reader opens it."""
+        return Account(self.facts[_FIRST:], self.changes[max(_FIRST - len(self.facts), 0) :])
+
 
 def account_of(entry: AuditEntry) -> Account:
     """The details as a person reads them; what stayed the same is left out."""
     before, after = (_named(entry.details.get(when)) for when in ("before", "after"))
-    changes = [Change(name, _told(before.get(name)), _told(after.get(name))) for name in {**before, **after}]
-    facts = [(name, _told(value) or "none") for name, value in entry.details.items() if name not in _TOLD_ELSEWHERE]
+    changes = [
+        Change(name, _told(name, before.get(name)), _told(name, after.get(name))) for name in {**before, **after}
+    ]
+    facts = [
+        (name, _told(name, value) or "none") for name, value in entry.details.items() if name not in _TOLD_ELSEWHERE
+    ]
     return Account(tuple(facts), tuple(change for change in changes if change.before != change.after))
 
 
@@ -48,9 +67,11 @@ def _named(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def _told(value: Any) -> str | None:
+def _told(name: str, value: Any) -> str | None:
     if value is None:
         return None
+    if name in _SECONDS and isinstance(value, int | float):
+        return short_span(value)
     if isinstance(value, str):
         if len(value) < LONGEST_SPAN and _SPAN.fullmatch(value):
             return short_span(msgspec.convert(value, timedelta))

@@ -48,10 +48,11 @@ def ago(at: datetime | None, now: datetime) -> Markup:
     return _time(at, "none", f"{short_span(gone)} ago" if gone > timedelta(0) else f"in {short_span(-gone)}")
 
 
-def sentence(words: str, now: datetime, most: int = LONGEST_LINE) -> Markup:
+def sentence(words: str, now: datetime | None, most: int = LONGEST_LINE) -> Markup:
     """Words that are not trusted, as `visible` shows them.
 
-    Times with a zone are shown as `moment` does, and spans such as `1h51m`, the form of the terminal, as `span` does.
+    Times with a zone are shown as `moment` does, or as `full` does if `now` is None; spans such as `1h51m`, the form of
+    the terminal, as `span` does.
     """
     cut = words if len(words) <= most else words[: most - 1] + "…"
     pieces: list[str] = []
@@ -63,9 +64,10 @@ def sentence(words: str, now: datetime, most: int = LONGEST_LINE) -> Markup:
     return Markup("").join([*pieces, visible(cut[end:])])
 
 
-def _moment_of(written: str, now: datetime) -> Markup:
+def _moment_of(written: str, now: datetime | None) -> Markup:
     try:
-        return moment(datetime.fromisoformat(written.replace(" UTC", "Z")), now)
+        at = datetime.fromisoformat(written.replace(" UTC", "Z"))
+        return full(at) if now is None else moment(at, now)
     except (ValueError, OverflowError):
         return visible(written)
 

@@ -11,7 +11,7 @@ from perdure.domain.operate.access import Scope
 from perdure.errors import ArgumentError, ConflictError, NotFoundError, SettingsError
 from perdure.operate.alerts.previews import AlertPreview
 from perdure.surfaces.desk.pages.alerts.channel_form import channel_form, save_written
-from perdure.surfaces.desk.pages.alerts.rule_form import read_rule, written_fields
+from perdure.surfaces.desk.pages.alerts.rule_form import read_rule, rule_command, written_fields
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.numbers import share, short_span
 from perdure.surfaces.desk.visit import Visit
@@ -88,6 +88,8 @@ async def preview(visit: Visit) -> Response:
 @room.command("/alerts/rules")
 async def save(visit: Visit) -> Response:
     """Create a rule, or replace one made at run time, or only preview it; errors are shown beside the form."""
+    if visit.field("show") == "command":
+        return await _form(visit)
     try:
         rule = read_rule(visit)
         if visit.field("show") == "preview":
@@ -148,15 +150,17 @@ async def delete_channel(visit: Visit) -> Response:
 async def _form(visit: Visit, error: Exception | None = None, found: AlertPreview | None = None) -> Response:
     name = visit.field("replaces") or (visit.query("name") if visit.query("form") == "change" else "")
     view = await visit.desk.alerts.rule(name) if name else None
+    fields = written_fields(visit, view)
     return await visit.page(
         "pages/alerts/rule_form.html",
         status=200 if error is None else 422,
         title="Rule",
-        fields=written_fields(visit, view),
+        fields=fields,
+        cli_line=rule_command(fields, visit.field("why").strip()),
         replaces=name,
         problem="" if error is None else str(error),
         wrong=error.field if isinstance(error, ArgumentError) else "",
-        whens=tuple(When),
+        words=WORDS,
         found=found,
         now=await visit.now(),
         channels=[one.name for one in await visit.desk.alerts.channels()],

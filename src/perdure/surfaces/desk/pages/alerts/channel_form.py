@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from perdure.domain.alerts.channel import ENV
 from perdure.errors import ArgumentError, ConflictError
+from perdure.surfaces.desk.pages.forms.written import command_line
 from perdure.surfaces.desk.visit import Visit
 
 _SHOWN: Final = ("name", "allow_private")
@@ -36,6 +37,19 @@ async def channel_form(visit: Visit, error: Exception | None = None) -> Response
         status=200 if error is None else 422,
         title="Channel",
         fields={name: visit.field(name) for name in _SHOWN} | {"address": address if address.startswith(ENV) else ""},
+        cli_line=_cli(visit),
         problem="" if error is None else str(error),
         wrong=error.field if isinstance(error, ArgumentError) else "",
     )
+
+
+def _cli(visit: Visit) -> str:
+    """The same for a terminal: an address that is secret is read from its input, a secret from a variable."""
+    address, secret = visit.field("address").strip(), visit.field("secret").strip()
+    given = {
+        "address": address if address.startswith(ENV) else "-" if address else f"{ENV}VARIABLE",
+        "secret": secret if secret.startswith(ENV) else f"{ENV}VARIABLE" if secret else "",
+        "why": visit.field("why").strip(),
+    }
+    line = command_line(["alerts", "channels", "add", visit.field("name").strip() or "NAME"], given)
+    return f"{line} --allow-private" if visit.field("allow_private") == "yes" else line

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from perdure.domain.alerts.rule import AlertRule, RuleView, When
 from perdure.domain.duration import format_duration
 from perdure.errors import ArgumentError
 from perdure.operate.alerts.rules import make_rule
+from perdure.surfaces.desk.pages.forms.written import command_line, listed_in
 from perdure.surfaces.desk.visit import Visit
 
 _EMPTY: Final = {
@@ -27,6 +29,7 @@ _EMPTY: Final = {
     "quiet": "",
     "recovery": "yes",
 }
+_UNLESS_USUAL: Final = ("limit", "within", "lasting", "least", "severity", "throttle", "group")
 _TIMES: Final = frozenset({When.OLDEST, When.WAIT_P95})
 
 
@@ -57,6 +60,19 @@ def written_fields(visit: Visit, view: RuleView | None) -> dict[str, str]:
     }
 
 
+def rule_command(fields: Mapping[str, str], why: str) -> str:
+    """The command for a terminal that makes the rule of this form; what is usual there is left out."""
+    given = {name: value.strip() for name, value in fields.items()}
+    of = {name: given[name] for name in ("queue", "kind", "about")}
+    unusual = {name: given[name] if given[name] != _EMPTY[name] else "" for name in _UNLESS_USUAL}
+    line = command_line(
+        ["alerts", "add", given["name"] or "NAME"],
+        {"when": given["when"], "to": listed_in(given["to"]) or "CHANNEL", **of, **unusual}
+        | {"quiet": listed_in(given["quiet"], ";"), "why": why},
+    )
+    return line if given["recovery"] != "no" else f"{line} --no-recovery"
+
+
 def read_rule(visit: Visit) -> AlertRule:
     """The rule that was written; ArgumentError names the field that is wrong."""
     given = {name: visit.field(name).strip() for name in _EMPTY}
@@ -68,7 +84,7 @@ def read_rule(visit: Visit) -> AlertRule:
     return make_rule(
         given["name"],
         given["when"],
-        to=[name.strip() for name in given["to"].split(",") if name.strip()],
+        to=listed_in(given["to"]),
         queue=given["queue"] or None,
         kind=given["kind"] or None,
         about=given["about"] or None,
@@ -79,6 +95,6 @@ def read_rule(visit: Visit) -> AlertRule:
         severity=given["severity"],
         throttle=given["throttle"] or "10m",
         group=given["group"],
-        quiet=[hours.strip() for hours in given["quiet"].split(";") if hours.strip()],
+        quiet=listed_in(given["quiet"], ";"),
         recovery=given["recovery"] != "no",
     )

@@ -69,7 +69,13 @@ def read_priority(text: str) -> int:
     return checked_priority(int(text))
 
 
-def command_line(words: Iterable[str], options: Mapping[str, str]) -> str:
-    """The command for a terminal that does the same; options without a value are left out."""
-    given = [word for name, value in options.items() if value for word in (f"--{name}", value)]
+def command_line(words: Iterable[str], options: Mapping[str, str | Iterable[str]]) -> str:
+    """The command for a terminal that does the same; options without a value are left out, lists are repeated."""
+    values = {name: [value] if isinstance(value, str) else value for name, value in options.items()}
+    given = [word for name, each in values.items() for value in each if value for word in (f"--{name}", value)]
     return shlex.join(["perdure", *words, *given])
+
+
+def listed_in(text: str, between: str = ",") -> list[str]:
+    """The words of a field that holds several."""
+    return [one.strip() for one in text.split(between) if one.strip()]

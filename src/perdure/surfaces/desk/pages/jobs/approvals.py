@@ -12,24 +12,32 @@ from perdure.surfaces.desk.visit import Visit
 
 room = Room("approvals")
 _LOOKED_AT: Final = 500  # waiting jobs
-_SHOWN: Final = 100
+_SHOWN: Final = 50
 _ANSWERED: Final = 10
 _VERDICTS: Final = {"approve": True, "deny": False}
 
 
 @room.page("/approvals")
 async def approvals(visit: Visit) -> Response:
-    """Open questions, the newest job first, and the last answers."""
+    """Open questions, the newest job first, a page at a time, and the last answers."""
+    number = _page_number(visit.query("page", "1"))
     asked = await visit.shared("approvals", lambda: visit.desk.approvals(most=_LOOKED_AT))
     answered = await visit.shared("answers", lambda: visit.desk.audit(action="answer", limit=_ANSWERED))
     return await visit.page(
         "pages/jobs/approvals.html",
         title="Approvals",
         now=await visit.now(),
-        asked=asked[:_SHOWN],
-        more=max(len(asked) - _SHOWN, 0),
+        asked=asked[(number - 1) * _SHOWN : number * _SHOWN],
+        next=visit.url("/approvals", page=number + 1) if len(asked) > number * _SHOWN else None,
+        first=visit.url("/approvals") if number > 1 else None,
         answered=answered.entries,
     )
+
+
+def _page_number(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= _LOOKED_AT // _SHOWN:
+        raise ArgumentError("page", f"must be a number from 1 to {_LOOKED_AT // _SHOWN}, got {text!r:.40}")
+    return int(text)
 
 
 @room.command("/approvals/{id}/answer")

@@ -13,6 +13,7 @@ from perdure.domain.operate.access import Scope
 from perdure.domain.operate.event_log import EventType
 from perdure.domain.operate.webhook import QUEUE
 from perdure.errors import ArgumentError, ConflictError
+from perdure.surfaces.desk.pages.forms.written import command_line, listed_in
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
@@ -91,26 +92,31 @@ async def _save(visit: Visit) -> str:
         name,
         visit.field("url").strip(),
         secret=secret,
-        events=_listed(visit, "events"),
-        queues=_listed(visit, "queues"),
-        kinds=_listed(visit, "kinds"),
-        tags=_listed(visit, "tags"),
+        events=listed_in(visit.field("events")),
+        queues=listed_in(visit.field("queues")),
+        kinds=listed_in(visit.field("kinds")),
+        tags=listed_in(visit.field("tags")),
         why=visit.why,
     )
     return name
 
 
-def _listed(visit: Visit, field: str) -> list[str]:
-    return [one.strip() for one in visit.field(field).split(",") if one.strip()]
-
-
 async def _form(visit: Visit, error: Exception | None) -> Response:
+    fields = {name: visit.field(name) for name in _FIELDS}
     return await visit.page(
         "pages/webhooks/form.html",
         status=200 if error is None else 422,
         title="Webhook",
-        fields={name: visit.field(name) for name in _FIELDS},
+        fields=fields,
         problem="" if error is None else str(error),
         wrong=error.field if isinstance(error, ArgumentError) else "",
         events=tuple(EventType),
+        cli_line=_cli(fields, visit.field("why").strip()),
     )
+
+
+def _cli(fields: dict[str, str], why: str) -> str:
+    """The same for a terminal, which reads the secret from a variable."""
+    wants = {word: listed_in(fields[f"{word}s"]) for word in ("event", "queue", "kind", "tag")}
+    words = ["webhooks", "save", fields["name"].strip() or "NAME", fields["url"].strip() or "URL"]
+    return command_line(words, {**wants, "secret-env": "VARIABLE", "why": why})
