@@ -12,7 +12,11 @@ from pathlib import Path
 import pytest
 from typer import Exit
 
+from perdure import ConflictError
 from perdure_systems.demo.__main__ import run
+from perdure_systems.demo.outside import World
+from perdure_systems.demo.screen import Screen
+from perdure_systems.demo.tour import Tour
 from perdure_systems.kit.serving import LOOPBACK, bind
 
 PATIENCE = 240.0
@@ -98,6 +102,55 @@ def children_of(pid: int) -> list[str]:
     """The processes that a process has started."""
     found = Path(f"/proc/{pid}/task").glob("*/children")
     return " ".join(file.read_text() for file in found).split()
+
+
+class Reader:
+    """A desk and a page of one message that fails by itself while the reader of the tour is away."""
+
+    def __init__(self, failed: int) -> None:
+        self.failed = failed
+
+    async def run_now(self, _: str) -> None:
+        """Runs by itself at this moment, or is dead: an operator cannot start it."""
+        self.failed = min(self.failed + 1, 5)
+        raise ConflictError("job is running")
+
+    async def show(self, *_: object) -> dict[str, object]:
+        """The message as its users see it."""
+        return {"retry_count": self.failed, "status": "dead" if self.failed == 5 else "failed"}
+
+    async def desk(self, _: str) -> Reader:
+        """The desk of the app."""
+        return self
+
+
+@pytest.mark.parametrize("failed", [1, 3, 5])
+async def test_a_reader_who_takes_their_time_finds_the_message_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: int
+) -> None:
+    tour, reader = a_tour(tmp_path), Reader(failed)
+    tour._message = {"id": "m-1"}
+    monkeypatch.setattr(tour, "_get", reader.show)
+    monkeypatch.setattr(tour, "_app", reader)
+    await tour._fail_until_dead()
+    assert reader.failed == 5
+
+
+async def test_what_the_engine_refuses_fails_one_step_and_not_the_tour(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def refused() -> None:
+        raise ConflictError("job is running")
+
+    assert not await a_tour(tmp_path)._is_shown(refused)
+    assert "this step failed: job is running" in capsys.readouterr().out
+
+
+def a_tour(folder: Path) -> Tour:
+    """A tour in which nothing has begun."""
+    world = World(folder, f"sqlite:///{folder / 'demo.db'}")
+    world.environment = {"PERDURE_URL": f"sqlite:///{folder / 'demo.db'}"}
+    return Tour(screen=Screen(auto=True, pause=0), world=world, addresses={}, crew=(), is_first=True)
 
 
 def test_a_folder_that_cannot_be_used_is_a_plain_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

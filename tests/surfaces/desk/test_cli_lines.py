@@ -104,8 +104,8 @@ async def test_every_button_that_changes_something_asks_and_offers_its_command(
         ),
         (
             "/alerts/rules",
-            {"name": "slow", "when": "wait_p95", "to": "ops, mail", "limit": "5m", "quiet": "1:00-7:00; 12:00-13:00"},
-            "perdure alerts add slow --when wait_p95 --to ops --to mail --limit 5m --quiet 1:00-7:00 --quiet 12:00-13:00",
+            {"name": "s", "when": "wait_p95", "to": "ops, mail", "limit": "5m", "quiet": "1:00-7:00; 12:00-1:00"},
+            "perdure alerts add s --when wait_p95 --to ops --to mail --limit 5m --quiet 1:00-7:00 --quiet 12:00-1:00",
         ),
         (
             "/alerts/rules",
