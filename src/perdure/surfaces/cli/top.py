@@ -26,7 +26,7 @@ def top(url: options.Url = None, every: Every = 2.0) -> None:
         if error.name is None or not error.name.startswith("textual"):
             raise
         raise SettingsError("top", "needs the extra `top`: pip install 'perdure[top]'") from error
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on stderr
         raise ArgumentError("perdure top", "needs a terminal; for a script use `perdure stats --json`")
 
     async def watch(desk: Desk) -> None:

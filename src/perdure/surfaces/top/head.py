@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from enum import Enum
 from typing import Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from perdure.storage.operate.diagnosis import Severity
@@ -15,12 +16,16 @@ from perdure.surfaces.top.look import Look
 from perdure.surfaces.top.tables import LISTS, span_seconds
 
 _NEEDS_SHOWN: Final = 5
+_NEEDS_SHOWN_TALL: Final = 10
 _WIDE: Final = 120
+_TALL: Final = 36  # rows of the terminal
+_LEAST_ROOM: Final = 10
 _TREND_WIDTH: Final = 12
 KEYS: Final = (
     "1 2 3 4, Tab   queues, workers, dead letters, kinds",
     "↑ ↓            choose a row",
     "Enter          explain the row, with the command that does the same",
+    "n              everything that needs a person, with the commands",
     "s              span: last hour, day, week",
     "p              pause or resume a queue or kind",
     "u              tell a worker to stop claiming, or to claim again",
@@ -30,17 +35,39 @@ KEYS: Final = (
 )
 
 
-def title(database: str, look: Look, away_since: datetime | None, width: int) -> Text:
-    """The first line."""
-    line = Text.assemble(("✿ perdure", "bold green"), "  ", one_line(database))
-    mark = Text.assemble(("last ", "dim"), look.span, "  ", (absolute(look.at), "dim"), "  ")
-    if away_since is None:
-        mark.append("● live", style="green")
-    else:
-        mark.append(f"○ away since {away_since:%H:%M:%S}", style="bold red")
-    room = max(width - 4 - mark.cell_len, 10)
-    line.truncate(room, overflow="ellipsis", pad=True)
-    return Text.assemble(line, "  ", mark)
+class Contact(Enum):
+    """How the database answers."""
+
+    LIVE = "live"
+    SLOW = "slow"
+    AWAY = "away"
+
+
+_MARKS: Final = {
+    Contact.LIVE: ("● live", "green"),
+    Contact.SLOW: ("◌ waiting for an answer", "bold yellow"),
+    Contact.AWAY: ("○ away", "bold red"),
+}
+
+
+def title(database: str, look: Look | None, contact: Contact, width: int) -> Text:
+    """The first line. Of a long address the end is shown, which names the database."""
+    name = Text("✿ perdure  ", style="bold green")
+    mark = Text()
+    if look is not None:
+        mark = Text.assemble(("last ", "dim"), look.span, "  ", (absolute(look.at), "dim"), "  ")
+    mark.append(*_MARKS[contact])
+    if look is not None and contact is Contact.AWAY:
+        mark.append(f" since {look.at:%H:%M:%S}", style="bold red")
+    room = max(width - 4 - name.cell_len - mark.cell_len, _LEAST_ROOM)
+    return Text.assemble(name, _end_of(one_line(database), room), "  ", mark, no_wrap=True)
+
+
+def _end_of(text: str, room: int) -> str:
+    cut = text
+    while cell_len(cut) > room:
+        cut = f"…{cut[2:]}"
+    return cut + " " * (room - cell_len(cut))
 
 
 def figures(look: Look, width: int) -> Text:
@@ -61,20 +88,30 @@ def figures(look: Look, width: int) -> Text:
     return Text("   ").join(parts)
 
 
-def needs(look: Look, width: int) -> Text:
+def needs(look: Look, width: int, height: int) -> Text:
     """What needs a person, or that nothing does."""
     if not look.needs:
         return Text.assemble(("✓ ", "green"), "All is well. Nothing needs a person.")
     number = len(look.needs)
+    shown = _NEEDS_SHOWN_TALL if height >= _TALL else _NEEDS_SHOWN
     lines = [Text("1 thing needs a person" if number == 1 else f"{number} things need a person", style="bold")]
-    for need in look.needs[:_NEEDS_SHOWN]:
+    for need in look.needs[:shown]:
         style = "bold red" if need.severity is Severity.PROBLEM else "yellow"
         lines.append(Text.assemble(("● ", style), one_line(need.sentence)))
-    if number > _NEEDS_SHOWN:
-        lines.append(Text(f"  and {number - _NEEDS_SHOWN} more: perdure attention", style="dim"))
+    if number > shown:
+        lines.append(Text(f"  and {number - shown} more: press n", style="dim"))
     for line in lines:
-        line.truncate(max(width - 2, 10), overflow="ellipsis")
+        line.truncate(max(width - 2, _LEAST_ROOM), overflow="ellipsis")
     return Text("\n").join(lines)
+
+
+def needs_in_full(look: Look) -> tuple[str, ...]:
+    """Everything that needs a person, each with what is known and the command to begin with."""
+    lines: list[str] = []
+    for need in look.needs:
+        known = (one_line(need.detail), one_line(need.cli))
+        lines += [f"● {one_line(need.sentence)}", *(f"  {line}" for line in known if line), ""]
+    return tuple(lines[:-1]) or ("Nothing needs a person.",)
 
 
 def tabs(look: Look, shown: int) -> Text:
@@ -82,5 +119,5 @@ def tabs(look: Look, shown: int) -> Text:
     names = []
     for number, each in enumerate(LISTS):
         style = "bold reverse" if number == shown else "dim"
-        names.append(Text(f" {number + 1} {each.title} {len(each.rows(look))} ", style=style))
-    return Text(" ").join(names)
+        names.append(Text(f" {number + 1} {each.title} ({len(each.rows(look))}) ", style=style))
+    return Text("").join(names)

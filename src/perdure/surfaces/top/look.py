@@ -11,6 +11,7 @@ from perdure.domain.operate.statistics import Group
 from perdure.domain.worker import WorkerView
 from perdure.operate.attention.need import Need
 from perdure.operate.desk import Desk
+from perdure.operate.health.checkup import LEASE
 from perdure.operate.views.failure_groups import FailureGroup
 from perdure.operate.views.kind_views import KindView
 from perdure.operate.views.queue_views import QueueView
@@ -32,15 +33,19 @@ class Look(Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerView, ...]
     groups: tuple[FailureGroup, ...]
 
+    def is_lost(self, worker: WorkerView) -> bool:
+        """Whether a worker sends no heartbeat any more: its jobs are rescued by another one."""
+        return self.at - worker.beat_at > LEASE
+
     @property
     def slots(self) -> int:
         """How many jobs the running workers can run at once."""
-        return sum(worker.concurrency for worker in self.workers)
+        return sum(worker.concurrency for worker in self.workers if not self.is_lost(worker))
 
     @property
     def running(self) -> int:
         """How many jobs run now."""
-        return sum(worker.running for worker in self.workers)
+        return sum(worker.running for worker in self.workers if not self.is_lost(worker))
 
 
 async def look(desk: Desk, span: str) -> Look:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
@@ -24,12 +24,14 @@ from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.top import commands
 from perdure.surfaces.top.details import details
 from perdure.surfaces.top.dialogs import Notice, Question
-from perdure.surfaces.top.head import KEYS, figures, needs, tabs, title
+from perdure.surfaces.top.head import KEYS, Contact, figures, needs, needs_in_full, tabs, title
 from perdure.surfaces.top.look import SPANS, Look, look
 from perdure.surfaces.top.tables import LISTS, ListView, Row
 
 _REFRESH_SECONDS: Final = 2.0
 _NARROW: Final = 100  # columns of the terminal
+_COMMAND: Final = "command"  # the group of the one worker that runs a command
+_THEME: Final = "ansi-dark"  # the terminal's own colours, on its own background, be it dark or light
 
 
 class Top(App[None]):
@@ -40,6 +42,7 @@ class Top(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(number), f"list({number - 1})", show=False) for number in range(1, len(LISTS) + 1)),
         Binding("tab", "next_list", "List", priority=True),
+        Binding("n", "needs", "Needs"),
         Binding("s", "span", "Span"),
         Binding("enter", "details", "Details"),
         Binding("p", "pause", "Pause"),
@@ -47,18 +50,22 @@ class Top(App[None]):
         Binding("o", "probe", "Probe"),
         Binding("r", "requeue", "Requeue"),
         Binding("question_mark", "keys", "Keys"),
-        Binding("q,ctrl+c", "quit", "Quit"),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),  # from a question too
     ]
     shown: reactive[int] = reactive(0)
 
     def __init__(self, desk: Desk, database: str, *, refresh_seconds: float = _REFRESH_SECONDS) -> None:
-        super().__init__()
+        is_own = "TEXTUAL_THEME" in os.environ
+        super().__init__(ansi_color=None if is_own else True)  # said here too, for NO_COLOR
+        if not is_own:
+            self.theme = _THEME
         self._desk = desk
         self._database = database
         self._refresh_seconds = refresh_seconds
         self._span = SPANS[0]
         self._look: Look | None = None
-        self._away_since: datetime | None = None
+        self._contact = Contact.LIVE
         self._rows: dict[str, Row] = {}
         self._columns: tuple[str, ...] = ()
         self._lock = asyncio.Lock()
@@ -74,24 +81,35 @@ class Top(App[None]):
         yield Static(id="status")
         yield Footer(compact=True)
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         """Take the first look, then one after the other."""
         self.query_one(DataTable).focus()
+        self._tick()
+        self.set_interval(self._refresh_seconds, self._tick)
+
+    def _tick(self) -> None:
+        """Look again, unless the last look has no answer yet."""
+        if not self._lock.locked():
+            self._look_again()
+        elif self._contact is Contact.LIVE:
+            self._contact = Contact.SLOW
+            self._draw()
+
+    @work(group="look")
+    async def _look_again(self) -> None:
+        """Read in the background: keys are heard while the database does not answer."""
         await self.refresh_look()
-        self.set_interval(self._refresh_seconds, self.refresh_look)
 
     async def refresh_look(self) -> None:
-        """Read everything again. While the database is away, the last look stays, and says so."""
-        if self._lock.locked():
-            return
+        """Read everything again. While the database is away or slow, the last look stays, and says so."""
         async with self._lock:
             try:
                 self._look = await look(self._desk, self._span)
-                if self._away_since is not None:
-                    self._away_since = None
+                if self._contact is Contact.AWAY:
                     self._say("")
+                self._contact = Contact.LIVE
             except PerdureError as error:
-                self._away_since = self._away_since or (None if self._look is None else self._look.at)
+                self._contact = Contact.AWAY
                 self._say(f"No answer from the database: {one_line(str(error))}. Retrying…", "bold red")
         self._draw()
 
@@ -106,22 +124,21 @@ class Top(App[None]):
 
     def on_resize(self) -> None:
         """A narrow terminal shows fewer columns."""
-        self._draw()
+        self.call_after_refresh(self._draw)  # before, the size is still the old one
 
     def _draw(self) -> None:
-        seen = self._look
+        seen, (width, height) = self._look, self.size
+        self.query_one("#title", Static).update(title(self._database, seen, self._contact, width))
         if seen is None:
             return
-        width = self.size.width
-        self.query_one("#title", Static).update(title(self._database, seen, self._away_since, width))
         self.query_one("#figures", Static).update(figures(seen, width))
-        self.query_one("#needs", Static).update(needs(seen, width))
+        self.query_one("#needs", Static).update(needs(seen, width, height))
         self.query_one("#tabs", Static).update(tabs(seen, self.shown))
-        self._fill(self._list, seen, narrow=width < _NARROW)
+        self._fill(self._list, seen, width)
 
-    def _fill(self, chosen: ListView, seen: Look, *, narrow: bool) -> None:
+    def _fill(self, chosen: ListView, seen: Look, width: int) -> None:
         table = self.query_one(DataTable)
-        hidden = chosen.hidden_when_narrow if narrow else frozenset()
+        hidden = chosen.hidden_when_narrow if width < _NARROW else frozenset()
         columns = tuple(column for column in chosen.columns if column not in hidden)
         rows = chosen.rows(seen)
         current = self._current_key(table)
@@ -131,9 +148,7 @@ class Top(App[None]):
             table.clear(columns=True)
             table.add_columns(*columns)
             self._columns = columns
-        shown = [index for index, column in enumerate(chosen.columns) if column not in hidden]
-        for place, row in enumerate(rows):
-            cells = [row.cells[index] for index in shown]
+        for place, (row, cells) in enumerate(zip(rows, chosen.fitted(rows, columns, width), strict=True)):
             if is_same:
                 for number, cell in enumerate(cells):
                     table.update_cell_at((place, number), cell, update_width=True)  # type: ignore[arg-type]
@@ -156,7 +171,7 @@ class Top(App[None]):
         return None if row is None else row.about
 
     def _say(self, text: str, style: str = "") -> None:
-        self.query_one("#status", Static).update(Text(text, style=style))
+        self.query_one("#status", Static).update(Text.assemble((text, style)))
 
     def action_list(self, number: int) -> None:
         """Show the list of this number."""
@@ -166,10 +181,15 @@ class Top(App[None]):
         """Show the list after this one."""
         self.shown = (self.shown + 1) % len(LISTS)
 
-    async def action_span(self) -> None:
+    def action_span(self) -> None:
         """Switch between the last hour, day and week."""
         self._span = SPANS[(SPANS.index(self._span) + 1) % len(SPANS)]
-        await self.refresh_look()
+        self._look_again()
+
+    def action_needs(self) -> None:
+        """Show everything that needs a person, with the commands to begin with."""
+        if self._look is not None:
+            self.push_screen(Notice("What needs a person", needs_in_full(self._look)))
 
     def action_keys(self) -> None:
         """Explain the keys."""
@@ -202,12 +222,14 @@ class Top(App[None]):
 
     def _offer(self, make: Callable[[Desk, Any], Awaitable[commands.Offer]], wanted: Any, what: str) -> None:
         about = self._selected()
-        if isinstance(about, wanted):
+        if any(one.group == _COMMAND and not one.is_finished for one in self.workers):
+            self._say("The last command is still under way.", "yellow")
+        elif isinstance(about, wanted):
             self._ask_and_run(make, about)
         else:
             self._say(f"Choose {what} first: the keys 1 to {len(LISTS)} show the lists.", "yellow")
 
-    @work(exclusive=True)
+    @work(group=_COMMAND)
     async def _ask_and_run(self, make: Callable[[Desk, Any], Awaitable[commands.Offer]], about: Any) -> None:
         try:
             offer = await make(self._desk, about)

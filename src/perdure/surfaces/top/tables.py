@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from rich.cells import cell_len
 from rich.text import Text
 
 from perdure.domain.operate.statistics import Group
@@ -22,7 +23,9 @@ from perdure.surfaces.top.figures import NOTHING, count, rate, seconds, share, s
 from perdure.surfaces.top.look import Look
 
 _NAME_WIDTH: Final = 28
-_MESSAGE_WIDTH: Final = 56
+_LEAST_WIDTH: Final = 8
+_PADDING: Final = 2  # of a cell
+_SCROLLBAR: Final = 2
 _TREND_WIDTH: Final = 12
 _SIGN: Final = {Phase.OPENING: "✿ opening", Phase.CLOSING: "❀ closing"}
 _HIGH_FAILURE_SHARE: Final = 0.1
@@ -35,37 +38,70 @@ def span_seconds(span: str) -> float:
 
 
 class Row(Struct, frozen=True):
-    """One row: its key, the thing that it shows, and its cells."""
+    """One row: its key, the thing that it shows, and its cells.
+
+    `flag` stands behind the cell that gives way, and is never cut.
+    """
 
     key: str
     about: Any
     cells: tuple[Text, ...]
+    flag: Text = Text()
 
 
 class ListView(Struct, frozen=True):
-    """One list of the screen. `hidden_when_narrow` are the columns that a terminal of 80 columns has no room for."""
+    """One list of the screen.
+
+    `hidden_when_narrow` are the columns that a terminal of 80 columns has no room for; of the others, the one that
+    `gives_way` is cut where they do not fit.
+    """
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: Callable[[Look], list[Row]]
+    gives_way: str
     hidden_when_narrow: frozenset[str] = frozenset()
     empty: str = ""
 
+    def fitted(self, rows: Sequence[Row], columns: Sequence[str], width: int) -> list[list[Text]]:
+        """The cells of these columns, so that a row fits the width of the terminal."""
+        places = [self.columns.index(column) for column in columns]
+        widest = {
+            place: max(cell_len(self.columns[place]), *(row.cells[place].cell_len for row in rows))
+            for place in places
+            if self.columns[place] != self.gives_way
+        }
+        taken = sum(widest.values()) + _PADDING * len(places) + _SCROLLBAR
+        room = max(width - taken, _LEAST_WIDTH)
+        return [
+            [row.cells[place] if place in widest else _fit(row.cells[place], row.flag, room) for place in places]
+            for row in rows
+        ]
+
+
+def _fit(text: Text, flag: Text, room: int) -> Text:
+    cut = text.copy()
+    cut.truncate(max(room - flag.cell_len, _LEAST_WIDTH), overflow="ellipsis")
+    return Text.assemble(cut, flag)
+
 
 def _queues(look: Look) -> list[Row]:
-    return [Row(queue.name, queue, _queue_cells(queue, look)) for queue in look.queues]
+    return [Row(queue.name, queue, _queue_cells(queue, look), _queue_flag(queue)) for queue in look.queues]
+
+
+def _queue_flag(queue: QueueView) -> Text:
+    if queue.paused:
+        return Text(" paused", style="magenta")
+    if queue.workers:
+        return Text()
+    return Text(" no worker", style="bold red" if queue.ready else "dim")
 
 
 def _queue_cells(queue: QueueView, look: Look) -> tuple[Text, ...]:
     oldest = NOTHING if queue.oldest_ready_at is None else rough(look.at - queue.oldest_ready_at)
-    name = _name(queue.name)
-    if queue.paused:
-        name.append(" paused", style="magenta")
-    elif not queue.workers:
-        name.append(" no worker", style="bold red")
     return (
-        name,
+        _name(queue.name),
         _right(count(queue.ready, capped=queue.ready_capped)),
         _right(oldest),
         _right(f"{queue.running:,}/{queue.slots:,}"),
@@ -76,11 +112,9 @@ def _queue_cells(queue: QueueView, look: Look) -> tuple[Text, ...]:
 def _kinds(look: Look) -> list[Row]:
     rows = []
     for kind in look.kinds:
-        name = _name(kind.name)
-        if kind.paused:
-            name.append(" paused", style="magenta")
         dead = _right(count(kind.dead), "bold red" if kind.dead else "dim")
-        rows.append(Row(kind.name, kind, (name, dead, *_statistics(kind.statistics, look.span))))
+        cells = (_name(kind.name), dead, *_statistics(kind.statistics, look.span))
+        rows.append(Row(kind.name, kind, cells, Text(" paused" if kind.paused else "", style="magenta")))
     return rows
 
 
@@ -97,20 +131,27 @@ def _statistics(group: Group, span: str) -> tuple[Text, ...]:
 
 
 def _workers(look: Look) -> list[Row]:
-    return [Row(str(worker.id), worker, _worker_cells(worker, look.at)) for worker in look.workers]
+    return [Row(str(worker.id), worker, _worker_cells(worker, look)) for worker in look.workers]
 
 
-def _worker_cells(worker: WorkerView, now: datetime) -> tuple[Text, ...]:
-    is_quiet = worker.quiet_at is not None or worker.phase is Phase.QUIET
-    phase = _SIGN.get(worker.phase, "quiet" if is_quiet else str(worker.phase))
+def _worker_cells(worker: WorkerView, look: Look) -> tuple[Text, ...]:
     return (
-        _name(worker.name),
-        Text(phase, style="magenta" if is_quiet else "yellow" if worker.phase is Phase.CLOSING else "green"),
+        _short_name(worker.name),
+        _phase(worker, is_lost=look.is_lost(worker)),
         _right(f"{worker.running:,}/{worker.concurrency:,}"),
-        Text(relative(worker.beat_at, now)),
-        Text(relative(worker.started_at, now)),
-        Text(one_line(", ".join(worker.queues), _MESSAGE_WIDTH)),
+        Text(relative(worker.beat_at, look.at), style="bold red" if look.is_lost(worker) else ""),
+        Text(relative(worker.started_at, look.at)),
+        Text(one_line(", ".join(worker.queues))),
     )
+
+
+def _phase(worker: WorkerView, *, is_lost: bool) -> Text:
+    if is_lost:
+        return Text("lost", style="bold red")
+    if worker.quiet_at is not None or worker.phase is Phase.QUIET:
+        return Text(_SIGN.get(worker.phase, "quiet"), style="magenta")
+    style = "yellow" if worker.phase is Phase.CLOSING else "green"
+    return Text(_SIGN.get(worker.phase, str(worker.phase)), style=style)
 
 
 def _failures(look: Look) -> list[Row]:
@@ -120,15 +161,21 @@ def _failures(look: Look) -> list[Row]:
 def _failure_cells(group: FailureGroup, now: datetime) -> tuple[Text, ...]:
     return (
         _right(count(group.jobs, capped=group.jobs_capped), "bold red"),
-        _name(group.kind),
+        _short_name(group.kind),
         Text(relative(group.last_at, now)),
         Text(sparkline(group.trend, len(group.trend)), style="red"),
-        Text(one_line(f"{group.error_type}: {group.message}", _MESSAGE_WIDTH)),
+        Text(one_line(f"{group.error_type}: {group.message}" if group.error_type else group.message)),
     )
 
 
 def _name(text: str) -> Text:
-    return Text(one_line(text, _NAME_WIDTH), style="bold")
+    return Text(one_line(text), style="bold")
+
+
+def _short_name(text: str) -> Text:
+    name = _name(text)
+    name.truncate(_NAME_WIDTH, overflow="ellipsis")
+    return name
 
 
 def _right(text: str, style: str = "") -> Text:
@@ -142,6 +189,7 @@ LISTS: Final[Sequence[ListView]] = (
         title="Queues",
         columns=("queue", "ready", "oldest", "running", *_FIGURES),
         rows=_queues,
+        gives_way="queue",
         hidden_when_narrow=frozenset({"wait p95", "trend"}),
         empty="No queue has been used yet.",
     ),
@@ -150,6 +198,7 @@ LISTS: Final[Sequence[ListView]] = (
         title="Workers",
         columns=("worker", "phase", "running", "heartbeat", "started", "queues"),
         rows=_workers,
+        gives_way="queues",
         hidden_when_narrow=frozenset({"started"}),
         empty="No worker is running. Start one: perdure worker your_module:app",
     ),
@@ -158,6 +207,7 @@ LISTS: Final[Sequence[ListView]] = (
         title="Dead letters",
         columns=("dead", "kind", "last seen", "last 24 h", "error"),
         rows=_failures,
+        gives_way="error",
         hidden_when_narrow=frozenset({"last 24 h"}),
         empty="No dead letters.",
     ),
@@ -166,6 +216,7 @@ LISTS: Final[Sequence[ListView]] = (
         title="Kinds",
         columns=("kind", "dead", *_FIGURES),
         rows=_kinds,
+        gives_way="kind",
         hidden_when_narrow=frozenset({"trend"}),
         empty="No kind has been seen yet.",
     ),
