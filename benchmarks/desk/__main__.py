@@ -77,6 +77,7 @@ def measure(url: str, rounds: int, drains: int, pages: list[str]) -> Seen:
             browser.get_well(path, expected_status(name))
         with draining_worker(url, Path(folder)) as ledger:
             begun, used, ran = time.monotonic(), desk.cpu, ledger.started()
+            browser = Browser(desk.address)  # the other one was idle while the worker began: the desk has closed it
             times, cpu = _asked(browser, desk, asked, rounds)
             took = time.monotonic() - begun
             busy, drained = (desk.cpu - used) / took, (ledger.started() - ran) / took
