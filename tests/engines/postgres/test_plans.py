@@ -376,6 +376,15 @@ def test_jobs_that_all_match_are_counted_where_they_are_read(postgres_url: str, 
     assert "GroupAggregate" not in plan, plan
 
 
+def test_dead_letters_are_counted_by_kind_without_a_look_at_each_job(postgres_url: str, full: str) -> None:
+    """A fingerprint belongs to one kind; only a dead letter without one is looked up."""
+    queue_states = QueueStates(Naming(full), Pool(Server(postgres_url), 1))
+    sql, _ = count_query(queue_states, JobFilter(states="dead"), 10, by_kind=True)
+    plan = plan_of(postgres_url, sql)
+    assert "failure_group_pkey" in plan, plan
+    assert plan.index("SubPlan") < plan.index("job_pkey"), plan
+
+
 @pytest.mark.parametrize("schema", ["empty", "full"])
 @pytest.mark.parametrize(
     ("which", "by_kind", "indexes", "unread"),

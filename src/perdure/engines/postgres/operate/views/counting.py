@@ -66,10 +66,11 @@ def count_query(
     kind, hit = "j.kind" if by_kind else "NULL::text", " AND ".join(conditions) or "true"
     columns = f"p.state, p.queue, {kind} AS kind, count(*) FILTER (WHERE {hit}) AS matches, count(*) AS jobs"
     groups = f"p.state, p.queue{', j.kind' if by_kind else ''}"
-    arms = [
-        f"SELECT {columns} {queue_states.looked_at(place, joined)} GROUP BY {groups}"
-        if joined or place.table == "lease"
-        else queue_states.counted_in(place)
-        for place, _ in places
-    ]
+    arms = []
+    for place, _ in places:
+        if joined or place.table == "lease":
+            record = queue_states.sql["with_kind"] if place.table == "finished" and not conditions else joined
+            arms.append(f"SELECT {columns} {queue_states.looked_at(place, record)} GROUP BY {groups}")
+        else:
+            arms.append(queue_states.counted_in(place))
     return (f"{queue_states.sql['spots']} {' UNION ALL '.join(arms)}" if arms else ""), params

@@ -39,7 +39,7 @@ WHERE k.state = s.state AND k.queue = s.queue LIMIT %(cap)s::bigint + 1
 
 -- name: look_in_finished
 -- Of those that finished in the time asked for, the last.
-SELECT f.job_id, f.state, f.queue, f.failures, f.crashes, f.result FROM {finished} f
+SELECT f.job_id, f.state, f.queue, f.failures, f.crashes, f.result, f.fingerprint FROM {finished} f
 WHERE f.state = s.state AND f.queue = s.queue
   AND f.finished_at > coalesce(%(finished_after)s::timestamptz, '-infinity')
   AND f.finished_at < coalesce(%(finished_before)s::timestamptz, 'infinity')
@@ -47,6 +47,11 @@ ORDER BY f.finished_at DESC LIMIT %(cap)s::bigint + 1
 
 -- name: with_job
 CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
+
+-- name: with_kind
+-- The kind alone. A fingerprint belongs to one kind, so that of a dead letter needs no look at its job.
+LEFT JOIN LATERAL (SELECT kind FROM {failure_group} WHERE fingerprint = p.fingerprint OFFSET 0) g ON true
+CROSS JOIN LATERAL (SELECT coalesce(g.kind, (SELECT r.kind FROM {job} r WHERE r.id = p.job_id)) AS kind) j
 
 -- name: with_error
 LEFT JOIN LATERAL (
