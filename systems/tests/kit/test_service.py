@@ -9,11 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from systems.tests.running import running_system
 
 from perdure import App, WorkerSettings
 from perdure.errors import LifespanError
+from perdure_systems.kit.metrics import serve_metrics
 from perdure_systems.kit.service import System, run_system
 from perdure_systems.kit.web import JsonResponse, read_body
 
@@ -48,6 +50,24 @@ async def test_settings_are_read_at_the_start_and_routes_see_the_workers(tmp_pat
         assert stacks["head"]["worker"] == "second"
     stop.set()
     await asyncio.wait_for(running, 30)
+
+
+async def test_metrics_count_what_was_before_the_first_scrape(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
+    ran = asyncio.Event()
+
+    @app.cron("* * * * * *")
+    async def each_second() -> None:
+        ran.set()
+
+    async def metrics(request: Request) -> Response:
+        return await serve_metrics(request, app)
+
+    system = System(name="small", title="Small", port=0, apps=(app,), routes=[Route("/metrics", metrics)])
+    async with running_system(system) as address, httpx.AsyncClient(base_url=address) as client:
+        await asyncio.wait_for(ran.wait(), 30)
+        scraped = (await client.get("/metrics")).text
+    assert 'perdure_schedule_times_total{schedule="each_second",outcome="fired"}' in scraped
 
 
 async def test_a_client_that_never_sends_its_body_does_not_keep_the_process(
