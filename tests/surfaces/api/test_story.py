@@ -131,6 +131,19 @@ async def test_of_several_commands_at_once_on_one_version_only_one_is_obeyed(cli
     assert sorted(answer.status_code for answer in replaced) == [200, 412, 412, 412]
 
 
+async def test_of_two_names_of_one_job_only_one_is_obeyed_for_a_version(client: httpx.AsyncClient) -> None:
+    job = await enqueue(client, delay="1h", ref="order 7")
+    paths = (f"{JOBS}/{job['id']}", f"{JOBS}/order%207", f"{JOBS}/{job['id'].upper()}")
+    tag = (await client.get(paths[0])).headers["etag"]
+    marked = await asyncio.gather(
+        *(
+            client.post(f"{path}/mark", json={"mark": f"m{n}"}, headers={"if-match": tag})
+            for n, path in enumerate(paths)
+        )
+    )
+    assert sorted(answer.status_code for answer in marked) == [200, 412, 412]
+
+
 async def test_every_command_on_one_job_and_on_several(client: httpx.AsyncClient) -> None:
     job = await enqueue(client, delay="1h")
     path = f"{JOBS}/{job['id']}"

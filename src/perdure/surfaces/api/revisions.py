@@ -26,7 +26,7 @@ _ANY: Final = "*"
 
 
 class Turns:
-    """One command at a time on each thing of this desk, named as in the path: a job by its id or its ref."""
+    """One command at a time on each thing of this desk, named as in the path, and for a job by its id too."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()

@@ -19,6 +19,7 @@ from perdure.operate.desk import Desk
 from perdure.surfaces.access.caller import Caller
 
 if TYPE_CHECKING:
+    from perdure.surfaces.api.revisions import Turns
     from perdure.surfaces.server.site import Site
 
 Q = TypeVar("Q")
@@ -32,10 +33,11 @@ class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Call(Generic[Q, B]):
-    """One request to a route, read and checked. `headers` go out with the answer."""
+    """One request to a route, read and checked. `headers` go out with the answer; `turns` are those of this desk."""
 
-    def __init__(self, *, request: Request, site: Site, caller: Caller, path: Mapping[str, str]) -> None:
+    def __init__(self, *, request: Request, site: Site, caller: Caller, path: Mapping[str, str], turns: Turns) -> None:
         self.request = request
+        self.turns = turns
         self.site = site
         self.caller = caller
         self.path = path

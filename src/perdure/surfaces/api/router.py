@@ -53,7 +53,8 @@ class ApiRouter:
         route, path = self._route(request)
         caller = caller_of(request.scope)
         caller.require(route.scope)
-        call: Call[Any, Any] = Call(request=request, site=site_of(request), caller=caller, path=path)
+        site = site_of(request)
+        call: Call[Any, Any] = Call(request=request, site=site, caller=caller, path=path, turns=self._turns)
         given.update(path)
         refuse_nul(path)
         refuse_unread(request, route)
@@ -62,7 +63,7 @@ class ApiRouter:
         if route.request is not None:
             call.body = await read_body(request, route.request, given)
         async with asyncio.timeout(_LIMIT):
-            await call.site.backing.store()
+            await site.backing.store()
             call.desk = desk_of(request)
             turn = self._turns.of(route.tag, *path.values()) if route.guarded else nullcontext()
             async with turn:

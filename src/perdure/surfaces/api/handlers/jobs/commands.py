@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType
 
+from perdure.domain.jobs.ids import as_job_id, is_job_id
 from perdure.domain.jobs.job import JobView
 from perdure.errors import ArgumentError, NotFoundError
 from perdure.operate.commands.actions import CANCEL, DELETE, PURGE, REQUEUE, RUN_NOW, Action, mark_as, reschedule_to
@@ -124,13 +125,15 @@ async def command_jobs(call: Call[None, ManyJobs]) -> Changed:
 
 async def _act(call: Call[None, OneVersion] | Call[None, NewTime] | Call[None, NewMark], action: Action) -> Done:
     name = call.path["id"]
-    job = (await call.desk.job(name, lines=0)).job
-    check_version(call.request, call.body.revision, job_etag(job), f"job {job.id}")
-    changed = await call.desk.act(action, job.id, why=call.body.why)
-    try:
-        after = (await call.desk.job(job.id, lines=0)).job
-    except NotFoundError:
-        return Done(changed=changed, job=None)
+    job_id = as_job_id(name) if is_job_id(name) else (await call.desk.job_by_ref(name)).id
+    async with call.turns.of("job", job_id):  # the same for those who name it by its ref
+        job = (await call.desk.job(job_id, lines=0)).job
+        check_version(call.request, call.body.revision, job_etag(job), f"job {job_id}")
+        changed = await call.desk.act(action, job_id, why=call.body.why)
+        try:
+            after = (await call.desk.job(job_id, lines=0)).job
+        except NotFoundError:
+            return Done(changed=changed, job=None)
     call.headers["etag"] = job_etag(after)
     return Done(changed=changed, job=after)
 
