@@ -11,12 +11,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from perdure.domain.operate.condition import Condition
-from perdure.policy.secrets.redaction import secrets_in_json
-from perdure.policy.secrets.secret import MASK
+from perdure.policy.secrets.redaction import masks_of_json
 
 _NOTHING: Final = object()
-MASKED: Final = rf'\1"{MASK}"'
-"""What stands in place of a secret in a JSON text, with the pattern of `secrets_in_json`."""
 _PLACE: Final = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -73,14 +70,13 @@ def _compares(value: Any, condition: Condition) -> bool:
 
 
 def _holds(value: Any, piece: str) -> bool:
-    """Whether a text holds this piece; of an object or a list its JSON, as it is shown: without its secrets."""
-    if isinstance(value, str):
-        return piece in value.lower()
-    text = json.dumps(value, ensure_ascii=False)
+    """Whether a text holds this piece as it is shown, without its secrets; of an object or a list, its JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if piece not in text.lower():
         return False
-    masked = re.sub(secrets_in_json(), MASKED, text, flags=re.IGNORECASE) if isinstance(value, dict | list) else text
-    return piece in masked.lower()
+    for pattern, mask in masks_of_json():
+        text = re.sub(pattern, mask, text, flags=re.IGNORECASE)
+    return piece in text.lower()
 
 
 def _ordered(value: Any, limit: Any, condition: Condition) -> bool:

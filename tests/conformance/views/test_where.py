@@ -96,6 +96,7 @@ async def test_a_condition_means_the_same_on_every_engine(store: Store) -> None:
         {"x": [{"accessToken": 'a\\"hunter2'}, {"API-KEY": ["b", ["hunter2"]]}]},
         {"token": "b", "secret": {"user": "ada", "one": "hunter2"}, "cookie": 7},
         {"Ä": "ß", "Authorization": "hunter2"},
+        {"urls": ["https://ada:hunter2@example.com/", "no"]},
     ],
 )
 async def test_a_piece_of_text_is_looked_for_in_what_is_shown(store: Store, hidden: dict[str, Any]) -> None:
@@ -108,6 +109,12 @@ async def test_a_piece_of_text_is_looked_for_in_what_is_shown(store: Store, hidd
             assert await found(store, condition) == wanted, condition
             assert meets([document], [condition]) is bool(wanted)
     assert await store.count(JobFilter(where=Condition("args", (), "~", "hunter2"))) == [Tally(jobs=0)]
+
+
+async def test_a_piece_of_the_password_of_a_url_is_not_found(store: Store) -> None:
+    job_id = await enqueue(store, args='{"url":"https://ada:hunter2@example.com/?a=b:c@d"}')
+    for piece, wanted in (("hunter2", set()), ("r2@ex", set()), ("ada:", {job_id}), ("b:c@D", {job_id})):
+        assert await found(store, Condition("args", ("url",), "~", piece)) == wanted, piece
 
 
 async def test_conditions_on_meta_result_tags_and_error(store: Store) -> None:

@@ -49,6 +49,7 @@ _JSON_TEXT: Final = r'"(?:[^"\\]|\\.)*"'
 _JSON_OBJECT: Final = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _JSON_LIST: Final = r"\[(?:[^\]\[]|\[[^\]\[]*\])*\]"
 _JSON_WORD: Final = r'[^\]\[{}",\s]+'
+_URL_PATTERN: Final = r'(://[^/?#:@\s"]*:)[^/?#@\s"]+@'
 _SCHEME: Final = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 
 
@@ -97,12 +98,12 @@ def redact_text(text: str, known: Iterable[str] = ()) -> str:
     return text
 
 
-def secrets_in_json() -> str:
-    """A pattern, in any case, of a secret in a JSON text: `"password": "x"`. What stays if it is masked is group 1.
+def masks_of_json() -> tuple[tuple[str, str], ...]:
+    """Patterns, in any case, of secrets in a JSON text, and what stands in their place: `"password": "x"`, URLs.
 
-    It means the same to Python and to PostgreSQL, for searches that look at texts. Values are found two levels deep.
+    They mean the same to Python and to PostgreSQL, for searches that look at texts. Values are found two levels deep.
     """
-    return _json_pattern(os.environ.get(VARIABLE, ""))
+    return (_json_pattern(os.environ.get(VARIABLE, "")), rf'\1"{MASK}"'), (_URL_PATTERN, rf"\1{MASK}@")
 
 
 def redact_failure(failure: Failure, known: Iterable[str] = ()) -> Failure:

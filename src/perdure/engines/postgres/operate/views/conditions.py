@@ -10,8 +10,7 @@ from typing import Final
 
 from perdure.domain.operate.condition import Condition
 from perdure.engines.postgres.database.arrays import text_array
-from perdure.policy.matching import MASKED
-from perdure.policy.secrets.redaction import secrets_in_json
+from perdure.policy.secrets.redaction import masks_of_json
 
 _DOCUMENTS: Final = {"args": "j.args", "meta": "j.meta", "result": "p.result"}
 _ERRORS: Final = {
@@ -63,7 +62,8 @@ def _values(name: str, condition: Condition) -> dict[str, object]:
     elif condition.op != "exists":
         values[f"{name}_text"] = condition.value
         if condition.op == "~" and is_json:
-            values |= {f"{name}_secrets": secrets_in_json(), f"{name}_masked": MASKED}
+            for place, (pattern, mask) in enumerate(masks_of_json()):
+                values |= {f"{name}_secret_{place}": pattern, f"{name}_mask_{place}": mask}
     return values
 
 
@@ -76,9 +76,11 @@ def _of_json(node: str, name: str, condition: Condition) -> str:
             return f"{no}coalesce({node} = ANY (%({name}_any)s::jsonb[]), false)"
         case "~":
             text = f"coalesce({node} #>> '{{}}', {node}::text)"  # a null has no text of its own
-            masked = f"regexp_replace({text}, %({name}_secrets)s::text, %({name}_masked)s::text, 'gi')"
+            masked = text
+            for place, _ in enumerate(masks_of_json()):
+                masked = f"regexp_replace({masked}, %({name}_secret_{place})s, %({name}_mask_{place})s, 'gi')"
             held, shown = (f"strpos(lower({each}), lower(%({name}_text)s::text)) > 0" for each in (text, masked))
-            return f"CASE WHEN jsonb_typeof({node}) IN ('object', 'array') AND {held} THEN {shown} ELSE {held} END"
+            return f"CASE WHEN {held} THEN {shown} ELSE false END"
     if condition.number is not None:
         compared = f"({node} #>> '{{}}')::numeric {condition.op} %({name}_number)s::numeric"
         return f"CASE WHEN jsonb_typeof({node}) = 'number' THEN {compared} ELSE false END"
