@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from tests.support.builders.jobs import DAY, HOUR, MINUTE, apply, claim_one, employ, enqueue, numbered_id, only, show
 from tests.support.databases.behind import query
 
@@ -13,6 +14,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.operate.audit import By
+from perdure.operate.desk import Desk
 from perdure.policy.fingerprints import fingerprint
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Keep, Page, Tally
@@ -59,6 +61,19 @@ async def test_groups_come_page_by_page_and_by_filter(store: Store, clock: Manua
         assert await store.failure_groups(which, 10) == everything[1:2]
     assert await store.failure_groups(JobFilter(kind="kind_four"), 10) == []
     assert await store.failure_groups(JobFilter(queue="four"), 10) == []
+
+
+async def test_groups_among_the_newest_dead_letters_say_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older ones may have other groups: a list that ends there must not look complete."""
+    for word in ("one", "two", "three"):
+        await die(store, 0, f"{word} is wrong", kind=word, tags=("all",))
+    everything = await store.failure_groups(JobFilter(tag="all"), 10)
+    assert [group.only_newest for group in everything] == [None] * 3
+    monkeypatch.setattr("perdure.engines.shared.operate.failure_groups.MOST_IN_A_GROUP", 2)
+    newest = await store.failure_groups(JobFilter(tag="all"), 10)
+    assert {group.kind: group.only_newest for group in newest} == {"two": 2, "three": 2}
+    page = await Desk(store, "ada").failure_groups(JobFilter(tag="all"), limit=1)
+    assert (len(page.groups), page.only_newest) == (1, 2)
 
 
 async def test_a_requeued_or_purged_job_leaves_its_group_which_stays_known(store: Store, clock: ManualClock) -> None:

@@ -50,6 +50,21 @@ async def test_an_enqueued_job_shows_no_secret(client: httpx.AsyncClient) -> Non
         assert "hunter2" not in made.text
 
 
+async def test_groups_of_only_the_newest_dead_letters_are_told_as_such(
+    client: httpx.AsyncClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await site.backing.store()
+    for _ in range(2):
+        await job_in(JobState.DEAD, store)
+    found = await client.get("/api/v1/failure-groups", params={"queue": "default"})
+    assert (len(found.json()["groups"]), found.json()["only_newest"]) == (1, None)
+    monkeypatch.setattr("perdure.engines.shared.operate.failure_groups.MOST_IN_A_GROUP", 1)
+    found = await client.get("/api/v1/failure-groups", params={"queue": "default"})
+    assert (found.json()["groups"][0]["jobs"], found.json()["only_newest"]) == (1, 1)
+    page = await client.get("/dead", params={"q": "queue:default"}, headers={"accept": "text/html"})
+    assert "dead letters that match were looked at" in page.text
+
+
 async def test_enqueue_needs_the_app(site: Site) -> None:
     async with Site(site.backing.url) as bare, client_of(bare, await token_of(site, "operate")) as client:
         answer = await client.post(JOBS, json={"kind": "greet", "args": {"name": "x"}})

@@ -46,10 +46,15 @@ class FailureGroup(Struct, frozen=True, kw_only=True):
 
 
 class GroupPage(Struct, frozen=True):
-    """A page of groups, the last to fail first. `next` is the `before` of the next page; None: the end."""
+    """A page of groups, the last to fail first. `next` is the `before` of the next page; None: the end.
+
+    `only_newest`: so many of the newest dead letters that match were looked at. Older ones may have other groups; a
+    narrower filter shows them.
+    """
 
     groups: tuple[FailureGroup, ...]
     next: str | None
+    only_newest: int | None = None
 
 
 async def groups_page(store: Store, which: JobFilter, limit: int, before: str | None) -> GroupPage:
@@ -57,7 +62,9 @@ async def groups_page(store: Store, which: JobFilter, limit: int, before: str | 
     check_whole("limit", limit, 1, MOST_GROUPS)
     records = await store.failure_groups(which, limit + 1, None if before is None else _read_place(before))
     shown = records[:limit]
-    return GroupPage(tuple(await _groups(store, shown)), _place(shown[-1]) if len(records) > limit else None)
+    only_newest = next((record.only_newest for record in records), None)
+    following = _place(shown[-1]) if len(records) > limit else None
+    return GroupPage(tuple(await _groups(store, shown)), following, only_newest)
 
 
 async def one_group(store: Store, fingerprint: str) -> FailureGroup:

@@ -19,7 +19,10 @@ FAILURES_KEPT: Final = timedelta(days=7)
 
 
 class GroupRecord(Struct, frozen=True, kw_only=True):
-    """A stored group, and the number of its dead letters; `capped`: a lower bound."""
+    """A stored group, and the number of its dead letters; `capped`: a lower bound.
+
+    `only_newest`: only so many of the newest dead letters that match were read; older ones may have other groups.
+    """
 
     fingerprint: str
     kind: str
@@ -30,6 +33,7 @@ class GroupRecord(Struct, frozen=True, kw_only=True):
     jobs: int
     capped: bool = False
     newest: JobId | None = None  # of its dead letters
+    only_newest: int | None = None
 
 
 class HourOfFailures(Struct, frozen=True):

@@ -57,6 +57,7 @@ class Found:
                 jobs=self._jobs[group.fingerprint],
                 capped=self._capped,
                 newest=self._newest.get(group.fingerprint),
+                only_newest=MOST_IN_A_GROUP if self._capped else None,
             )
             for group in groups
         ]

@@ -79,6 +79,9 @@ def _show(page: GroupPage, now: datetime) -> None:
         out.print(_table(page.groups, now))
     else:
         _print(out, page.groups, now)
+    if page.only_newest is not None:
+        looked = f"Only the newest {page.only_newest:,} dead letters that match were looked at"
+        say(f"{looked}: a narrower search may show more groups.", "yellow")
     if page.next:
         say(f"More: --before {page.next}", "dim")
     say("Jobs of a group: perdure dead list --group FINGERPRINT", "dim")

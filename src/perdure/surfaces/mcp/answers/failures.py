@@ -32,10 +32,14 @@ class GroupLine(Part):
 
 
 class FailureGroups(Answer):
-    """Groups of dead letters, the last to fail first. `next`: give it as `before` for the following ones."""
+    """Groups of dead letters, the last to fail first. `next`: give it as `before` for the following ones.
+
+    `only_newest`: so many of the newest dead letters that match were looked at; older ones may have other groups.
+    """
 
     groups: list[GroupLine]
     next: str | None
+    only_newest: int | None
 
 
 class GroupExplained(Answer):

@@ -35,7 +35,7 @@ class FailureTools:
             quoter = self._ground.quoter()
             page = await desk.failure_groups(await desk.filter(search), limit=limit, before=before)
             groups = [group_line(quoter, group) for group in page.groups]
-            return self._ground.sized(FailureGroups(groups=groups, next=page.next))
+            return self._ground.sized(FailureGroups(groups=groups, next=page.next, only_newest=page.only_newest))
 
     async def explain_failure_group(self, ask: Ask, fingerprint: Fingerprint) -> GroupExplained:
         """Explain one group of failures: its trend, its newest dead letters, and the newest error with traceback."""

@@ -27,10 +27,14 @@ class SuggestQuery(Given, frozen=True, kw_only=True):
 
 
 class GroupList(Struct, frozen=True, kw_only=True):
-    """A page of groups, the last to fail first. `next` is the `cursor` of the following page; null: the end."""
+    """A page of groups, the last to fail first. `next` is the `cursor` of the following page; null: the end.
+
+    `only_newest`: so many of the newest dead letters that match were looked at; older ones may have other groups.
+    """
 
     groups: tuple[FailureGroup, ...]
     next: str | None = None
+    only_newest: int | None = None
 
 
 class Suggestions(Struct, frozen=True):
@@ -45,7 +49,7 @@ async def list_failure_groups(call: Call[GroupsQuery, None]) -> GroupList:
     listed = ["groups", query.conditions]
     which = await query.read(call.desk)
     page = await call.desk.failure_groups(which, limit=query.limit, before=read_cursor(listed, query.cursor))
-    return GroupList(groups=page.groups, next=write_cursor(listed, page.next))
+    return GroupList(groups=page.groups, next=write_cursor(listed, page.next), only_newest=page.only_newest)
 
 
 async def show_failure_group(call: Call[None, None]) -> FailureGroup:

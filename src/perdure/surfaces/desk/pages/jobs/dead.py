@@ -32,6 +32,7 @@ async def groups(visit: Visit) -> Response:
         now=await visit.now(),
         groups=page.groups,
         search=text,
+        only_newest=page.only_newest,
         search_of=lambda group: _search_of(wanted, group.fingerprint),
         next=visit.url("/dead", q=text, before=page.next) if page.next else None,
         first=visit.url("/dead", q=text) if before else None,
