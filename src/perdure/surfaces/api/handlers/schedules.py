@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from perdure.app.by_name import typed_arguments
 from perdure.app.schedules import checked_schedule, one_expression
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob
@@ -17,6 +16,7 @@ from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name, checked_priority
 from perdure.operate.commands.calendar import ScheduleDetail
 from perdure.surfaces.api.handlers.jobs.commands import Because, OneVersion
+from perdure.surfaces.api.handlers.jobs.enqueueing import checked_args
 from perdure.surfaces.api.revisions import check_version, schedule_etag
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
@@ -189,7 +189,7 @@ def _job(call: Call[None, ScheduleBody]) -> NewJob:
     """A job like those that the schedule makes; checked by the app's code where that is loaded."""
     body, app = call.body, call.site.backing.app
     if app is not None:
-        known = typed_arguments(app, body.kind, body.args)
+        known = checked_args(app, body.kind, body.args)
         return app.job_named(body.kind).using(queue=body.queue, priority=body.priority).call(**known).job
     text = encode(body.args)
     if len(text.encode()) > _LARGEST_ARGS:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
+from perdure.app.app import App
 from perdure.app.by_name import typed_arguments
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Intake, JobView
+from perdure.errors import ArgumentError, PayloadError
 from perdure.surfaces.api.handlers.jobs.jobs import needs_app
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant
@@ -51,7 +54,7 @@ async def enqueue_job(call: Call[None, EnqueueBody]) -> Enqueued:
     app, body = call.site.backing.app, call.body
     if app is None:
         raise needs_app("what a kind takes")
-    known = typed_arguments(app, body.kind, body.args)
+    known = checked_args(app, body.kind, body.args)
     prepared = app.job_named(body.kind).using(
         queue=body.queue,
         priority=body.priority,
@@ -68,3 +71,12 @@ async def enqueue_job(call: Call[None, EnqueueBody]) -> Enqueued:
     job = (await call.desk.job(receipt.job_id, lines=0)).job
     call.headers["location"] = path_to(call.request, f"/api/v1/jobs/{job.id}")
     return Enqueued(id=receipt.job_id, intake=receipt.intake, job=job)
+
+
+def checked_args(app: App, kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as the handler's own types; an error names the member of the body, such as `args.user`."""
+    try:
+        return typed_arguments(app, kind, args)
+    except PayloadError as error:
+        problem = str(error).removeprefix(f"{error.field} ")
+        raise ArgumentError(error.field.replace("argument ", "args.", 1), problem) from None
