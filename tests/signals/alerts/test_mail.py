@@ -66,8 +66,8 @@ async def test_a_server_that_hangs_does_not_hang_the_worker() -> None:
         begun = time.monotonic()
         with pytest.raises(DeliveryFailed, match=rf"mail server 127.0.0.1:{port} did not answer within 0.3 s"):
             await send_mail(address, a_notice(), deadline=0.3)
-        assert time.monotonic() - begun < 5
-        async with asyncio.timeout(5):
+        assert time.monotonic() - begun < 20, "long before the time that a mail server has by default"
+        async with asyncio.timeout(30):
             await gone.wait()  # its connection is closed, so that the thread ends
 
 
