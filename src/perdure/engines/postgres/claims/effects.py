@@ -31,6 +31,7 @@ from perdure.engines.postgres.database.sessions import COMMIT_DURABLY
 from perdure.engines.postgres.database.wire import Params
 from perdure.engines.postgres.flows.log_lines import LinePart
 from perdure.engines.postgres.flows.steps import StepPart
+from perdure.engines.shared.effect_errors import ABANDONED, ENDED_BY_HANDLER
 from perdure.errors import ConflictError
 from perdure.storage.records import ALONE, Acknowledged, Alongside
 
@@ -39,7 +40,7 @@ _AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
 SESSIONS: Final = 20
 _CANCEL_TIMEOUT_SECONDS: Final = 5.0
 _TROUBLE: Final = {
-    TransactionStatus.IDLE: "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker",
+    TransactionStatus.IDLE: ENDED_BY_HANDLER,
     TransactionStatus.INERROR: "a statement in the handler's transaction failed and the handler went on: let the"
     " error out of the block, or wrap the statement in `connection.transaction()`",
     TransactionStatus.ACTIVE: "a statement of the handler is still under way: finish it before the handler returns",
@@ -140,7 +141,7 @@ class OpenEffects:
 
     def _require_sound(self) -> None:
         if not self._ending.acquire(blocking=False):
-            raise ConflictError("the attempt was abandoned, and its transaction was rolled back")
+            raise ConflictError(ABANDONED)
         if trouble := _TROUBLE.get(self.connection.info.transaction_status):
             raise ConflictError(trouble)
 

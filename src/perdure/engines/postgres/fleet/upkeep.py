@@ -21,12 +21,12 @@ from perdure.engines.postgres.database.wire import Asks, Params, Wire
 from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
 from perdure.engines.postgres.operate.views.kinds import KindPart
+from perdure.engines.shared.batch_sizes import ENTRIES_PER_JOB, INDEX_PIECES_PER_TICK
 from perdure.engines.shared.prune_progress import PruneProgress
 from perdure.storage.operate.diagnosis import CLOCK_SLACK
 from perdure.storage.operate.failure_groups import FAILURES_KEPT
 from perdure.storage.records import Keep, Overdue, Promoted
 
-_ENTRIES_PER_JOB: Final = 10
 _BESIDES: Final = (  # what each tick of pruning does besides, in this order
     "redate_finished",
     "forget_workers",
@@ -38,8 +38,6 @@ _BESIDES: Final = (  # what each tick of pruning does besides, in this order
     "forget_groups",
     "forget_bulks",
 )
-
-_INDEX_PIECES_PER_TICK: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 
 
 class UpkeepPart:
@@ -133,7 +131,11 @@ class UpkeepPart:
             for statement in _BESIDES:
                 await wire.fetch(self._statements[statement], params)
             if keep.audit_trail is not None:
-                old = {"kept": seconds_text(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit, "now": self._now()}
+                old = {
+                    "kept": seconds_text(keep.audit_trail),
+                    "limit": ENTRIES_PER_JOB * limit,
+                    "now": self._now(),
+                }
                 await wire.fetch(self._audit["allow_pruning"], {"kept": old["kept"], "now": old["now"]})
                 await wire.fetch(self._audit["forget"], old)
 
@@ -169,7 +171,7 @@ class UpkeepPart:
         state, queue = str(params["state"]), str(params["queue"])
         ids: list[Row] = []
         theirs: list[tuple[str, str]] = []
-        for _ in range(_INDEX_PIECES_PER_TICK):
+        for _ in range(INDEX_PIECES_PER_TICK):
             at, after_id = self._prune_progress.place(state, queue) or (None, BEFORE_ALL)
             wanted = limit - len(ids)
             place: Params = {**params, "after": at, "after_id": after_id, "limit": wanted}

@@ -10,7 +10,6 @@ in a deadlock, the transaction is retried.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.flows.flow import Awaits
@@ -20,9 +19,8 @@ from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Asks, Params
 from perdure.engines.postgres.flows.linking import Linking
+from perdure.engines.shared.batch_sizes import ENDS_AT_ONCE
 from perdure.policy.consequences import JOB_DELETED, PARENT_DELETED, PARENT_ENDED
-
-_JOINED_PER_CALL: Final = 1_000
 
 
 class Settling:
@@ -69,7 +67,7 @@ class Settling:
     async def ended_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> list[tuple[JobId, JobId]]:
         """Children that were joined to jobs which have ended, of these or of all, each with its job."""
         ids = None if job_ids is None else text_array(sorted(job_ids))
-        rows = await wire.fetch(self._statements["ended_joined"], {"ids": ids, "limit": _JOINED_PER_CALL})
+        rows = await wire.fetch(self._statements["ended_joined"], {"ids": ids, "limit": ENDS_AT_ONCE})
         return [(JobId(child), JobId(job)) for child, job in rows]
 
     async def settle_joined(self, job_ids: Collection[JobId] | None, wire: Asks) -> int:

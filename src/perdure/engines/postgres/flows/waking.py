@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId
@@ -18,8 +17,7 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.wire import Params
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
-
-_JOBS_PER_CALL: Final = 2_000
+from perdure.engines.shared.batch_sizes import WOKEN_AT_ONCE
 
 
 class Waker:
@@ -58,10 +56,15 @@ class Waker:
         """Wake the jobs held for a reason whose note begins in one of these ways; how many are ready."""
         woken, after = 0, JobId(BEFORE_ALL)
         while True:
-            which = {"reason": reason.value, "openings": text_array(openings), "after": after, "limit": _JOBS_PER_CALL}
+            which = {
+                "reason": reason.value,
+                "openings": text_array(openings),
+                "after": after,
+                "limit": WOKEN_AT_ONCE,
+            }
             ids = [JobId(job_id) for (job_id,) in await self._pool.rows(self._statements["held"], which)]
             woken += await self.wake(ids, reason)
-            if len(ids) < _JOBS_PER_CALL:
+            if len(ids) < WOKEN_AT_ONCE:
                 return woken
             after = ids[-1]
 

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from perdure.domain.jobs.transition import Transition
+from perdure.engines.shared.effect_errors import ABANDONED, ENDED_BY_HANDLER
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Connection
@@ -30,8 +31,6 @@ from perdure.storage.records import ALONE, Acknowledged, Alongside
 _COMMIT_TRIES: Final = 100
 _COMMIT_RETRY_SECONDS: Final = 0.01
 _BEGIN: Final = "BEGIN IMMEDIATE"
-_GIVEN_UP: Final = "the attempt was abandoned, and its transaction was rolled back"
-_ENDED: Final = "the handler ended its transaction by itself: leave COMMIT and ROLLBACK to the worker"
 
 
 class EffectPart:
@@ -103,14 +102,14 @@ class OpenEffects:
                 self._link.run("RELEASE perdure_block")
             raise
         if not self._link.in_transaction:
-            raise ConflictError(_ENDED)
+            raise ConflictError(ENDED_BY_HANDLER)
         self._link.run("RELEASE perdure_block")
 
     async def commit_with(self, transition: Transition, alongside: Alongside = ALONE) -> Acknowledged:
         """Write the acknowledgement and what goes with it, and commit; a lost claim rolls everything back."""
         try:
             if not self._ending.acquire(blocking=False):
-                raise ConflictError(_GIVEN_UP)
+                raise ConflictError(ABANDONED)
             if self._release is None:
                 return self._commit_with(transition, alongside)
             committing = in_own_thread(partial(self._commit_with, transition, alongside))
@@ -131,7 +130,7 @@ class OpenEffects:
 
     def _commit_with(self, transition: Transition, alongside: Alongside) -> Acknowledged:
         if not self._link.in_transaction:
-            raise ConflictError(_ENDED)
+            raise ConflictError(ENDED_BY_HANDLER)
         self._link.reclaim()
         return self._part.finish(self._link, transition, alongside)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Orphan, UniqueKey
 from perdure.domain.jobs.states import FINAL, JobState, Reason
+from perdure.engines.shared.batch_sizes import ENTRIES_PER_JOB, INDEX_PIECES_PER_TICK
 from perdure.engines.shared.database.instants import after, from_micros, maybe_moment, span
 from perdure.engines.shared.prune_progress import PruneProgress
 from perdure.engines.sqlite.database.database import Database
@@ -28,8 +29,6 @@ _WORKERS_KEPT: Final = timedelta(days=1)
 _FIRES_KEPT: Final = timedelta(days=90)
 _BULKS_KEPT: Final = timedelta(days=90)
 _FIRES_AT_ONCE: Final = 10_000
-_ENTRIES_PER_JOB: Final = 10
-_INDEX_PIECES_PER_TICK: Final = 10  # pieces of the index that one tick looks at, where kinds keep their jobs longer
 _BEFORE_ALL: Final = -(2**62)
 _BELONGINGS: Final = (
     "attempts",
@@ -211,7 +210,7 @@ class UpkeepPart:
             transaction.change(self._sql[statement], {"before": transaction.now - span(FAILURES_KEPT)})
         transaction.change(self._sql["forget_bulks"], {"before": transaction.now - span(_BULKS_KEPT)})
         if keep.audit_trail is not None:
-            old = {"before": transaction.now - span(keep.audit_trail), "limit": _ENTRIES_PER_JOB * limit}
+            old = {"before": transaction.now - span(keep.audit_trail), "limit": ENTRIES_PER_JOB * limit}
             transaction.change(self._audit["allow_pruning"], {"before": old["before"]})
             transaction.change(self._audit["forget"], old)
         return pruned
@@ -241,7 +240,7 @@ class UpkeepPart:
         state, queue = params["state"], params["queue"]
         ids: list[JobId] = []
         theirs: list[tuple[JobId, str]] = []
-        for _ in range(_INDEX_PIECES_PER_TICK):
+        for _ in range(INDEX_PIECES_PER_TICK):
             at, after_id = self._prune_progress.place(state, queue) or (_BEFORE_ALL, "")
             wanted = limit - len(ids)
             place = {"after": at, "after_id": after_id, "limit": wanted}

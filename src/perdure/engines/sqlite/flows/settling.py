@@ -16,6 +16,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import SYSTEM
+from perdure.engines.shared.batch_sizes import ENDS_AT_ONCE
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document, warnings_text
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -27,7 +28,6 @@ from perdure.engines.sqlite.operate.commands.cancels import ACTIVE_PLACES, Cance
 from perdure.policy.consequences import PARENT_DELETED, PARENT_ENDED
 
 _ERROR_LIMIT_CHARACTERS: Final = 500
-_JOINED_PER_CALL: Final = 1_000
 _NO_LIMIT: Final = -1
 
 End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
@@ -91,7 +91,10 @@ class Settling:
     async def settle_joined(self, job_ids: Collection[JobId] | None = None) -> int:
         """Count the ends of jobs to which children were joined; the reader checks first."""
         name = "ended_joined" if job_ids is None else "ended_joined_of"
-        statement, params = self._sql[name], {"ids": to_document(sorted(job_ids or ())), "limit": _JOINED_PER_CALL}
+        statement, params = (
+            self._sql[name],
+            {"ids": to_document(sorted(job_ids or ())), "limit": ENDS_AT_ONCE},
+        )
 
         def settle(transaction: Transaction) -> int:
             ends: list[End] = [(row[0], JobState(row[1]), *row[2:]) for row in transaction.run(statement, params)]

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import Reason
+from perdure.engines.shared.batch_sizes import WOKEN_AT_ONCE
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
-
-_JOBS_PER_CALL: Final = 2_000
 
 
 class Waker:
@@ -39,8 +37,8 @@ class Waker:
 
     def _wake_batch(self, openings: Sequence[str], after: JobId, transaction: Transaction) -> tuple[int, JobId | None]:
         """How many are ready, and behind which to go on; None: that was the end."""
-        which = {"openings": to_document(openings), "after": after, "limit": _JOBS_PER_CALL}
+        which = {"openings": to_document(openings), "after": after, "limit": WOKEN_AT_ONCE}
         ((document,),) = transaction.run(self._sql["held"], which)
         rows = from_document(document)
         woken = self._upkeep.wake(transaction, rows, Reason.RESUMED) if rows else []
-        return len(woken), rows[-1][0] if len(rows) == _JOBS_PER_CALL else None
+        return len(woken), rows[-1][0] if len(rows) == WOKEN_AT_ONCE else None

@@ -24,11 +24,9 @@ from perdure.engines.postgres.flows.settling import Settling
 from perdure.engines.postgres.operate.commands.audit import by_columns
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL, select
 from perdure.engines.postgres.operate.views.insight import jobs_query
+from perdure.engines.shared.batch_sizes import CHILDREN_AT_ONCE
 from perdure.storage.operate.bulk import BulkParams
 from perdure.storage.records import JobFilter
-
-CHILDREN_AT_ONCE: Final = 1_000
-"""How many children are cancelled in one transaction when their parent is deleted."""
 
 _MOVE_TRIES: Final = 3  # a statement sees no row that was moved while it waited for it: the next one does
 _REACH: Final[dict[str, frozenset[JobState]]] = {

@@ -16,12 +16,12 @@ from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.database.wire import Params, Wire
 from perdure.engines.postgres.operate.views.filters import select
 from perdure.engines.postgres.operate.views.insight import jobs_query
+from perdure.engines.shared.batch_sizes import GROUPS_COUNTED_SINGLY
 from perdure.engines.shared.operate.failure_groups import Found, names_groups_only, page_of
 from perdure.policy.fingerprints import fingerprint
 from perdure.storage.operate.failure_groups import MOST_IN_A_GROUP, GroupRecord, HourOfFailures
 from perdure.storage.records import JobFilter
 
-_MOST_GROUPS: Final = 10_000
 _DEAD: Final = frozenset({JobState.DEAD})
 
 
@@ -62,8 +62,8 @@ class FailureGroupPart:
 
     async def _names(self) -> list[str] | None:
         """The groups that have dead letters; None: there are too many to look at each."""
-        rows = await self._pool.rows(self._statements["each_group"], {"most": _MOST_GROUPS})
-        return None if len(rows) > _MOST_GROUPS else [name for (name,) in rows]
+        rows = await self._pool.rows(self._statements["each_group"], {"most": GROUPS_COUNTED_SINGLY})
+        return None if len(rows) > GROUPS_COUNTED_SINGLY else [name for (name,) in rows]
 
     async def _named(self, names: Sequence[str], kind: str | None = None) -> list[GroupRecord]:
         params = {"fingerprints": text_array(names), "kind": kind}

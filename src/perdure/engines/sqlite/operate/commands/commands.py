@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.states import ACTIVE, FINAL, PARKED, JobState, Reason
 from perdure.domain.operate.audit import By, Note
+from perdure.engines.shared.batch_sizes import CHILDREN_AT_ONCE
 from perdure.engines.shared.database.instants import to_micros
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import clean, from_document, to_document
@@ -24,9 +24,6 @@ from perdure.errors import ArgumentError
 from perdure.policy.consequences import JOB_DELETED
 from perdure.storage.operate.bulk import BulkParams
 from perdure.storage.records import JobFilter
-
-CHILDREN_AT_ONCE: Final = 1_000
-"""How many children are cancelled in one transaction when their parent is deleted."""
 
 
 class CommandPart:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import JobState
+from perdure.engines.shared.batch_sizes import GROUPS_COUNTED_SINGLY
 from perdure.engines.shared.database.instants import from_micros, to_micros
 from perdure.engines.shared.operate.failure_groups import Found, names_groups_only, page_of
 from perdure.engines.sqlite.database.database import Database
@@ -20,7 +21,6 @@ from perdure.policy.fingerprints import fingerprint
 from perdure.storage.operate.failure_groups import MOST_IN_A_GROUP, GroupRecord, HourOfFailures
 from perdure.storage.records import JobFilter
 
-_MOST_GROUPS: Final = 10_000
 _AFTER_ALL: Final = 2**62
 _DEAD: Final = frozenset({JobState.DEAD})
 
@@ -46,7 +46,7 @@ class FailureGroupPart:
             if not names_groups_only(which) or self._are_many(transaction):
                 return page_of(self._among_newest(transaction, which), limit, before)
             at, last = (_AFTER_ALL, "") if before is None else (to_micros(before[0]), before[1])
-            params = {"most": _MOST_GROUPS, "kind": which.kind, "at": at, "fingerprint": last, "limit": limit}
+            params = {"most": GROUPS_COUNTED_SINGLY, "kind": which.kind, "at": at, "fingerprint": last, "limit": limit}
             rows = transaction.run(self._sql["groups"], params)
             return [self._counted(transaction, _group(row)) for row in rows]
 
@@ -81,7 +81,7 @@ class FailureGroupPart:
         return [_group(row) for row in transaction.run(self._sql["some_groups"], params)]
 
     def _are_many(self, transaction: Transaction) -> bool:
-        return bool(transaction.run(self._sql["are_many"], {"most": _MOST_GROUPS})[0][0])
+        return bool(transaction.run(self._sql["are_many"], {"most": GROUPS_COUNTED_SINGLY})[0][0])
 
     def _counted(self, transaction: Transaction, group: GroupRecord) -> GroupRecord:
         params = {"fingerprint": group.fingerprint, "cap": MOST_IN_A_GROUP}
