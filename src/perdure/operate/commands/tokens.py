@@ -15,7 +15,7 @@ from typing import Final
 
 from perdure.domain.duration import Duration, parse_duration
 from perdure.domain.operate.access import Scope, TokenView
-from perdure.domain.operate.audit import By
+from perdure.domain.operate.audit import HANDLER, SYSTEM, By
 from perdure.errors import ArgumentError, ConflictError, NotFoundError, StoreError
 from perdure.kinds.options import checked_name
 from perdure.operate.wording import listed
@@ -28,7 +28,7 @@ _BYTES: Final = 32
 _ID_BYTES: Final = 5
 _LONGEST_NAME: Final = 100
 _LONGEST_SECRET: Final = 100
-_RESERVED: Final = frozenset({"system", "handler", "local", "app"})
+_RESERVED: Final = frozenset({SYSTEM, HANDLER, "local", "app"})
 
 
 async def create_token(

@@ -21,7 +21,6 @@ from perdure.lifecycle.process.watchdog import Watchdog, WatchdogLimits
 from perdure.surfaces.server.site import Site
 from perdure.worker.settings import WorkerSettings
 
-DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8484
 _OTHERS: Final = 20  # ports that are tried after the default one
 _TO_END: Final = 1  # second that open requests are given at a stop

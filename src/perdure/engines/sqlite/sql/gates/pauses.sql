@@ -9,9 +9,6 @@ SELECT id, queue, kind, args, until, why, actor, at FROM {pause} ORDER BY at, id
 -- name: forget
 DELETE FROM {pause} WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id;
 
--- name: expired
-SELECT id FROM {pause} WHERE until <= :now ORDER BY id;
-
 -- name: unpaused
 -- Jobs whose note names a pause that is gone, in the order of their ids: parked by a worker that had not heard of it.
 SELECT
