@@ -16,7 +16,7 @@ WITH me AS MATERIALIZED (
 ), {take_picked};
 
 -- name: claim_onward
--- The same, each priority of each queue from where we left off.
+-- The same, from the mark of each priority of each queue.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
 ), picked AS MATERIALIZED (
@@ -80,7 +80,7 @@ SELECT EXISTS (
 );
 
 -- name: fronts
--- What comes next in each priority of each queue; the number only of those that claims find by where they left off.
+-- The next jobs in each priority of each queue; with the number only for jobs that claims find by their mark.
 SELECT w.queue, r.priority, r.since, CASE WHEN r.reason IS NULL OR r.reason = 'requeued' THEN r.seq END
 FROM unnest(%(queues)s::text[], %(starts)s::text[]) AS w (queue, starts)
 CROSS JOIN LATERAL unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
@@ -108,8 +108,8 @@ SELECT last_value FROM {ready_seq};
 SELECT epoch FROM {worker} WHERE id = %(worker)s::bigint;
 
 -- name: next_epoch
--- Waits for a claim that is still under way, and shuts out one that has yet to arrive: whatever the worker claims from
--- now on has a higher token than is the newest now.
+-- Waits for a claim in progress, and invalidates one that has yet to arrive: later claims of the worker have a higher
+-- token than the newest one now.
 UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint
 RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END + 1048575 FROM {claim_token});
 
@@ -123,7 +123,7 @@ WHERE s.last_value < t.floor - 1048576000 AND t.floor < 4611686018427387904
 AND has_sequence_privilege('{claim_token}', 'UPDATE');
 
 -- name: lost_claims
--- What was claimed for a worker by a statement whose answer never came.
+-- Jobs that were claimed for a worker by a statement with a lost answer.
 SELECT l.job_id::text, l.token, j.kind, l.queue, j.args, l.failures, l.crashes, j.crash_limit, l.since, l.claimed_at,
        j.unique_key, j.unique_states, j.unique_dead_for, j.tags, j.meta, j.unknown_since, j.cursor,
        j.parent_id::text, j.is_parent, false, j.gates_passed, j.settings, j.ref, NULL::timestamptz
@@ -144,7 +144,7 @@ ORDER BY l.job_id;
 
 -- name: settle_keys
 -- What a move to `running` means for keys that are not held in `ready` and `running` alike: take those that are wanted
--- now, in the order of their digests, and let go of the others. Answers the jobs that got the key they wanted.
+-- now, in the order of their digests, and release the others. Returns the jobs that got their key.
 WITH input AS MATERIALIZED (
     SELECT id, sha256(convert_to(key, 'UTF8')) AS hold, wanted
     FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(wanted)s::bool[]) AS i (id, key, wanted)

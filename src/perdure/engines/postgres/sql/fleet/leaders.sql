@@ -1,5 +1,5 @@
 -- name: lead
--- Renew, take over what is free or has run out, or tell who leads. No row: the lead changed hands while we looked.
+-- Renew the lease, take over a free or expired one, or return the leader. No row: the leader changed during the query.
 -- A lease that ends later than it could was given before the clock was put back, and has run out. That is judged by the
 -- time at which the row is read: `now()` may be earlier than the time at which the holder renewed it.
 WITH ours AS (

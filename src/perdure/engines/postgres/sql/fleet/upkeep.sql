@@ -117,7 +117,7 @@ LEFT JOIN LATERAL (SELECT name, beat_at FROM {worker} WHERE id = l.worker_id OFF
 ORDER BY l.job_id;
 
 -- name: old
--- Jobs that were kept long enough, oldest first, queue by queue along the index.
+-- Expired jobs, oldest first, queue by queue along the index.
 WITH RECURSIVE kept (state, until) AS MATERIALIZED (
     SELECT k.state, coalesce(%(now)s::timestamptz, now()) - make_interval(secs => k.seconds)
     FROM unnest(%(states)s::text[], %(seconds)s::float8[]) AS k (state, seconds)
@@ -161,7 +161,7 @@ WHERE f.state = %(state)s::text AND f.queue = %(queue)s::text
 ORDER BY f.finished_at, f.job_id LIMIT %(limit)s::int FOR UPDATE OF f SKIP LOCKED;
 
 -- name: old_of_kind
--- Of a kind that keeps its jobs for a time of its own.
+-- Jobs of a kind with its own retention.
 SELECT job_id::text FROM {finished}
 WHERE kept_as = %(kind)s::text AND state = %(state)s::text
   AND finished_at < coalesce(%(now)s::timestamptz, now()) - make_interval(secs => %(seconds)s::float8)
@@ -210,7 +210,7 @@ SELECT max(c.due_at) FROM (
 ) c;
 
 -- name: forget_workers
--- Nearly always there are none to forget; then `lease`, with all that vacuum has not cleared away yet, is not read at all.
+-- Nearly always there are none; then `lease`, with all its dead rows, is not read.
 WITH old AS MATERIALIZED (
     SELECT id FROM {worker} WHERE dead_at < coalesce(%(now)s::timestamptz, now()) - interval '1 day'
 )
@@ -219,7 +219,7 @@ WHERE w.id IN (SELECT id FROM old)
   AND w.id NOT IN (SELECT l.worker_id FROM {lease} l WHERE EXISTS (SELECT FROM old));
 
 -- name: forget_revoked
--- Of workers that never asked again.
+-- Entries for workers that never asked again.
 DELETE FROM {revoked} WHERE at < coalesce(%(now)s::timestamptz, now()) - interval '1 day';
 
 -- name: forget_fires
@@ -267,7 +267,7 @@ DELETE FROM {unique_hold} WHERE key = ANY (ARRAY(
 ));
 
 -- name: forget_failures
--- Hours that are too old to be told; the group keeps when it was last seen.
+-- Expired hourly counts; the group keeps the time at which it was last seen.
 WITH old AS (
     DELETE FROM {failure_count}
     WHERE hour < coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval RETURNING fingerprint, last_at
@@ -277,7 +277,7 @@ FROM (SELECT fingerprint, max(last_at) AS last_at FROM old GROUP BY fingerprint 
 WHERE g.fingerprint = o.fingerprint AND g.last_at < o.last_at;
 
 -- name: forget_groups
--- Those that have not failed for so long, and have no dead letters.
+-- Groups without recent failures and without dead letters.
 DELETE FROM {failure_group} g
 WHERE g.last_at < coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval
   AND NOT EXISTS (SELECT FROM {failure_count} c WHERE c.fingerprint = g.fingerprint)

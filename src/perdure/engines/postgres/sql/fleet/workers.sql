@@ -17,7 +17,7 @@ UPDATE {worker} SET dead_at = coalesce(%(now)s::timestamptz, now()), phase = 'cl
 WHERE id = %(worker)s::bigint AND dead_at IS NULL;
 
 -- name: cancel_requests
--- What is to be called off, and what has been taken away, which is told once.
+-- Jobs whose cancellation was requested, and jobs taken from the worker; the latter are returned once.
 WITH taken AS (
     DELETE FROM {revoked} WHERE worker_id = %(worker)s::bigint RETURNING job_id, token, why, at
 )
@@ -48,7 +48,7 @@ FROM {worker} w LEFT JOIN held h ON h.worker_id = w.id
 ORDER BY w.dead_at IS NOT NULL, w.started_at, w.id;
 
 -- name: bury_silent
--- A beat that is still to come was heard before the clock was put back, and counts from now on.
+-- A beat with a future time comes from before the clock was set back, and counts as received now.
 WITH ahead AS (
     UPDATE {worker} SET beat_at = coalesce(%(now)s::timestamptz, now())
     WHERE dead_at IS NULL AND beat_at > coalesce(%(now)s::timestamptz, now())

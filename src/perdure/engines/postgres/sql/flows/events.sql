@@ -1,12 +1,12 @@
 -- name: lock_events
--- The emitter of an event and a job that parks for it come one after the other. One lock after the other, as given.
+-- Serialises the emitter of an event and jobs that park for it. The locks are taken in the given order.
 SELECT pg_advisory_xact_lock(k.lock) FROM unnest(%(locks)s::bigint[]) AS k (lock);
 
 -- name: known
 SELECT name FROM {event} WHERE name = ANY (%(names)s::text[]);
 
 -- name: emit
--- The first stays.
+-- The first emission stays.
 WITH new AS (
     INSERT INTO {event} (name, payload, actor, at)
     VALUES (%(name)s::text, %(payload)s::text, %(actor)s::text, coalesce(%(now)s::timestamptz, now()))
@@ -18,7 +18,7 @@ UNION ALL
 SELECT e.payload, e.at, false FROM {event} e WHERE e.name = %(name)s::text;
 
 -- name: sleepers
--- Those that wait for the event, alone or among others. Whether they still do is asked when they are woken.
+-- Jobs that wait for the event, alone or among others. Waking them checks whether they still do.
 WITH others AS (
     DELETE FROM {waiter} WHERE event = %(name)s::text RETURNING job_id
 )

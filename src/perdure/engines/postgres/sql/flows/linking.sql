@@ -1,5 +1,5 @@
 -- name: next_link
--- What is needed to make the next link of a chain, if the chain waits for the end of the one before and nothing else.
+-- The data to make the next link of a chain, if the chain waits only for the end of the previous link.
 SELECT l.document, c.result,
        NOT EXISTS (SELECT FROM {plan} n WHERE n.job_id = %(id)s::uuid AND n.number = %(number)s::int + 1)
 FROM (SELECT job_id, state, awaits, also_awaits FROM {parked} WHERE job_id = %(id)s::uuid OFFSET 0 FOR UPDATE) p
@@ -9,7 +9,7 @@ WHERE p.state = 'waiting' AND p.awaits = %(awaits)s::text AND p.also_awaits IS N
   AND NOT EXISTS (SELECT FROM {family} f WHERE f.parent_id = %(id)s::uuid AND f.key = %(next_family)s::text);
 
 -- name: sleep_on
--- The chain waits for its new link, and workers are told of that when the transaction commits.
+-- The chain waits for its new link; workers are notified when the transaction commits.
 WITH told AS MATERIALIZED (
     SELECT pg_notify(%(channel)s::text, %(queue)s::text)
 )

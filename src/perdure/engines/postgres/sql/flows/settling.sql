@@ -37,7 +37,7 @@ JOIN {family} f ON f.parent_id = o.parent_id AND f.key = o.key
 FOR UPDATE OF f;
 
 -- name: ended_parents
--- Which of these jobs have ended, how, and have children.
+-- Those of these jobs that have ended and have children, and how they ended.
 SELECT f.job_id::text, f.state FROM {finished} f
 WHERE f.job_id = ANY (%(ids)s::uuid[]) AND EXISTS (SELECT FROM {family} y WHERE y.parent_id = f.job_id);
 
@@ -173,7 +173,7 @@ JOIN {family} f ON f.parent_id = o.parent_id AND f.key = o.family
 FOR UPDATE OF f;
 
 -- name: revive
--- Children that had failed and get a new life are not final any more. A success counts for good.
+-- Failed children that are requeued are not final any more. A success is final.
 WITH revived AS (
     UPDATE {child} SET fate = NULL
     WHERE job_id = ANY (%(ids)s::uuid[]) AND fate IN ('dead', 'cancelled') RETURNING parent_id, family
@@ -185,7 +185,7 @@ WHERE f.parent_id = r.parent_id AND f.key = r.family;
 -- name: wake
 -- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
 -- hold its key and cannot get it waits for it, paused; so does one whose record has lost its key, and the promoter
--- reports it. Workers are told when the transaction commits.
+-- reports it. Workers are notified when the transaction commits.
 WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,

@@ -3,8 +3,8 @@ SELECT job_id::text, key, kind, state, result, note, tries, due_at, begun_at, ch
 FROM {step} WHERE job_id = ANY (%(ids)s::uuid[]) ORDER BY turn;
 
 -- name: save_steps
--- The leases are locked against other writers: a claim that was lost, or is being lost, writes nothing.
--- What is done, or given up, stays. Lists those whose claim is held if it is not so for all.
+-- The leases are locked against other writers: a claim that was lost, or is being lost, writes nothing. Steps that are
+-- done or given up do not change. Returns the steps whose claim is held, unless all are.
 WITH mine AS MATERIALIZED (
     SELECT i.*
     FROM unnest(

@@ -1,6 +1,6 @@
 -- name: take
 -- One row: the key is the caller's. A key that was taken more than a minute from now was taken before the clock was put
--- back, and is free. Less than that may lie between two callers who asked at the same time.
+-- back, and is free. Two callers who ask at the same time may be less than that apart.
 INSERT INTO {throttle} AS t (key, caller, since, until)
 SELECT %(key)s::text, %(caller)s::text, n.now, n.now + %(micros)s::bigint * interval '1 microsecond'
 FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) n
@@ -12,7 +12,7 @@ WHERE t.caller = excluded.caller OR t.until <= excluded.since OR t.since > exclu
 RETURNING 1;
 
 -- name: forget
--- Those that another caller is about to take again are left alone.
+-- Rows that another caller is taking are skipped.
 DELETE FROM {throttle} WHERE key IN (
     SELECT t.key FROM {throttle} t WHERE t.until <= coalesce(%(now)s::timestamptz, now())
     ORDER BY t.until LIMIT 20 FOR UPDATE SKIP LOCKED

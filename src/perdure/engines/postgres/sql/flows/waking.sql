@@ -8,8 +8,9 @@ WHERE p.reason IN ('circuit breaker open', 'on hold') AND p.reason = %(reason)s:
 ORDER BY p.job_id LIMIT %(limit)s::int;
 
 -- name: wake
--- Paused jobs become ready, in this order, unless they are held for another reason by now. One that must hold its
--- unique key and cannot get it waits for that; so does one whose record has lost its key, and the promoter reports it.
+-- Paused jobs become ready, in this order, unless they are held for another reason by now. A job that must hold its
+-- unique key and cannot get it waits for the key; so does a job whose record has lost its key, which the promoter
+-- reports.
 WITH chosen AS MATERIALIZED (
     SELECT i.place, p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,

@@ -1,14 +1,13 @@
 -- name: enter
--- New gates; apart from the counting, so that it never waits for a new one.
+-- Insert new gates, in a separate transaction, so that counting never waits for it.
 INSERT INTO {gate} (name, span, until)
 SELECT n.name, interval '0', coalesce(%(now)s::timestamptz, now()) + %(kept)s::interval
 FROM unnest(%(names)s::text[]) AS n (name) ORDER BY n.name COLLATE "C"
 ON CONFLICT (name) DO NOTHING;
 
 -- name: lock
--- One after the other as they are given, which is in the order of their names: all that ask for the same gates wait for
--- each other, and never in a circle. Answers how many there are, and those of which there is more to say than that: kept
--- for another span than is asked for, or soon to be forgotten.
+-- Lock gates in the order of their names: requests for the same gates wait for each other, and never deadlock. Returns
+-- their number, and the gates that need an update: stored with another span than requested, or soon to be forgotten.
 WITH locked AS MATERIALIZED (
     SELECT i.name, i.span AS asked, g.span, g.until
     FROM unnest(%(names)s::text[], %(spans)s::interval[]) AS i (name, span)
@@ -112,11 +111,11 @@ FROM unnest(%(keys)s::text[], %(mosts)s::int[]) AS i (key, most)
 CROSS JOIN LATERAL (SELECT at, job_id, given_at FROM {gate_place} WHERE key = i.key ORDER BY at DESC LIMIT i.most) p;
 
 -- name: drop_places_ahead
--- Places that were given by a clock which has been put back since: they would hold all jobs behind them.
+-- Places from a clock that was set back since: they would hold up all jobs behind them.
 DELETE FROM {gate_place} WHERE key = ANY (%(keys)s::text[]) AND given_at > %(ahead)s::timestamptz;
 
 -- name: other_places
--- Of long lines what is near, and where those stand who ask.
+-- For long lines: the near places, and those of the requesting jobs.
 SELECT i.key, p.at, p.job_id::text
 FROM unnest(%(keys)s::text[], %(sinces)s::timestamptz[], %(untils)s::timestamptz[]) AS i (key, since, until)
 CROSS JOIN LATERAL (
@@ -164,7 +163,7 @@ INSERT INTO {gate_hold} (key, job_id, token)
 SELECT * FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(tokens)s::bigint[]);
 
 -- name: stand_in_line
--- One that stands there already keeps its turn.
+-- A job with a place keeps it.
 INSERT INTO {gate_wait} AS w (key, job_id, size)
 SELECT i.key, i.job_id, i.size
 FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(sizes)s::int[]) WITH ORDINALITY AS i (key, job_id, size, place)
@@ -176,7 +175,7 @@ DELETE FROM {gate_wait} w USING unnest(%(keys)s::text[], %(ids)s::uuid[]) AS i (
 WHERE w.key = i.key AND w.job_id = i.job_id;
 
 -- name: next_in_line
--- As many of those that have parked for each key as there is room for, by the limit that the first of them was told of.
+-- For each key, as many parked jobs as there is room for, by the limit that the first of them was parked with.
 SELECT n.job_id::text
 FROM (
     SELECT key, place FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, place)
@@ -209,7 +208,7 @@ FROM unnest(%(names)s::text[], %(ats)s::timestamptz[], %(amounts)s::float8[], %(
 ON CONFLICT (name, job_id) WHERE is_estimate DO UPDATE SET at = excluded.at, amount = excluded.amount;
 
 -- name: spend
--- In place of the attempt's estimate, if that still stands; nothing for a claim that is lost.
+-- Replaces the attempt's estimate, if there is one; does nothing for a lost claim.
 WITH held AS MATERIALIZED (
     SELECT job_id FROM {lease} WHERE job_id = %(id)s::uuid AND token = %(token)s::bigint FOR SHARE
 ), settled AS (
@@ -270,7 +269,7 @@ WITH RECURSIVE each_name (name) AS (
 DELETE FROM {spend} WHERE ctid = ANY (ARRAY(SELECT place FROM old)) RETURNING true;
 
 -- name: redate_spends
--- Spends that lie ahead, because the clock was put back: they have happened, and count for no longer than others.
+-- Redate spends with a future time from a clock that was set back: they count no longer than others.
 WITH RECURSIVE each_name (name) AS (
     (SELECT name FROM {spend} ORDER BY name LIMIT 1)
     UNION ALL
@@ -295,7 +294,7 @@ DELETE FROM {gate} WHERE ctid = ANY (ARRAY(
 )) RETURNING true;
 
 -- name: stale_holds
--- Along the key from where the last look ended. A process that counts deletes the same rows, and is not waited for.
+-- Walks the key from where the last look ended. Rows that a counting process is deleting are skipped.
 WITH page AS MATERIALIZED (
     SELECT h.ctid AS place, h.key, h.job_id, l.held IS NULL AS is_stale
     FROM (
@@ -315,7 +314,7 @@ SELECT p.key, p.job_id::text, (SELECT count(*) FROM gone), (SELECT count(*) FROM
 FROM page p ORDER BY p.key DESC, p.job_id DESC LIMIT 1;
 
 -- name: stale_line
--- The same for jobs that have ended, or are gone.
+-- The same for jobs that have ended or were deleted.
 WITH page AS MATERIALIZED (
     SELECT w.ctid AS place, w.key, w.job_id, j.known IS NULL OR f.ended AS is_stale
     FROM (

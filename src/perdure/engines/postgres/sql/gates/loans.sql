@@ -8,7 +8,7 @@ ON CONFLICT (worker_id, key, span) DO UPDATE SET number = l.number + excluded.nu
 SELECT key, span, number FROM {gate_loan} WHERE worker_id = %(worker)s::bigint;
 
 -- name: waited_for
--- One look shows that no job waits anywhere; where one does, each loan is looked up, no matter how many wait.
+-- One seek shows whether any job waits; if so, each loan is looked up once, no matter how many jobs wait.
 SELECT l.key, l.span FROM {gate_loan} l
 WHERE l.worker_id = %(worker)s::bigint
 AND (EXISTS (SELECT FROM {gate_wait}) OR EXISTS (SELECT FROM {gate_place}))
@@ -28,7 +28,7 @@ FROM unnest(%(keys)s::text[], %(spans)s::interval[], %(numbers)s::int[]) AS i (k
 WHERE l.key = i.key AND l.span = i.span AND l.worker_id = %(worker)s::bigint;
 
 -- name: forget_empty
--- A statement of its own: something may have been lent since the last one began.
+-- A separate statement, because a loan may have been added since the last one began.
 DELETE FROM {gate_loan} l
 USING unnest(%(keys)s::text[], %(spans)s::interval[], %(numbers)s::int[]) AS i (key, span, number)
 WHERE l.key = i.key AND l.span = i.span AND l.worker_id = %(worker)s::bigint AND l.number <= 0;

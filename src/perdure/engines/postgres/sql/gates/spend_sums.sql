@@ -26,7 +26,7 @@ WITH changed AS MATERIALIZED (
 SELECT count(*) FROM noted;
 
 -- name: forget_sums
--- Never before the spends themselves: what is left of those counts on them.
+-- Never delete sums before their spends: the remaining spends are subtracted from them.
 WITH RECURSIVE each_name (name) AS (
     (SELECT name FROM {spend_sum} ORDER BY name LIMIT 1)
     UNION ALL

@@ -1,8 +1,9 @@
 -- name: spending
 -- What was spent under each name within each window, by their places in the lists; and the estimates of those who ask.
--- Of which sums a window consists: see `spend_spans`. What is not summed as it stands is read as it stands, and taken out
--- of the sums that it is in. An estimate counts while its job is held by a claim, and is in no sum, unless the release
--- before has put it there: then it is taken out again. All in one statement, because it is true of one instant only.
+-- `spend_spans` says which sums make up a window. Spends that are not in the sums in their current form are read one by
+-- one, and subtracted from the sums that hold an old form. An estimate counts while a claim holds its job, and is in no
+-- sum, unless the previous release has added it: then it is subtracted. All in one statement, because it is true of one
+-- instant only.
 SELECT w.place, s.total, NULL::timestamptz AS at, NULL AS name, NULL AS job_id
 FROM unnest(
     %(names)s::text[], %(sinces)s::timestamptz[], %(minutes)s::timestamptz[], %(hours)s::timestamptz[],
@@ -54,7 +55,7 @@ AND (NOT s.is_estimate OR (SELECT true FROM {lease} WHERE job_id = s.job_id))
 ORDER BY s.at LIMIT %(most)s::int;
 
 -- name: under_way
--- Along the leases, which are few.
+-- Walks the leases, which are few.
 SELECT coalesce(sum(s.amount), 0)
 FROM {lease} l
 CROSS JOIN LATERAL (
@@ -63,7 +64,7 @@ CROSS JOIN LATERAL (
 WHERE l.job_id <> ALL (%(askers)s::uuid[]);
 
 -- name: budgets
--- The names under which anything was spent: one look at the index for each, however many rows it has.
+-- The names with spends: one index seek for each, no matter how many rows it has.
 WITH RECURSIVE known (name) AS (
     SELECT min(spend.name) FROM {spend} AS spend
     UNION ALL

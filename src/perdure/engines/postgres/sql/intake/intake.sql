@@ -38,9 +38,9 @@ SELECT (SELECT count(*) FROM new)::text,
             THEN (SELECT coalesce(string_agg(id::text, ','), '') FROM new) END;
 
 -- name: insert_full
--- Jobs of which some have a key, a ref or a time. Answers one row for each job that did not become a new one: its
--- number, whether its id or ref is known, whether it took the key all the same, and who holds the key as far as can be seen.
--- `beside_holder`: one that need not hold its key yet comes in although another one does.
+-- Jobs, some of them with a key, a ref or a time. Answers one row for each job that did not become a new one: its
+-- number, whether its id or ref is known, whether it took the key all the same, and who holds the key as far as can be
+-- seen. `beside_holder`: one that need not hold its key yet comes in although another one does.
 WITH input AS MATERIALIZED (
     SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
            sha256(convert_to(i.unique_key, 'UTF8')) AS hold,
@@ -115,7 +115,7 @@ SELECT %(id)s::text::uuid, i.number - 1, i.document
 FROM unnest(%(documents)s::text::text[]) WITH ORDINALITY AS i (document, number);
 
 -- name: kinds
--- What the jobs with these ids are.
+-- The kinds of the jobs with these ids.
 SELECT id::text, kind FROM {job} WHERE id = ANY (%(ids)s::text::uuid[]);
 
 -- name: by_refs
@@ -123,20 +123,20 @@ SELECT id::text, kind FROM {job} WHERE id = ANY (%(ids)s::text::uuid[]);
 SELECT ref, id::text, kind FROM {job} WHERE ref = ANY (%(refs)s::text::text[]);
 
 -- name: holder
--- Who holds a key now, in a snapshot of its own.
+-- The current holder of a key, in a separate snapshot.
 SELECT job_id::text FROM {unique_hold}
 WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
   AND (expires_at IS NULL OR expires_at > coalesce(%(now)s::text::timestamptz, now()));
 
 -- name: lock_holder
--- As above, and keep it so until the transaction ends.
+-- As above, locked until the transaction ends.
 SELECT job_id::text FROM {unique_hold}
 WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
   AND (expires_at IS NULL OR expires_at > coalesce(%(now)s::text::timestamptz, now()))
 FOR UPDATE;
 
 -- name: let_go
--- Give up a key that a job holds, so that another may take it.
+-- Release a key that a job holds, so that another job can take it.
 DELETE FROM {unique_hold} WHERE key = sha256(convert_to(%(key)s::text, 'UTF8')) AND job_id = %(id)s::text::uuid;
 
 -- name: replace

@@ -2,7 +2,7 @@
 SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 
 -- name: paused
--- Of the jobs that are held back, so many as are looked at: those that wait for one of the reasons, by kind.
+-- Among at most this many held-back jobs: those that wait for one of the reasons, by kind.
 SELECT s.reason, j.kind, max(s.note), count(*), min(s.since)
 FROM (
     SELECT p.job_id, p.reason, p.note, p.since FROM {parked} p WHERE p.state = 'paused' LIMIT %(cap)s::bigint
@@ -11,12 +11,12 @@ WHERE s.reason = ANY (%(reasons)s::text[])
 GROUP BY s.reason, j.kind ORDER BY s.reason, j.kind;
 
 -- name: settings
--- What the server was configured with: our sessions raise synchronous_commit for themselves.
+-- The server's own configuration: perdure's sessions raise synchronous_commit for themselves.
 SELECT name, reset_val FROM pg_settings
 WHERE name IN ('server_version', 'fsync', 'full_page_writes', 'synchronous_commit');
 
 -- name: bloat
--- Tables that every job passes through: what is dead there is read again and again until vacuum takes it away.
+-- Tables that every job passes through: dead rows there are read repeatedly until vacuum removes them.
 SELECT relname::text, n_live_tup, n_dead_tup FROM pg_stat_all_tables
 WHERE schemaname = %(schema)s::text
     AND relname IN (%(prefix)s::text || 'ready', %(prefix)s::text || 'lease', %(prefix)s::text || 'parked')

@@ -1,5 +1,5 @@
 -- name: state
--- Followers that begin now get all that is not settled yet: events of transactions that still run.
+-- Followers that begin now get the events of all transactions that still run.
 SELECT s.keep, s.since, s.pruned_xid::text, s.pruned_to, pg_snapshot_xmin(pg_current_snapshot())::text,
        pg_snapshot_xmax(pg_current_snapshot())::text
 FROM {event_switch} s;
@@ -11,7 +11,7 @@ WHERE (e.xid, e.id) > (%(xid)s::text::xid8, %(after)s::bigint) AND e.xid < pg_sn
 ORDER BY e.xid, e.id LIMIT %(limit)s::bigint;
 
 -- name: owner
--- Who owns the tables that the triggers are on; nothing if that is this user.
+-- The owner of the tables with the triggers; no row if it is this user.
 SELECT pg_get_userbyid(c.relowner), current_user FROM pg_class c
 WHERE c.oid IN ('{finished}'::regclass, '{fire}'::regclass) AND NOT pg_has_role(c.relowner, 'USAGE');
 
@@ -20,7 +20,7 @@ WHERE c.oid IN ('{finished}'::regclass, '{fire}'::regclass) AND NOT pg_has_role(
 SELECT set_config('lock_timeout', '5s', true);
 
 -- name: switch_on
--- What was logged before a pause of the log is out of reach: a follower would not notice the gap.
+-- Events from before a pause of the log cannot be read: a follower would not notice the gap.
 INSERT INTO {event_switch} AS s (one, keep, since, pruned_xid, pruned_to)
 VALUES (1, %(keep)s::float8, coalesce(%(now)s::timestamptz, now()), pg_snapshot_xmin(pg_current_snapshot()), 0)
 ON CONFLICT (one) DO UPDATE SET
@@ -47,7 +47,7 @@ DROP TRIGGER IF EXISTS log_ends ON {finished};
 DROP TRIGGER IF EXISTS log_missed ON {fire};
 
 -- name: forget
--- While the log is off, all of it is old. What a follower could not have read yet stays.
+-- While the log is off, all events have expired. Events that a follower could not have read yet stay.
 WITH old AS (
     SELECT f.xid, f.id
     FROM (SELECT xid, id, at FROM {event_log} ORDER BY xid, id LIMIT %(limit)s::bigint) f, {event_switch} s

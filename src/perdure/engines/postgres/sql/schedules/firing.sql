@@ -1,6 +1,6 @@
 -- name: due_schedules
--- Those whose time has come, the most overdue first, then the first of the others. There is a row with the time even if
--- there is no schedule. The names declared here are looked up in a table of hashes.
+-- Due schedules, the most overdue first, then the next one that is not due. There is a row with the time even if there
+-- is no schedule. A hash table holds the names declared here.
 SELECT t.now, s.*
 FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) t
 LEFT JOIN LATERAL (
@@ -19,9 +19,9 @@ LEFT JOIN LATERAL (
 ORDER BY s.next_at;
 
 -- name: take
--- Apply the steps that no other process has applied, and lock their schedules, in the order of their names, until the end. A
--- step that expects nothing takes its schedule as it is. One without firings puts a schedule back. One to times that are
--- still to come is from before the clock was put back.
+-- Apply the steps that no other process has applied, and lock their schedules, in the order of their names, until the
+-- end. A step that expects nothing applies to any state. A step without firings sets a schedule back. A step to future
+-- times comes from before the clock was set back.
 WITH step AS MATERIALIZED (
     SELECT i.* FROM unnest(
         %(names)s::text[], %(versions)s::int[], %(expecteds)s::timestamptz[], %(next_ats)s::timestamptz[],
@@ -50,7 +50,7 @@ WHERE EXISTS (SELECT FROM {ready} p WHERE p.job_id = i.id)
    OR EXISTS (SELECT FROM {parked} p WHERE p.job_id = i.id);
 
 -- name: record
--- A nominal time that has a job is done with, and not answered; one that was let go may still get one.
+-- A nominal time with a job is finished, and not returned; a skipped one may still get a job.
 INSERT INTO {fire} AS f (schedule, nominal_at, fate, cause, at, job_id)
 SELECT DISTINCT ON (i.schedule, i.nominal_at)
        i.schedule, i.nominal_at, i.fate, i.cause, coalesce(%(now)s::timestamptz, now()), i.job_id
@@ -64,16 +64,16 @@ SET fate = excluded.fate, cause = excluded.cause, at = excluded.at, job_id = exc
 RETURNING f.schedule, f.nominal_at, f.at;
 
 -- name: correct
--- Another job stands for the one that was to be made.
+-- Record the existing job in place of the new one.
 UPDATE {fire} SET job_id = %(id)s::uuid WHERE schedule = %(name)s::text AND nominal_at = %(nominal_at)s::timestamptz;
 
 -- name: remember
--- The job that the next overlap is about.
+-- The last job, which the next overlap check uses.
 UPDATE {schedule} s SET last_job_id = i.id
 FROM unnest(%(names)s::text[], %(ids)s::uuid[]) AS i (name, id) WHERE s.name = i.name;
 
 -- name: note
--- Who had jobs made beside the regular times, an entry for each.
+-- Audit entries for jobs made outside the regular times.
 INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
 SELECT coalesce(%(now)s::timestamptz, now()), %(actor)s::text, %(why)s::text, %(source)s::text, 1, %(bulk)s::text, i.action, i.id,
        jsonb_build_object('schedule', %(name)s::text)

@@ -1,6 +1,6 @@
 -- name: enter
--- Make schedules or change them, in the order of their names. The next time changes with the expression or the zone, and
--- never comes to lie inside a pause. One of the other origin is left alone, and not answered.
+-- Make schedules or change them, in the order of their names. The next time changes with the expression or the zone,
+-- and never lies inside a pause. A schedule of the other origin does not change, and is not returned.
 INSERT INTO {schedule} AS s (name, definition, origin, version, next_at, created_at, changed_at, declared_at)
 SELECT i.name, i.definition, %(origin)s::text, 1, i.next_at, t.now, t.now,
        CASE WHEN %(origin)s::text = 'declared' THEN t.now END
@@ -33,7 +33,7 @@ RETURNING definition, origin, version, next_at, last_at, last_job_id::text, paus
           changed_at, declared_at;
 
 -- name: resume
--- One that is not paused stays as it is; one whose pause is over stands at its next time already.
+-- A schedule that is not paused does not change; after the end of a pause it has its next time already.
 UPDATE {schedule}
 SET paused_at = NULL, paused_until = NULL,
     next_at = CASE WHEN paused_until <= coalesce(%(now)s::timestamptz, now()) THEN next_at

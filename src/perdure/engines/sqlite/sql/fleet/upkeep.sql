@@ -71,7 +71,7 @@ FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value
 WHERE job.fair_key IS NOT NULL;
 
 -- name: leave_waiters
--- Of all the events that these jobs wait for.
+-- The waits of these jobs for all events.
 DELETE FROM {waiter}
 WHERE
     job_id IN (
@@ -162,7 +162,7 @@ ORDER BY place.finished_at, place.job_id
 LIMIT :limit;
 
 -- name: old_of_kind
--- Of a kind that keeps its jobs for a time of its own.
+-- Jobs of a kind with its own retention.
 SELECT
     CAST(json_group_array(job_id) AS BLOB)
 FROM (
@@ -196,7 +196,7 @@ FROM (
 );
 
 -- name: redate_keys
--- The unique keys of dead ones are held for no longer than others.
+-- The unique keys of dead jobs are held no longer than others.
 UPDATE {unique_hold} SET
     expires_at = expires_at - (
         SELECT finished.finished_at - :now FROM {finished} AS finished WHERE finished.job_id = {unique_hold}.job_id
@@ -207,7 +207,7 @@ WHERE
     AND expires_at IS NOT NULL;
 
 -- name: redate_finished
--- As if they had ended now.
+-- Redate these jobs to now.
 UPDATE {finished} SET started_at = started_at - (finished_at - :now), finished_at = :now
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
@@ -292,7 +292,7 @@ WHERE
 DELETE FROM {failure_count} WHERE hour < :before;
 
 -- name: forget_groups
--- Those that have not failed for so long, and have no dead letters.
+-- Groups without recent failures and without dead letters.
 DELETE FROM {failure_group}
 WHERE
     last_at < :before

@@ -29,7 +29,7 @@ LEFT JOIN (SELECT worker_id, count(*) AS jobs FROM {lease} GROUP BY worker_id) A
 ORDER BY worker.dead_at IS NOT NULL, worker.started_at, worker.id;
 
 -- name: put_back_beats
--- A beat that is still to come was heard before the clock was put back, and counts from now on.
+-- A beat with a future time comes from before the clock was set back, and counts as received now.
 UPDATE {worker} SET beat_at = :now WHERE dead_at IS NULL AND beat_at > :now;
 
 -- name: bury_silent

@@ -9,7 +9,7 @@ SELECT payload, at FROM {event} WHERE name = :event;
 SELECT event.name FROM json_each(:names) AS row CROSS JOIN {event} AS event ON event.name = row.value;
 
 -- name: waiting
--- A waiter whose job waits for something else by now is passed over; what the others need to be made ready.
+-- What is needed to make the waiting jobs ready; a job that now waits for something else is skipped.
 SELECT
     CAST(json_group_array(json_array(
         parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
@@ -30,7 +30,7 @@ SELECT waiter.job_id FROM {waiter} AS waiter
 WHERE waiter.event >= :first AND waiter.event < :behind ORDER BY waiter.event DESC LIMIT :limit;
 
 -- name: add_waiters
--- Those that have parked; one that was called off or denied its key waits for no event.
+-- Only jobs that have parked; a job that was cancelled or denied its key waits for no event.
 INSERT INTO {waiter} (event, job_id)
 SELECT substr(parked.awaits, 7), parked.job_id
 FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row.value

@@ -1,5 +1,5 @@
 -- name: next_link
--- What is needed to make the next link of a chain, if the chain waits for the end of the one before and nothing else.
+-- The data to make the next link of a chain, if the chain waits only for the end of the previous link.
 SELECT
     plan.document, child.result,
     NOT EXISTS (SELECT 1 FROM {plan} AS later WHERE later.job_id = :chain AND later.number = :number + 1)

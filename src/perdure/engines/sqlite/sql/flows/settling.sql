@@ -1,5 +1,5 @@
 -- name: settle_children
--- An end is counted once. What was said of an earlier end stays: the parent may have seen that one.
+-- An end is counted once. The record of an earlier end stays, because the parent may have seen it.
 UPDATE {child} SET
     fate = row.value ->> 1, result = row.value ->> 2, error = COALESCE(row.value ->> 3, {child}.error),
     warnings = row.value ->> 4
@@ -8,7 +8,7 @@ WHERE {child}.job_id = row.value ->> 0 AND {child}.fate IS NULL
 RETURNING parent_id, family, fate;
 
 -- name: revive_children
--- Of those that get a new life, the ones that had failed: they are not final any more. A success counts for good.
+-- Failed children that are requeued are not final any more. A success is final.
 UPDATE {child} SET fate = NULL
 FROM json_each(:ids) AS row
 WHERE {child}.job_id = row.value AND {child}.fate IN ('dead', 'cancelled')
@@ -21,7 +21,7 @@ WHERE {family}.parent_id = row.value ->> 0 AND {family}.key = row.value ->> 1
 RETURNING parent_id, next_link, key, total, succeeded, failed, quorum, on_end;
 
 -- name: waiting_parents
--- Only those that wait for one of these families, once for each; what they need to be made ready.
+-- What is needed to make the jobs ready that wait for one of these families, each once.
 SELECT
     CAST(json_group_array(json_array(
         parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for

@@ -13,7 +13,7 @@ FROM json_each(:names) AS row
 CROSS JOIN {gate} AS gate ON gate.name = row.value;
 
 -- name: rates_with_line
--- One look shows that no job stands before any rate.
+-- One seek shows whether any job waits for a rate.
 SELECT CAST(json_group_array(row.value) AS BLOB)
 FROM json_each(:names) AS row
 WHERE
@@ -34,7 +34,7 @@ WHERE
     AND EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
 
 -- name: lent
--- Slots of some keys, starts of others. That nothing is lent is seen at a glance.
+-- Lent slots of some keys, lent starts of others; quick if nothing is lent.
 SELECT CAST(json_group_array(json_array(key, span, number)) AS BLOB)
 FROM (
     SELECT row.key, loan.span, sum(loan.number) AS number
@@ -85,7 +85,7 @@ CROSS JOIN
     );
 
 -- name: drop_places_ahead
--- Places that were given by a clock which has been put back since: they would hold all jobs behind them.
+-- Places from a clock that was set back since: they would hold up all jobs behind them.
 DELETE FROM {gate_place} WHERE key IN (SELECT value FROM json_each(:keys)) AND given_at > :ahead;
 
 -- name: own_places
@@ -146,7 +146,7 @@ SELECT row.value FROM json_each(:keys) AS row
 WHERE EXISTS (SELECT 1 FROM {gate_wait} AS wait WHERE wait.key = row.value);
 
 -- name: stand_in_line
--- One that stands there already keeps its turn.
+-- A job with a place keeps it.
 INSERT INTO {gate_wait} (key, job_id, size)
 SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2
 FROM json_each(:rows) AS row
@@ -158,7 +158,7 @@ DELETE FROM {gate_wait}
 WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:rows) AS row);
 
 -- name: first_in_line
--- The limit that the first job in line was told of, among those that have parked for it.
+-- The limit with which the first job in line for this key was parked.
 SELECT wait.size
 FROM {gate_wait} AS wait
 CROSS JOIN {parked} AS parked ON parked.job_id = wait.job_id
@@ -188,7 +188,7 @@ WHERE true
 ON CONFLICT (name, job_id) WHERE is_estimate = 1 DO UPDATE SET at = excluded.at, amount = excluded.amount;
 
 -- name: drop_ended_estimates
--- Those whose attempt is over; what the release before has summed is left to be taken out of the sums.
+-- Estimates of ended attempts; those that the previous release has summed stay, to be subtracted from the sums.
 DELETE FROM {spend}
 WHERE
     id IN (
@@ -249,7 +249,7 @@ WHERE
     );
 
 -- name: redate_spends
--- Spends that lie ahead, because the clock was put back: they have happened, and count for no longer than others.
+-- Redate spends with a future time from a clock that was set back: they count no longer than others.
 UPDATE {spend} SET at = :now
 WHERE
     id IN (

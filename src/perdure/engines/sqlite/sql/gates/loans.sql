@@ -26,7 +26,7 @@ WHERE
 SELECT key, span, number FROM {gate_loan} WHERE worker_id = :worker_id;
 
 -- name: waited_for
--- One look shows that no job waits anywhere.
+-- One seek shows whether any job waits.
 SELECT loan.key, loan.span FROM {gate_loan} AS loan
 WHERE
     loan.worker_id = :worker_id

@@ -35,7 +35,7 @@ SET
 UPDATE {spend} SET summed_at = at, summed_amount = amount WHERE id IN (SELECT row.value FROM json_each(:ids) AS row);
 
 -- name: forget_sums
--- Never before the spends themselves: what is left of those counts on them.
+-- Never delete sums before their spends: the remaining spends are subtracted from them.
 DELETE FROM {spend_sum}
 WHERE
     (name, span, at) IN (

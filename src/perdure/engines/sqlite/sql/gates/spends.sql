@@ -1,7 +1,8 @@
 -- name: totals
--- What was spent under each name since each instant, in the order of the rows: see `spend_spans`. What is not summed as
--- it stands is read as it stands, and taken out of the sums that it is in. An estimate counts while its job is held by a
--- claim, and is in no sum, unless the release before has put it there: then it is taken out again.
+-- What was spent under each name since each instant, in the order of the rows: see `spend_spans`. Spends that are not
+-- in the sums in their current form are read one by one, and subtracted from the sums that hold an old form. An
+-- estimate counts while a claim holds its job, and is in no sum, unless the previous release has added it: then it is
+-- subtracted.
 SELECT CAST(json_group_array((
     SELECT TOTAL(part.amount)
     FROM (
@@ -75,14 +76,14 @@ FROM (
 );
 
 -- name: under_way
--- Along the leases, which are few.
+-- Walks the leases, which are few.
 SELECT TOTAL(spend.amount)
 FROM {lease} AS lease
 CROSS JOIN {spend} AS spend ON spend.name = :name AND spend.job_id = lease.job_id AND spend.is_estimate = 1
 WHERE lease.job_id NOT IN (SELECT value FROM json_each(:askers));
 
 -- name: budgets
--- The names under which anything was spent: one look at the index for each, however many rows it has.
+-- The names with spends: one index seek for each, no matter how many rows it has.
 WITH RECURSIVE known (name) AS (
     SELECT min(spend.name) FROM {spend} AS spend
     UNION ALL

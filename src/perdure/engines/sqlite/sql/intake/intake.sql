@@ -20,7 +20,7 @@ INSERT INTO {parked} (job_id, queue, state, reason, due_at, failures, crashes, s
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_alike_jobs
--- A whole batch in one step: every step gives up the interpreter's lock and must win it back. What the jobs share is
+-- A whole batch in one step: every step releases the interpreter's lock and must reacquire it. What the jobs share is
 -- bound once, and only ids and arguments come in the document.
 INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, settings, turn)
 SELECT
@@ -50,7 +50,7 @@ WHERE true
 ON CONFLICT DO NOTHING;
 
 -- name: kinds
--- What the jobs with these ids are.
+-- The kinds of the jobs with these ids.
 SELECT job.id, job.kind FROM json_each(:ids) AS asked CROSS JOIN {job} AS job WHERE job.id = asked.value;
 
 -- name: by_ref
@@ -88,7 +88,7 @@ FROM json_each(:rows) AS row
 WHERE row.type = 'array' AND row.value ->> 5 > :now;
 
 -- name: lock
--- What is read next stays true until the end of the transaction.
+-- Takes the write lock, so that later reads stay valid until the end of the transaction.
 UPDATE {counter} SET value = value WHERE name = 'token';
 
 -- name: front_turn
@@ -140,7 +140,7 @@ DELETE FROM {ready}
 WHERE (queue, priority, turn, job_id) = (SELECT queue, priority, turn, id FROM {job} WHERE id = :job_id);
 
 -- name: replace_job
--- How far the job has come with its old arguments says nothing of the new ones.
+-- The checkpoint of the old arguments does not apply to the new ones.
 UPDATE {job} SET
     args = :args, cursor = NULL, gates_passed = NULL, priority = :priority, run_at = COALESCE(:run_at, run_at),
     turn = COALESCE(:turn, turn), fair_key = :fair_key, settings = :settings, max_attempts = :max_attempts,

@@ -2,7 +2,7 @@
 SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 
 -- name: paused
--- Of the jobs that are held back, so many as are looked at: those that wait for one of the reasons, by kind.
+-- Among at most this many held-back jobs: those that wait for one of the reasons, by kind.
 SELECT seen.reason, job.kind, max(seen.note), count(*), min(seen.since)
 FROM (
     SELECT parked.job_id, parked.reason, parked.note, parked.since

@@ -9,11 +9,11 @@ FROM {event_switch} AS switch;
 SELECT id, at, type, subject, kind, queue, tags, details FROM {event_log} WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: mark_beginning
--- The place where the log begins anew: behind every cursor that was given out, before every event to come.
+-- The place where the log starts again: after every cursor that was returned, before every future event.
 INSERT INTO {event_log} (at, type, subject, details) VALUES (:now, 'log.switched_on', '', '{}');
 
 -- name: switch_on
--- What was logged before a pause of the log is out of reach: a follower would not notice the gap.
+-- Events from before a pause of the log cannot be read: a follower would not notice the gap.
 INSERT INTO {event_switch} (one, keep, since, pruned_to)
 VALUES (1, :keep, :now, COALESCE((SELECT max(id) FROM {event_log}), 0))
 ON CONFLICT (one) DO UPDATE SET
@@ -57,7 +57,7 @@ DROP TRIGGER IF EXISTS {log_ends};
 DROP TRIGGER IF EXISTS {log_missed};
 
 -- name: old
--- While the log is off, all of it is old.
+-- While the log is off, all events have expired.
 SELECT max(first.id)
 FROM (SELECT id, at FROM {event_log} ORDER BY id LIMIT :limit) AS first
 CROSS JOIN {event_switch} AS switch

@@ -1,7 +1,7 @@
 -- name: advance
 -- A second process finds another next time, or another version, and matches no row; one that saw the clock before it
--- was put back has times that are still to come. A step without nominal times puts a schedule back: the latest one dealt
--- with is forgotten, or it would be put back for ever.
+-- was set back has future times. A step without nominal times sets a schedule back, and deletes its latest handled
+-- time; otherwise it would be set back again and again.
 UPDATE {schedule}
 SET
     next_at = row.value ->> 3,
@@ -20,7 +20,7 @@ RETURNING name;
 SELECT name FROM {schedule} WHERE name IN (SELECT value FROM json_each(:names));
 
 -- name: recorded
--- A nominal time that has a job is done with; one that was let go may still get one, and is let go only once.
+-- A nominal time with a job is finished; a skipped one may still get a job, and is skipped only once.
 SELECT row.key
 FROM json_each(:rows) AS row
 CROSS JOIN {fire} AS fire ON fire.schedule = row.value ->> 0 AND fire.nominal_at = row.value ->> 1

@@ -41,7 +41,7 @@ UPDATE {schedule} SET declared_at = :now WHERE name IN (SELECT value FROM json_e
 UPDATE {schedule} SET paused_at = :now, paused_until = :until, next_at = :next_at WHERE name = :name;
 
 -- name: resume
--- One whose pause is over, or that has none, stands at its next time already.
+-- A schedule that is not paused, or whose pause is over, has its next time already.
 UPDATE {schedule}
 SET
     paused_at = NULL,

@@ -1,5 +1,5 @@
 -- name: requeue
--- A new life for finished jobs. One that must hold its key and cannot get it is left alone.
+-- Requeue finished jobs. A job that must hold its key and cannot get it is skipped.
 WITH chosen AS MATERIALIZED (
     SELECT f.job_id, f.state, j.mark, j.queue, j.priority, j.fair_key, sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
            coalesce('ready' = ANY (string_to_array(j.unique_states, ',')), false) AS wanted
@@ -76,8 +76,8 @@ SELECT job_id::text FROM touched ORDER BY job_id;
 
 -- name: run_now
 -- Parked jobs become ready; one that must hold its key and cannot get it is left alone. What they wait for by the clock
--- is over; limits of waits for events and children stay. A job that has no place goes where it would stand had it not been
--- put off.
+-- is over; limits of waits for events and children stay. A job without a place gets the place that it would have had
+-- without the delay.
 WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.state, p.due_at, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, p.behind, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -159,7 +159,7 @@ WITH before AS MATERIALIZED (
 SELECT id::text FROM marked ORDER BY id;
 
 -- name: quiet
--- Who was asked already stays asked since then.
+-- A worker that was asked before keeps the time of the first request.
 WITH living AS MATERIALIZED (
     SELECT id, name, quiet_at FROM {worker} WHERE id = ANY (%(workers)s::bigint[]) AND dead_at IS NULL ORDER BY id FOR UPDATE
 ), asked AS (
@@ -178,7 +178,7 @@ WITH living AS MATERIALIZED (
 SELECT id FROM living ORDER BY id;
 
 -- name: active_children
--- How many children of these jobs are not final, as far as that is many.
+-- The number of children of these jobs that are not final, up to a limit.
 SELECT count(*) FROM (
     SELECT FROM unnest(%(ids)s::uuid[]) AS i (id)
     CROSS JOIN LATERAL (
@@ -191,8 +191,8 @@ SELECT count(*) FROM (
 ) a;
 
 -- name: delete
--- Jobs stand nowhere any more; one that runs is taken from its worker. What is kept of them is erased at the end, when
--- their families have been dealt with.
+-- Remove jobs from their places; a running one is taken from its worker. Their records are deleted at the end, after
+-- their families were updated.
 WITH unready AS (
     DELETE FROM {ready} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'ready' AS state
 ), unparked AS (

@@ -1,5 +1,5 @@
 -- name: spots
--- Every state and queue in which jobs stand, along the indexes from one to the next.
+-- Every state and queue with jobs, found by skipping along the indexes.
 WITH RECURSIVE ready_spot (state, queue) AS (
     (SELECT 'ready' AS state, r.queue FROM {ready} r ORDER BY r.queue LIMIT 1)
     UNION ALL
@@ -29,7 +29,7 @@ SELECT r.job_id, 'ready' AS state, r.queue, r.failures, r.crashes, NULL::text AS
 WHERE r.queue = s.queue LIMIT %(cap)s::bigint + 1
 
 -- name: look_in_lease
--- All: they are as many as a fleet runs at once, of any queue.
+-- All running jobs of any queue: no more than the fleet runs at once.
 SELECT l.job_id, 'running' AS state, l.queue, l.failures, l.crashes, NULL::text AS result FROM {lease} l
 WHERE l.job_id >= '00000000-0000-0000-0000-000000000000' AND (s.queue IS NULL OR l.queue = s.queue)
 
@@ -69,7 +69,7 @@ WHERE (j.mark, j.id) < (%(mark)s::text, %(before)s::uuid) AND j.mark >= %(mark)s
 ORDER BY j.mark DESC, j.id DESC LIMIT %(limit)s::bigint;
 
 -- name: failed_alike
--- Jobs of which an attempt has failed with this fingerprint, newest first.
+-- Jobs with an attempt that failed with this fingerprint, newest first.
 SELECT s.job_id::text FROM (
     SELECT DISTINCT a.job_id FROM {attempt} a
     WHERE a.fingerprint = %(fingerprint)s::text AND a.job_id < %(before)s::uuid

@@ -1,5 +1,5 @@
 -- name: each_group
--- Fingerprints of dead letters: one seek for each, and not more than so many.
+-- Fingerprints of dead letters, up to a limit: one index seek for each.
 WITH RECURSIVE each_group (fingerprint) AS (
     (SELECT f.fingerprint FROM {finished} f WHERE f.state = 'dead' AND f.fingerprint IS NOT NULL
      ORDER BY f.fingerprint LIMIT 1)
@@ -12,7 +12,7 @@ WITH RECURSIVE each_group (fingerprint) AS (
 SELECT fingerprint FROM each_group LIMIT %(most)s::int + 1;
 
 -- name: groups
--- A group that has failed since it was last noted is as young as that.
+-- A group that has failed again since its last note counts as failed at that time.
 SELECT g.fingerprint, g.kind, g.error_type, g.message, g.first_at, greatest(g.last_at, c.last_at) AS last_at
 FROM unnest(%(fingerprints)s::text[]) AS i (fingerprint)
 CROSS JOIN LATERAL (SELECT * FROM {failure_group} WHERE fingerprint = i.fingerprint OFFSET 0) g

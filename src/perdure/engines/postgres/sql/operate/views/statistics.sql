@@ -1,6 +1,6 @@
 -- name: add
--- A flush that was written before changes no writer, and its counts are not added. Rows are changed in one order, so that
--- two workers wait for each other and never deadlock.
+-- A repeated flush changes no writer, and its counts are not added. Rows are changed in one order, so that two workers
+-- wait for each other and never deadlock.
 WITH noted AS (
     INSERT INTO {statistic_writer} AS kept (writer, flush, at)
     VALUES (%(writer)s::text, %(flush)s::bigint, coalesce(%(now)s::timestamptz, now()))
@@ -22,7 +22,7 @@ WITH noted AS (
 SELECT count(*) FROM noted;
 
 -- name: roll_up
--- Rows that another process is adding to are left for the next time. Sums are changed in one order.
+-- Rows that another process is adding are skipped until the next time. Sums are changed in one order.
 WITH RECURSIVE minute (at) AS (
     (SELECT p.at FROM {statistic_part} p WHERE p.at < coalesce(%(now)s::timestamptz, now()) - %(over)s::interval ORDER BY p.at LIMIT 1)
     UNION ALL
@@ -80,7 +80,7 @@ RETURNING true;
 DELETE FROM {statistic_writer} WHERE at < coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval;
 
 -- name: statistics
--- The sums, and beside them what is not in them yet.
+-- The sums, plus the counts that are not rolled up yet.
 WITH found AS (
     SELECT at, queue, kind, ending, jobs, waited, ran, {buckets}
     FROM {statistic}
@@ -127,7 +127,7 @@ SELECT begins, of_queue, of_kind, concat_ws(',', {endings}), waited, ran
 FROM summed ORDER BY begins, of_queue, of_kind;
 
 -- name: totals
--- Over all time, and beside it what is not rolled up yet.
+-- The totals over all time, plus the counts that are not rolled up yet.
 WITH found AS (
     SELECT queue, kind, ending, jobs, waited, ran, {buckets} FROM {statistic_total}
     UNION ALL

@@ -33,7 +33,7 @@ LEFT JOIN {parked} AS parked ON parked.job_id = job.id
 LEFT JOIN {finished} AS finished ON finished.job_id = job.id;
 
 -- name: note_redate
--- Parked jobs that are about to be dated anew, with the time that each has and the one that it gets.
+-- Parked jobs that are about to be redated, each with its old and new time.
 INSERT INTO {audit} (at, actor, why, source, jobs, bulk_id, action, job_id, details)
 SELECT
     :now, :actor, :why, :source, 1, :bulk, 'redate', parked.job_id,

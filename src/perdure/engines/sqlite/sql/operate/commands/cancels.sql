@@ -33,7 +33,7 @@ FROM json_each(:ids) AS row CROSS JOIN {parked} AS place ON place.job_id = row.v
 DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: leave_waiters
--- Of jobs that will be waited for no more, whichever event it was.
+-- The waits of cancelled jobs, for any event.
 DELETE FROM {waiter} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: cancel_lease
@@ -51,7 +51,7 @@ SELECT
 FROM json_each(:ids) AS row CROSS JOIN {lease} AS place ON place.job_id = row.value;
 
 -- name: revoke
--- The worker that runs it is told, if there still is one.
+-- Notify the worker that runs the job, if it is still there.
 INSERT INTO {revoked} (worker_id, job_id, token, why, at)
 SELECT place.worker_id, place.job_id, place.token, :why, :now
 FROM json_each(:ids) AS row

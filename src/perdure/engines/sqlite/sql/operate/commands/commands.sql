@@ -8,7 +8,7 @@ FROM
 SELECT place.job_id, job.unique_key, job.unique_states, job.unique_dead_for, job.parent_id, job.is_parent
 
 -- name: waive_delay
--- A job without a place stands where it would stand had it not been put off.
+-- A job without a place gets the place that it would have had without the delay.
 UPDATE {parked} SET due_at = parked_at WHERE turn IS NULL AND job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: ready_from_finished
@@ -30,7 +30,7 @@ UPDATE {lease} SET cancel_at = :now, cancel_why = :why, cancel_by = :by
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: reschedule
--- One that was never tried counts its time from when it is due.
+-- For a job that never ran, limits over all attempts count from its new time.
 UPDATE {parked} SET due_at = :due_at, since = CASE WHEN state = 'scheduled' THEN :due_at ELSE since END
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
@@ -52,7 +52,7 @@ WHERE id IN (
 SELECT id FROM {worker} WHERE id IN (SELECT value FROM json_each(:ids)) AND quiet_at IS NOT NULL;
 
 -- name: make_quiet
--- Asked twice, a worker has been quiet since the first time.
+-- A worker that was asked before keeps the time of the first request.
 UPDATE {worker} SET quiet_at = COALESCE(quiet_at, :now)
 WHERE id IN (SELECT value FROM json_each(:ids)) AND dead_at IS NULL
 RETURNING id, name;

@@ -80,7 +80,7 @@ ORDER BY place.finished_at DESC LIMIT :cap + 1
 LIMIT :cap + 1
 
 -- name: some_of_lease
--- All: they are as many as a fleet runs at once, of any queue.
+-- All running jobs of any queue: no more than the fleet runs at once.
 LIMIT -1
 
 -- name: marked
@@ -89,7 +89,7 @@ SELECT job.id FROM {job} AS job INDEXED BY {job_mark}
 WHERE job.mark = :mark AND job.id < :before ORDER BY job.id DESC LIMIT :limit;
 
 -- name: failed_alike
--- Jobs of which an attempt has failed with this fingerprint, newest first.
+-- Jobs with an attempt that failed with this fingerprint, newest first.
 SELECT DISTINCT attempt.job_id FROM {attempt} AS attempt INDEXED BY {attempt_fingerprint}
 WHERE attempt.fingerprint = :fingerprint AND attempt.job_id < :before ORDER BY attempt.job_id DESC LIMIT :limit;
 

@@ -1,5 +1,5 @@
 -- name: gather
--- Once an attempt has failed, the limit told is that of the rule that judged it.
+-- After a failed attempt, the limit is that of the rule that judged it.
 SELECT CAST(json_group_array(json_array(
     id, kind, queue, priority, state, reason, args, tags, meta, created_at, due_at, since, started_at, finished_at,
     failures, crashes,
@@ -115,11 +115,11 @@ SELECT
 FROM each_queue WHERE queue IS NOT NULL;
 
 -- name: is_long
--- Whether more jobs are ready than one would want to sort.
+-- Whether there are too many ready jobs to sort.
 SELECT count(*) > :length FROM (SELECT 1 FROM {ready} LIMIT :length + 1);
 
 -- name: are_many_parked
--- Whether more jobs are parked in these states than one would want to sort.
+-- Whether there are too many parked jobs in these states to sort.
 SELECT count(*) > :length FROM (
     SELECT 1 FROM {parked} AS place INDEXED BY {parked_standing}
     WHERE place.state IN (SELECT value FROM json_each(:states)) LIMIT :length + 1

@@ -1,5 +1,5 @@
 -- name: note_flush
--- A flush that was written before changes nothing here, and its counts are not added.
+-- A repeated flush changes nothing here, and its counts are not added.
 INSERT INTO {statistic_writer} (writer, flush, at) VALUES (:writer, :flush, :now)
 ON CONFLICT (writer) DO UPDATE SET flush = excluded.flush, at = excluded.at WHERE flush < excluded.flush;
 
@@ -62,7 +62,7 @@ WHERE
 DELETE FROM {statistic_writer} WHERE at < :before;
 
 -- name: statistics
--- The sums, and beside them what is not in them yet.
+-- The sums, plus the counts that are not rolled up yet.
 WITH found AS (
     SELECT at, queue, kind, ending, jobs, waited, ran, {buckets}
     FROM {statistic}
@@ -120,7 +120,7 @@ FROM (
 );
 
 -- name: totals
--- Over all time, and beside it what is not rolled up yet.
+-- The totals over all time, plus the counts that are not rolled up yet.
 WITH found AS (
     SELECT queue, kind, ending, jobs, waited, ran, {buckets} FROM {statistic_total}
     UNION ALL
