@@ -70,7 +70,7 @@ async def test_e5_a_failed_audit_is_retried_by_hand_and_a_completed_one_is_not(
     await box.drain()
     view = await audit_view(failed)
     assert (view.status, view.error, view.attempts) == ("completed", None, 0)
-    with pytest.raises(ConflictError, match="is completed: only what has failed can be tried again"):
+    with pytest.raises(ConflictError, match="is completed: only failed jobs can be retried"):
         await retry_audit(failed, "ada")
     entries = (await (await app.desk("test")).audit(actor="ada")).entries
     assert [(entry.action, entry.job_id) for entry in entries] == [("requeue", failed)]

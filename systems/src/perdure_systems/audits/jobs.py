@@ -110,7 +110,7 @@ async def deliver(ctx: Context, audit_id: str, url: str, body: str) -> int:
 
 @app.every("1m", per="fleet", name="audits.report_failures")
 async def report_failures() -> int:
-    """Log each audit and webhook that has failed for good, once and with all that is known; tell of webhooks."""
+    """Log each audit and webhook that has failed for good, once and in full; send an alert for webhooks."""
     desk = await app.desk("app:audits")
     reported = 0
     for kind in (AUDIT, DELIVER):
@@ -165,7 +165,7 @@ async def _purge(desk: Desk, kind: str, states: tuple[JobState, ...], before: da
 
 @app.middleware
 async def leave_work_to_the_next(ctx: Context) -> AsyncIterator[None]:
-    """What fails while the worker closes is done by the next one, at no cost: the browser may be gone already."""
+    """A failure while the worker closes costs no attempt: the browser may be gone, and the next worker retries."""
     try:
         yield
     except Verdict:

@@ -25,7 +25,7 @@ _DNS_NAME: Final = re.compile(
 class SigningRequest(msgspec.Struct, frozen=True):
     """What a CSR asks for. The first of `names` is the common name, or else the first alternative name.
 
-    `pem` is written anew, without what stood around it. `key` is the public key, as DER.
+    `pem` is written again, without the text around it. `key` is the public key, as DER.
     """
 
     pem: str

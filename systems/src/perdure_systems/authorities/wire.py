@@ -70,7 +70,7 @@ class Wire:
         """Send a request; the answer if it is 2xx, else `Refused` or `Unreachable`.
 
         `is_fresh` takes a connection of its own. One that was kept open may just be closed by the authority, and then
-        nobody knows whether it has read the request.
+        it is unknown whether it has read the request.
         """
         what = f"{method} {path}"
         headers = {"X-Request-ID": reference} if reference else {}
@@ -135,8 +135,8 @@ class Wire:
 class Wires:
     """The wires of a process, one for each authority, made when first needed.
 
-    A wire is made anew when the settings or one of the PEM files have changed: a rotated client certificate is used
-    from the next request on.
+    A wire is replaced when the settings or one of the PEM files have changed: a rotated client certificate is used from
+    the next request on.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ from perdure_systems.notifications.jobs import KIND as NOTIFICATION
 from perdure_systems.notifications.jobs import notify
 
 Tick = Callable[[], Awaitable[str]]
-TOLD: Final = "told"  # the mark of an ended job that the reaper has dealt with
+TOLD: Final = "told"  # the mark of an ended job that the reaper has handled
 _LOOPS: Final = read_loops()
 
 log = structlog.get_logger("perdure_systems.certificates")
@@ -92,7 +92,7 @@ async def retry_failed_jobs() -> str:
 async def reap() -> str:
     """Mark requests whose job has ended without a certificate as failed, and tell the owner of a job that failed.
 
-    What waits too long for a person ends by itself. A job that was dealt with gets a mark, which a requeue removes.
+    What waits too long for a person ends by itself. A handled job gets a mark, which a requeue removes.
     """
     ended = 0
     unseen = JobFilter(kind=ISSUE, states=("dead", "cancelled"), marked=False)

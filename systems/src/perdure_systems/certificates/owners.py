@@ -28,7 +28,7 @@ async def tell_of_failure(job: JobView) -> None:
 
 
 async def tell_of_late_renewal(one: Certificate, now: datetime) -> bool:
-    """Once half of the time for its renewal has passed, the owner is told each day; whether a message was sent."""
+    """Once half of the time for its renewal has passed, notify the owner daily; returns whether a message was sent."""
     if one.not_after is None or one.renew_at is None or now < one.renew_at + (one.not_after - one.renew_at) / 2:
         return False
     left = one.not_after - now

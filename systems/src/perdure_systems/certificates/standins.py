@@ -36,7 +36,7 @@ async def tls_endpoint(chain: str, key: str) -> AsyncIterator[str]:
 
 
 class SilentEndpoint:
-    """An endpoint that takes connections and says nothing, until it is let go on: it then hangs up."""
+    """An endpoint that accepts connections and stays silent until it is released: then it hangs up."""
 
     def __init__(self) -> None:
         self.address = ""

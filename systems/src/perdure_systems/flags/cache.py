@@ -48,7 +48,7 @@ class FlagCache:
             return None
 
     async def keep(self, flag: Flag) -> None:
-        """Leave a copy. A cache that does not take it costs nothing but speed."""
+        """Store a copy. If the cache does not accept it, only speed is lost."""
         try:
             async with self._client() as client:
                 await client.put(self._address(flag.key), content=msgspec.json.encode(flag))

@@ -19,7 +19,7 @@ from perdure import Backoff, Bounds, Jitter, Retry
 from perdure_systems.flags.settings import DEFAULT_RETRIES, FEWEST_RETRIES, MOST_RETRIES
 
 RETRY_PRIORITY: Final = 2
-"""Retries run before everything that has not failed yet, whatever its priority: those are 3 to 7."""
+"""Retries run before all schedules that have not failed yet; those have the priorities 3 to 7."""
 BOUNDS: Final = Bounds(attempts=(FEWEST_RETRIES + 1, MOST_RETRIES + 1))
 
 CONTENTION: Final = (

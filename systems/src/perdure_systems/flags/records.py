@@ -28,7 +28,7 @@ class Updates(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Flag(msgspec.Struct, frozen=True, rename="camel"):
-    """A flag as it stands; `version` rises with every change."""
+    """The current state of a flag; `version` rises with every change."""
 
     key: str
     enabled: bool
@@ -44,7 +44,7 @@ class Flag(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Change(msgspec.Struct, frozen=True, rename="camel"):
-    """One change of a flag, as it stood afterwards; `schedule_id` None: by hand."""
+    """One change of a flag, with its state afterwards; `schedule_id` None: by hand."""
 
     flag_key: str
     version: int

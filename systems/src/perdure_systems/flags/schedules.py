@@ -1,7 +1,7 @@
-"""Schedules as people see them: made from a request, and told from jobs.
+"""Schedules as people see them: made from a request, and read from jobs.
 
-A schedule is one job, and a second one if its change must be made known to a cache. Both are told as one: it is
-`applied` only if neither is failing, and its retries are those of both.
+A schedule is one job, and a second one if a cache must be invalidated. Both count as one: it is `applied` only if
+neither is failing, and its retries are those of both.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     priority: Priority = Priority.NORMAL
 
     def problem(self, now: datetime) -> tuple[str, str] | None:
-        """The field that cannot be meant, and why; None: all is well."""
+        """The invalid field, and why; None: all is well."""
         if self.updates.is_empty:
             return "updates", "updates must name at least one change: enabled, rollout"
         if self.scheduled_at >= _LATEST:
@@ -62,9 +62,9 @@ class NewSchedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A schedule as it stands. All times are in UTC.
+    """The current state of a schedule. All times are in UTC.
 
-    `flag_changed_at` is when the flag was changed, also while a cache still has to hear of it. `needs_operator`: it is
+    `flag_changed_at` is when the flag was changed, even while a cache is not invalidated yet. `needs_operator`: it is
     retried only if a person requeues it.
     """
 

@@ -173,7 +173,7 @@ def _as_problem(status: HTTPStatus) -> Callable[[Request, Any], Awaitable[Respon
 
 async def _away(request: Request, error: Exception) -> Response:
     log.warning("database cannot be used", path=request.scope["path"], error=f"{type(error).__name__}: {error}")
-    detail = "the database cannot be used now: look in a moment whether something was changed, and try again"
+    detail = "the database cannot be used now: check in a moment whether the change was made, and try again"
     return problem_response(request.scope, HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
 

@@ -1,7 +1,7 @@
 """The model: an HTTP service that analyses a piece of text and names the price.
 
 What its answers mean: 200 is an answer, 202 means that it is still working, 429 that the caller must wait. Neither of
-the last two costs an attempt. 5xx, a broken connection and silence may pass and are tried again. Any other 4xx will not
+the last two costs an attempt. 5xx, a broken connection and silence may pass and are retried. Any other 4xx will not
 change.
 """
 

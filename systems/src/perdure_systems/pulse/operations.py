@@ -51,7 +51,7 @@ async def resume(desk: Desk, shown: str) -> JobView:
 
 
 async def cancel(desk: Desk, shown: str) -> JobView:
-    """Call a job off, and its children with it; raises ConflictError if it has ended."""
+    """Cancel a job and its children; raises ConflictError if it has ended."""
     view = await find(desk, shown)
     await desk.cancel(view.id, why="cancelled by an operator")
     await _let_go(desk, view)

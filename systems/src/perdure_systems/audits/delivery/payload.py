@@ -1,4 +1,4 @@
-"""What a webhook says of an audit."""
+"""The payload of an audit's webhook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure_systems.kit.rows import as_json
 
 
 def webhook_body(audit_id: str, url: str, strategy: Strategy, speed: PageSpeed, report: Report) -> str:
-    """The JSON of a completed audit. It speaks of the screenshots that are in the report, not of those taken."""
+    """The JSON of a completed audit. It lists the screenshots in the report, not all that were taken."""
     return as_json(
         {
             "event": "audit.completed",

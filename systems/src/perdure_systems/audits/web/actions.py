@@ -1,4 +1,4 @@
-"""What people do by hand: try an audit or a webhook again, clean up."""
+"""Manual actions: retry an audit or a webhook, clean up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_RETRIED: Final = 50
 
 
 async def retry_audit(audit_id: str, actor: str) -> None:
-    """A new life for a failed audit; what its steps have brought is kept. `ConflictError` if it has not failed."""
+    """Retry a failed audit; the results of its steps are kept. `ConflictError` if it has not failed."""
     await _requeue(AUDIT, audit_id, (await audit_view(audit_id)).status, actor)
 
 
@@ -37,6 +37,6 @@ async def _requeue(kind: str, job_id: str, status: str, actor: str) -> None:
     desk = await app.desk(actor)
     changed = await desk.requeue(JobFilter(ids=(job_id,), kind=kind, states=("dead",)))
     if changed.unchanged:
-        raise ConflictError(f"{job_id} cannot be tried again: another audit of its page is under way")
+        raise ConflictError(f"{job_id} cannot be retried: another audit of its page is running")
     if not changed.ids:
-        raise ConflictError(f"{job_id} is {status}: only what has failed can be tried again")
+        raise ConflictError(f"{job_id} is {status}: only failed jobs can be retried")

@@ -52,7 +52,7 @@ def job_fields(view: JobView) -> dict[str, Any]:
 
 
 async def find_job(job_id: str) -> JobView:
-    """A job of this system; one of another system is not found."""
+    """A job of this system; jobs of other systems are not found."""
     job = (await (await desk()).job(job_id)).job
     if job.kind != ISSUE:
         raise NotFoundError(f"job {job_id} is none of a certificate")
@@ -158,7 +158,9 @@ async def retry_job(http: Request) -> Response:
     job = await find_job(http.path_params["id"])
     if not can_retry(job):
         again = f"/api/v1/certificates/{(job.arguments or {}).get('certificate')}/renew"
-        raise ConflictError(f"job {job.id} is {status_of(job)} and cannot be retried: ask anew with POST {again}")
+        raise ConflictError(
+            f"job {job.id} is {status_of(job)} and cannot be retried: request a new one with POST {again}"
+        )
     if job.state == JobState.RETRYING:
         await (await desk()).run_now(str(job.id))
     else:
@@ -167,7 +169,7 @@ async def retry_job(http: Request) -> Response:
 
 
 async def cancel_job(http: Request) -> Response:
-    """Call a job off."""
+    """Cancel a job."""
     job = await find_job(http.path_params["id"])
     await (await desk()).cancel(str(job.id), why="cancelled by an operator")
     return JsonResponse({"id": str(job.id), "status": "Cancelled"})

@@ -147,7 +147,7 @@ async def change_now(key: str, updates: Updates, by: str) -> Flag:
 
 
 async def _invalidate(session: Session, flag: Flag) -> None:
-    """Let the cache hear of a change, in the transaction that makes it."""
+    """Enqueue the invalidation of the cache, in the transaction of the change."""
     if read_settings().cache_url:
         prepared = invalidate.using(connection=session.connection, tags=(tag_of(flag.key),))
         await prepared.enqueue(flag.key, flag.version)
