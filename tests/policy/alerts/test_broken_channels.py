@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from perdure.domain.alerts.channel import Channel, ChannelRecord
 from perdure.domain.alerts.rule import AlertRule, AlertSeverity, Source, When
 from perdure.policy.alerts.broken_channels import FAILURES_TO_BREAK, Broken, report_channels
@@ -11,13 +13,14 @@ from perdure.policy.alerts.broken_channels import FAILURES_TO_BREAK, Broken, rep
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def record(name: str, failures: int = 0) -> ChannelRecord:
+def record(name: str, failures: int = 0, sent_at: datetime | None = None) -> ChannelRecord:
     return ChannelRecord(
         channel=Channel(name=name, address="env:ADDRESS"),
         source=Source.CODE,
         created_at=NOW,
         changed_at=NOW,
         failures=failures,
+        sent_at=sent_at,
         error="connection refused" if failures else None,
     )
 
@@ -59,9 +62,14 @@ def test_a_channel_that_a_rule_names_and_no_worker_declares_is_reported_as_gone(
     assert (to, draft.title) == ("mail", "Alert channel pager does not exist any more")
 
 
-def test_a_channel_that_works_again_is_reported_through_the_same_one() -> None:
-    report = report_channels(
-        {"slack": Broken(NOW, "mail")}, [record("mail"), record("slack")], (), [rule("slack")], NOW
-    )
+@pytest.mark.parametrize(
+    ("sent_at", "title"),
+    [(NOW, "Alert channel slack works again"), (None, "Alert channel slack is set up again")],
+)
+def test_a_channel_that_works_again_or_was_saved_again_is_reported_through_the_same_one(
+    sent_at: datetime | None, title: str
+) -> None:
+    channels = [record("mail"), record("slack", sent_at=sent_at)]
+    report = report_channels({"slack": Broken(NOW, "mail")}, channels, (), [rule("slack")], NOW)
     [(draft, to)] = report.notices
-    assert (report.broken, to, draft.title) == ({}, "mail", "Alert channel slack works again")
+    assert (report.broken, to, draft.title) == ({}, "mail", title)
