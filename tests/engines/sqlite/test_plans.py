@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
@@ -369,7 +369,7 @@ async def test_e10_jobs_that_finished_in_a_time_are_one_stretch_of_an_index(
 ) -> None:
     queue_states = QueueStates(sqlite._database)
     await job_in(JobState.DEAD, sqlite)
-    which = JobFilter(finished_after=clock.now(), finished_before=clock.now())
+    which = JobFilter(finished_after=clock.now(), finished_before=clock.now() + timedelta(hours=1))
     [queue_state] = await sqlite._database.read(lambda transaction: queue_states.of(transaction, which))
     plan = await plan_of(sqlite, f"SELECT place.job_id {queue_state.source} WHERE {queue_state.where} LIMIT :limit")
     stretch = "(state=? AND queue=? AND finished_at>? AND finished_at<?)"
