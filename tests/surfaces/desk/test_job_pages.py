@@ -9,8 +9,9 @@ from html import unescape
 import pytest
 from httpx import AsyncClient
 from tests.support.builders.families import claim_children, start_parent
-from tests.support.builders.jobs import apply, claim_some, employ, enqueue, state_of
+from tests.support.builders.jobs import apply, claim_some, employ, enqueue, start, state_of
 
+from perdure.domain.flows.flow import StepKind, StepRecord, StepState, StepWrite
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.outcome import Failure
 from perdure.domain.jobs.states import JobState, Reason
@@ -194,6 +195,18 @@ async def test_a_job_of_many_attempts_begins_with_its_last_error_and_names_itsel
     page = (await pages.get(f"/jobs/{job_id}", params={"tab": "attempts"})).text
     assert page.index('id="last-error"') < page.index('id="attempts"')
     assert "<title>charge_card, dead · perdure</title>" in page
+
+
+async def test_of_very_many_steps_all_but_the_last_are_folded(pages: AsyncClient, store: Store) -> None:
+    claim = await start(store, kind="walk")
+    for number in range(25):
+        begun = await store.now()
+        step = StepRecord(key=f"step-{number}", kind=StepKind.CALL, state=StepState.DONE, begun_at=begun, tries=1)
+        await store.save_steps([StepWrite(claim, step)])
+    page = (await pages.get(f"/jobs/{claim.job_id}", params={"tab": "steps"})).text
+    assert re.search(r"The first 15 steps <small>all done", page)
+    assert [int(found) for found in re.findall(r'id="step-(\d+)"', page)] == list(range(1, 26))
+    assert page.index("step-14</b>") < page.index("</details>") < page.index("step-15</b>")
 
 
 async def test_a_question_and_a_refusal_lead_back_to_where_the_button_was(pages: AsyncClient, store: Store) -> None:

@@ -32,7 +32,7 @@
 
   /* Rows that appear or go while the pointer or the focus is in a table wait until the user asks for them. */
   const listOf = (rows) => rows.closest("table") || rows;
-  const isBusy = (list) => list.matches(":hover") || list.contains(document.activeElement);
+  const isBusy = (list) => list.matches(":hover") || list.contains(document.activeElement) || list.previousElementSibling?.matches(".waiting-rows:hover");
   function hold(shown, fresh) {
     const list = listOf(shown);
     if (!isBusy(list)) return dropNotice(list);
@@ -56,6 +56,7 @@
     notice.type = "button";
     notice.className = "waiting-rows";
     notice.addEventListener("click", () => { document.activeElement?.blur(); dropNotice(list); refresh({ asked: true }); });
+    notice.addEventListener("pointerleave", () => plan(500));
     list.before(notice);
     return notice;
   }
