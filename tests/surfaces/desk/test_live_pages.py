@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from playwright.async_api import Locator, Page, Request, Route, expect
@@ -26,10 +27,17 @@ LOOK_AWAY_AND_BACK = """() => {
   }
 }"""
 
+WIDER_THAN_ITS_PLACE = """() => [...document.querySelectorAll("table")]
+  .filter((table) => {
+    const place = table.parentElement, edge = parseFloat(getComputedStyle(place).paddingRight);
+    return table.getBoundingClientRect().right > place.getBoundingClientRect().right - edge + 1;
+  })
+  .map((table) => table.getAttribute("aria-label"))"""
 
-async def dead(store: Store, kind: str) -> JobId:
+
+async def dead(store: Store, kind: str, **changes: Any) -> JobId:
     """A dead letter of a kind, in a queue of its name."""
-    job_id = await enqueue(store, kind=kind, queue=kind)
+    job_id = await enqueue(store, kind=kind, queue=kind, **changes)
     [claim] = await claim_some(store, await employ(store, queues=(kind,)), 1, kind)
     await apply(store, died(claim, Reason.EXHAUSTED, Failure("TimeoutError", "the gateway gave up")))
     return job_id
@@ -152,6 +160,7 @@ async def test_rows_that_were_chosen_are_asked_about_and_the_search_stays(
     assert await top_of(header) == before
     await tab.get_by_role("button", name="Requeue chosen…").click()
     await expect(tab.locator("#confirm")).to_contain_text("Requeue 1 job?")
+    await expect(tab.locator("#confirm code")).to_have_text(f"perdure jobs requeue {job_id}")
     await tab.locator("#confirm").get_by_label("Why").fill("the gateway is back")
     await tab.locator("#confirm").get_by_role("button", name="Requeue chosen").click()
     await expect(tab.locator("#said")).to_contain_text("Requeued 1 job.")
@@ -176,6 +185,32 @@ async def test_commands_for_all_that_match_are_in_a_menu_that_keys_open_and_clos
     await tab.keyboard.press("Tab")
     await tab.keyboard.press("Enter")
     await expect(tab.locator("main")).to_contain_text("1 job matches now.")
+
+
+async def test_the_menu_is_whole_over_a_short_list_and_no_list_hides_its_last_column(
+    tab: Page, address: str, stored: Store
+) -> None:
+    job_id = await dead(stored, "a_kind_with_a_rather_long_name", args='{"text":"%s"}' % ("long " * 60))
+    [group] = (await Desk(stored, "ada").failure_groups()).groups
+    for width in (1040, 1200, 1280, 1360):
+        await tab.set_viewport_size({"width": width, "height": 800})
+        for path in (
+            "/jobs?q=state%3Adead",
+            "/dead",
+            f"/dead/{group.fingerprint}",
+            "/",
+            f"/jobs/{job_id}?tab=attempts",
+        ):
+            await tab.goto(address + path)
+            hidden = await tab.evaluate(WIDER_THAN_ITS_PLACE)
+            assert hidden == [], f"{path} at {width}"
+    await tab.goto(f"{address}/jobs?q=state%3Adead")
+    await tab.locator("details.menu summary").click()
+    last = tab.get_by_role("link", name="Delete all…")
+    box = await last.bounding_box()
+    assert box is not None
+    middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+    assert await tab.evaluate("([x, y]) => document.elementFromPoint(x, y).textContent", middle) == "Delete all…"
 
 
 async def test_a_page_opened_while_the_database_is_away_becomes_the_page_that_was_meant(

@@ -187,7 +187,7 @@
     $("h2", confirmation).textContent = ask.replace("{chosen}", chosenRows());
     $(".detail", confirmation).textContent = detail;
     $(".cli", confirmation).hidden = !cli;
-    $(".cli code", confirmation).textContent = cli;
+    $(".cli code", confirmation).textContent = cli.replace("{ids}", chosenBoxes().map((box) => box.value).join(" "));
     const yes = $("[value=yes]", confirmation);
     yes.textContent = button.textContent.replace("…", "");
     yes.className = button.matches(".bad") ? "btn bad" : "btn main";
