@@ -241,6 +241,7 @@ LOOKS = {
     "events",
     "failure_group",
     "failure_groups",
+    "fates_of",
     "feed",
     "filter",
     "flows",

@@ -181,6 +181,7 @@ class SyncDesk(_Part[Desk]):
     jobs = _Blocking(Desk.jobs)
     children = _Blocking(Desk.children)
     children_of = _Blocking(Desk.children_of)
+    fates_of = _Blocking(Desk.fates_of)
     flows = _Blocking(Desk.flows)
     steps = _Blocking(Desk.steps)
     job_by_ref = _Blocking(Desk.job_by_ref)
