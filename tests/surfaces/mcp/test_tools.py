@@ -37,6 +37,7 @@ async def test_every_tool_is_listed_with_schemas_and_what_it_does_to_the_world(a
         assert tool.annotations.destructive_hint is spec.destructive
         assert tool.annotations.idempotent_hint is spec.idempotent
         assert all(field.get("description") for field in tool.input_schema["properties"].values())
+        assert tool.input_schema["additionalProperties"] is False
 
 
 async def test_commands_are_not_offered_unless_they_are_switched_on(agents: Agents) -> None:
@@ -164,11 +165,15 @@ async def test_a_request_that_cannot_be_meant_is_answered_in_a_line(agents: Agen
         assert said == "find_jobs cannot be called like this. limit: Input should be less than or equal to 50"
         said = await refused(client, "explain_job", job=["a"] * 9_999)
         assert said == "explain_job cannot be called like this. job: Input should be a valid string"
+        said = await refused(client, "find_jobs", query="kind:mail", serch="x")
+        assert said.startswith("find_jobs has no argument 'query', 'serch': it takes search, limit, before")
         assert "Unknown tool: nothing" in await refused(client, "nothing")
         with pytest.raises(MCPError, match="Unknown prompt: nothing"):
             await client.get_prompt("nothing")
         with pytest.raises(MCPError, match="Missing required arguments"):
             await client.get_prompt("queue_health")
+        with pytest.raises(MCPError, match="Prompt incident has no argument 'queue': it takes none"):
+            await client.get_prompt("incident", {"queue": "mail"})
 
 
 async def test_text_of_jobs_stays_marked_clean_and_bounded(agents: Agents, store: Store) -> None:

@@ -6,14 +6,14 @@ here, before the SDK looks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError, UnexpectedToolError
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Resource
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Resource, Tool
 from pydantic import AnyUrl, ValidationError
 
 from perdure.surfaces.mcp.quoting import sentence
@@ -30,6 +30,7 @@ class AgentServer(MCPServer[Any]):
     """The SDK's server, with a resource that knows the caller, and short errors."""
 
     _figures: FigureTools
+    _takes: dict[str, list[str]] | None = None
 
     def serve_resources(self, figures: FigureTools, jobs: JobTools) -> None:
         """Serve what the tools overview and explain_job return, as JSON."""
@@ -60,10 +61,19 @@ class AgentServer(MCPServer[Any]):
             raise ResourceError(str(error)) from error
         return [ReadResourceContents(content=answer.model_dump_json(), mime_type=_JSON)]
 
+    async def list_tools(self) -> list[Tool]:
+        """The tools. An argument that a tool does not have is refused, and its schema says so."""
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in await super().list_tools()
+        ]
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; wrong arguments are named, without the rest of what the checker says."""
+        if (takes := (await self._arguments()).get(name)) is not None and (odd := _odd(arguments, takes)):
+            raise ToolError(sentence(f"{name} has no argument {odd}"))
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError:
@@ -73,14 +83,34 @@ class AgentServer(MCPServer[Any]):
                 raise ToolError(_wrong(name, error.__cause__)) from error.__cause__
             raise
 
+    async def _arguments(self) -> dict[str, list[str]]:
+        """The names of the arguments of each tool."""
+        if self._takes is None:
+            self._takes = {tool.name: list(tool.input_schema["properties"]) for tool in await self.list_tools()}
+        return self._takes
+
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
-        """Get a prompt; an unknown name or a missing argument is the caller's mistake, and no crash."""
+        """Get a prompt; an unknown name or a wrong argument is the caller's mistake, and no crash."""
+        for prompt in await self.list_prompts():
+            takes = [each.name for each in prompt.arguments or ()]
+            if prompt.name == name and (odd := _odd(arguments or {}, takes)):
+                raise MCPError(INVALID_PARAMS, sentence(f"Prompt {name} has no argument {odd}"))
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError as error:
             raise MCPError(INVALID_PARAMS, sentence(str(error))) from error
+
+
+def _odd(arguments: Mapping[str, Any], takes: Sequence[str]) -> str:
+    """Arguments that are not taken, with those that are; empty if all are.
+
+    To ignore them would do harm: a pause whose duration is misspelt would last until it is resumed.
+    """
+    odd = [each for each in arguments if each not in takes]
+    there = f"it takes {', '.join(takes)}" if takes else "it takes none"
+    return f"{', '.join(map(repr, odd[:_MOST_WRONG]))}: {there}" if odd else ""
 
 
 def _wrong(tool: str, error: ValidationError) -> str:
