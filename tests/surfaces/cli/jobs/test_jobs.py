@@ -77,7 +77,7 @@ def test_tries_count_the_attempts_that_were_made(
     engine_url: str, arrange: Arrange[JobId], where: JobState, tries: str, told: str
 ) -> None:
     job_id = arrange(lambda store: job_in(where, store, max_attempts=5))
-    assert f" {tries} " in run_cli("jobs", "list", env={"PERDURE_URL": engine_url, "COLUMNS": "140"}).out
+    assert tries in run_cli("jobs", "list", env={"PERDURE_URL": engine_url, "COLUMNS": "140"}).out.split()
     assert told in run_cli("jobs", "show", job_id, env={"PERDURE_URL": engine_url}).out
 
 

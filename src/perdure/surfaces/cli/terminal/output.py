@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -26,14 +27,36 @@ STATE_STYLE: Final = {
     "cancelled": "dim",
 }
 NARROWEST: Final = 60  # room for an id, a state and a time
+_UNBOUNDED: Final = 20_000
+_PADDING: Final = re.compile(r" +\n")
 
 
 def console(stream: IO[str] | None = None) -> Console:
-    """A console on standard output (or `stream`): colours on a terminal only, and no markup parsed."""
+    """A console on standard output (or `stream`): colours on a terminal only, and no markup parsed.
+
+    What goes into a pipe or a file is neither wrapped nor cut, unless COLUMNS says how wide it is.
+    """
     chosen = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
-    width = max(int(columns), NARROWEST) if columns.isdigit() else None
-    return Console(file=chosen, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
+    is_terminal = chosen.isatty()
+    width = max(int(columns), NARROWEST) if columns.isdigit() else None if is_terminal else _UNBOUNDED
+    file = chosen if is_terminal else cast("IO[str]", _Unpadded(chosen))
+    return Console(file=file, markup=False, highlight=False, emoji=False, soft_wrap=False, width=width)
+
+
+class _Unpadded:
+    """A stream that gets lines without the spaces with which a table fills its last column."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write it."""
+        self._stream.write(_PADDING.sub("\n", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def say(text: str, style: str = "") -> None:
