@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,7 +11,12 @@ from tests.support.builders.jobs import a_job, claim_some, employ, ending_in
 from tests.surfaces.conftest import Arrange, Cli
 
 from perdure.domain.jobs.states import JobState
+from perdure.operate.commands.actions import REQUEUE_DEAD
+from perdure.operate.desk import Desk
+from perdure.storage.operate.bulk import BulkView
 from perdure.storage.port import Store
+from perdure.storage.records import JobFilter
+from perdure.surfaces.cli.bulk.orders import BulkOrder
 from perdure.surfaces.cli.exits import Exit
 
 
@@ -70,3 +77,24 @@ def test_an_unknown_bulk_command_is_an_error(cli: Cli, arrange: Arrange[Any], wo
 def test_no_bulk_commands_is_said(cli: Cli, arrange: Arrange[Any]) -> None:
     arrange(three_dead)
     assert cli("bulk", "list").out == "No bulk commands.\n"
+
+
+async def test_ctrl_c_says_how_far_it_is_and_how_to_stop_the_rest(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bulk command is stored, and workers go on with it: silence would say that it ended."""
+
+    async def interrupted(desk: Desk, bulk_id: str) -> AsyncIterator[BulkView]:
+        yield await desk.bulk(bulk_id)
+        raise asyncio.CancelledError  # as asyncio.run does on Ctrl-C
+
+    await three_dead(store)
+    desk = Desk(store, "ada")
+    view = await desk.start_bulk(await desk.plan("requeue", JobFilter(states="dead")))
+    order = BulkOrder(action=REQUEUE_DEAD, as_json=False, yes=True, dry_run=False, detach=False)
+    monkeypatch.setattr(Desk, "work_on_bulk", interrupted)
+    with pytest.raises(asyncio.CancelledError):
+        await order._work(desk, view)
+    said = capsys.readouterr().err
+    assert "interrupted after 0 of 3 jobs; workers do the rest" in said
+    assert f"perdure bulk stop {view.id}" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from datetime import datetime, timedelta
 
@@ -19,7 +20,7 @@ from perdure.surfaces.cli.jobs.filters import Chosen
 from perdure.surfaces.cli.session import with_desk
 from perdure.surfaces.cli.terminal.asking import agreed, require_terminal, some
 from perdure.surfaces.cli.terminal.hostile import one_line
-from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
+from perdure.surfaces.cli.terminal.output import complain, console, plain, print_json, say
 
 
 class BulkOrder(Struct, frozen=True, kw_only=True):
@@ -73,11 +74,16 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
             transient=True,
             disable=self.as_json or not sys.stderr.isatty(),
         )
-        with bar:
-            task = bar.add_task(self.action.verb, total=view.jobs)
-            async for latest in desk.work_on_bulk(view.id):
-                view = latest
-                bar.update(task, completed=view.seen, total=max(view.jobs, view.seen))
+        try:
+            with bar:
+                task = bar.add_task(self.action.verb, total=view.jobs)
+                async for latest in desk.work_on_bulk(view.id):
+                    view = latest
+                    bar.update(task, completed=view.seen, total=max(view.jobs, view.seen))
+        except asyncio.CancelledError:  # Ctrl-C
+            how_far = f"interrupted after {view.seen:,} of {some(view.jobs, 'job')}; workers do the rest"
+            complain(how_far, as_json=self.as_json, hint=f"To stop it: perdure bulk stop {view.id}")
+            raise
         return view
 
     def _tell(self, plan: BulkPlan, view: BulkView | None) -> None:
