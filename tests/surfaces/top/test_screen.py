@@ -153,6 +153,17 @@ async def test_a_database_that_goes_away_is_told_and_the_last_look_stays(
         assert "No answer" not in shown(app)
 
 
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "n", "enter", "p"])
+async def test_an_empty_database_has_nothing_to_show(store: Store, key: str) -> None:
+    app = Top(Desk(store, "ada"), "sqlite:///shop.db", refresh_seconds=NEVER)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press(key)
+        await drawn(pilot)
+        assert "All is well" in shown(app) or "Nothing needs a person." in shown(app)
+        assert "● live" in shown(app)
+
+
 async def test_a_database_that_was_never_there_is_told_and_recovers(
     busy: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

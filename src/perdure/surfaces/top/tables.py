@@ -68,7 +68,7 @@ class ListView(Struct, frozen=True):
         """The cells of these columns, so that a row fits the width of the terminal."""
         places = [self.columns.index(column) for column in columns]
         widest = {
-            place: max(cell_len(self.columns[place]), *(row.cells[place].cell_len for row in rows))
+            place: max([cell_len(self.columns[place]), *(row.cells[place].cell_len for row in rows)])
             for place in places
             if self.columns[place] != self.gives_way
         }
