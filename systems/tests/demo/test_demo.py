@@ -104,6 +104,24 @@ def children_of(pid: int) -> list[str]:
     return " ".join(file.read_text() for file in found).split()
 
 
+async def test_an_interrupt_at_the_end_of_a_part_does_not_kill_it() -> None:
+    """A second Ctrl-C reaches the parts while they end: after their event loop, before their process."""
+    code = """
+import asyncio, os, signal
+from perdure_systems.demo.processes import stop_with_the_tour
+async def main():
+    stopping = asyncio.Event()
+    stop_with_the_tour(stopping)
+    os.kill(os.getpid(), signal.SIGINT)
+    await stopping.wait()
+asyncio.run(main())
+os.kill(os.getpid(), signal.SIGINT)
+"""
+    part = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdin=asyncio.subprocess.PIPE)
+    await part.communicate(b"")  # the end of its input: the tour is gone
+    assert part.returncode == 0
+
+
 class Reader:
     """A desk and a page of one message that fails by itself while the reader of the tour is away."""
 

@@ -174,6 +174,19 @@ async def test_workers_of_one_name_are_told_apart_in_the_command_to_copy(pages: 
     assert 'data-cli="perdure quiet mail"' in page
 
 
+async def test_workers_of_one_process_show_their_own_jobs(pages: AsyncClient, store: Store, clock: ManualClock) -> None:
+    """Workers of several apps in one process have one name, host:pid."""
+    busy = await employ(store, name="vm:4711", queues=("pulse",))
+    await employ(store, name="vm:4711", queues=("mail",))
+    twin = await employ(store, name="vm:4711", queues=("pulse",))
+    await enqueue(store, kind="analyse", queue="pulse")
+    await claim_some(store, busy, 1, "pulse")
+    page = (await pages.get("/workers")).text
+    shown = dict(re.findall(r'id="worker-(\d+)">(.*?)</section>', page, re.DOTALL))
+    assert [name for name, panel in shown.items() if ">analyse</a>" in panel] == [str(busy)]
+    assert str(twin) in shown
+
+
 async def test_many_workers_are_rows_of_a_table_and_lost_ones_come_first(
     pages: AsyncClient, store: Store, clock: ManualClock
 ) -> None:

@@ -88,7 +88,9 @@ def stop_with_the_tour(stopping: asyncio.Event) -> None:
 
     loop.add_reader(sys.stdin, look)
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is the tour's: it stops us in its own order
+    # Ctrl-C is the tour's: it stops us in its own order. A handler of the loop would end with the loop, and a second
+    # Ctrl-C at that moment would kill a process that has closed in good order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def pages_part(environment: Mapping[str, str], logs: Path, port: int) -> Part:

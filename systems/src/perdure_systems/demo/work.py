@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 from msgspec.structs import replace
 
@@ -26,7 +27,10 @@ async def main() -> None:
             await database.migrate()
         app.log_events()
         own = system.worker() if callable(system.worker) else system.worker or app.worker_settings
-        workers.append(await app.worker(replace(own, heartbeat=USUAL.heartbeat, lease=USUAL.lease)))
+        name = (
+            f"{system.name} {os.getpid()}"  # all of them are in one process: the usual name would not tell them apart
+        )
+        workers.append(await app.worker(replace(own, name=name, heartbeat=USUAL.heartbeat, lease=USUAL.lease)))
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in workers:
         await worker.started()

@@ -30,6 +30,7 @@ _RUNNING: Final = JobFilter(states=frozenset({JobState.RUNNING}))
 class WorkerRow(Struct, frozen=True, kw_only=True):
     """A worker as it is shown. `word` is its phase, or `lost`; `said` explains it.
 
+    Jobs know the name of their worker only, so that two workers of one name that serve one queue share their jobs here.
     `handle` names it in a terminal: its id if another running worker has the same name. `jobs` are the longest running
     of those that were looked at; `more`: how many others it runs.
     """
@@ -111,8 +112,8 @@ def rows_of(views: Sequence[WorkerView], now: datetime, running: Sequence[JobVie
 
 
 def _row_of(view: WorkerView, now: datetime, running: Sequence[JobView], *, is_alone: bool) -> WorkerRow:
-    own = sorted((job for job in running if job.worker == view.name), key=lambda job: job.started_at or now)
-    shown = tuple(own[:_JOBS_SHOWN])
+    own = [job for job in running if job.worker == view.name and job.queue in view.queues] if view.running else []
+    shown = tuple(sorted(own, key=lambda job: job.started_at or now)[:_JOBS_SHOWN])
     word, mark, said = _status(view, now)
     return WorkerRow(
         view=view,
