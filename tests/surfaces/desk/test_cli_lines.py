@@ -125,6 +125,11 @@ async def test_a_form_shows_its_command_and_changes_nothing(
     assert (await Desk(store, "ada").audit()).entries == ()
 
 
+async def test_without_the_app_the_command_that_enqueues_names_it(pages: AsyncClient) -> None:
+    offered = lines_of((await pages.get("/enqueue?kind=greet")).text)
+    assert any(line.startswith("perdure enqueue greet ") and "--app your_module:app" in line for line in offered)
+
+
 async def test_forms_with_a_secret_show_a_command_without_it(pages: AsyncClient) -> None:
     secret = {"secret": "0123456789abcdef"}
     hook = await pages.post("/webhooks", data={"name": "crm", "url": "ftp://crm", "events": "job.died", **secret})

@@ -85,4 +85,6 @@ def _parameters(kind: Kind) -> list[tuple[str, bool]]:
 def _cli(visit: Visit) -> str:
     written: dict[str, Any] = {name: visit.field(name).strip() for name in (*_EMPTY, "why")}
     kind = written.pop("kind") or visit.query("kind") or "KIND"
+    if visit.frame.app is None:
+        written["app"] = "your_module:app"  # only its code can check the arguments
     return command_line(["enqueue", kind], written)
