@@ -119,7 +119,7 @@ async def test_async_connections_are_refused_where_nothing_can_wait(
 async def test_what_is_no_connection_is_refused(postgres_url: str) -> None:
     greet = greeting(postgres_url)
     engine = create_engine(sqlalchemy_url(postgres_url, "postgresql+psycopg"))
-    with pytest.raises(ArgumentError, match=r"where connections come from \(sqlalchemy.*Engine\): hand over one of"):
+    with pytest.raises(ArgumentError, match=r"where connections come from \(sqlalchemy.*Engine\): pass one of"):
         greet.using(connection=engine).enqueue_sync("Ada")
     engine.dispose()
     async with asyncpg.create_pool(postgres_url, min_size=1, max_size=1) as pool:

@@ -132,6 +132,7 @@ class SyncAlerts(_Part[Alerts]):
     resume = _Blocking(Alerts.resume)
     delete = _Blocking(Alerts.delete)
     channels = _Blocking(Alerts.channels)
+    channel = _Blocking(Alerts.channel)
     save_channel = _Blocking(Alerts.save_channel)
     delete_channel = _Blocking(Alerts.delete_channel)
     open = _Blocking(Alerts.open)

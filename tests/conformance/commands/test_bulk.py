@@ -233,7 +233,7 @@ async def test_a_confirmation_holds_for_what_was_planned_and_for_ten_minutes(
         with pytest.raises(ConflictError, match="confirms another plan"):
             await desk.start_bulk(wrong)
     for forged in ("", "x", plan.token[:-3], "A" + plan.token[1:], plan.token + "AAAA", "\udcff", "ä"):
-        with pytest.raises(ConflictError, match="confirms nothing here"):
+        with pytest.raises(ConflictError, match="this token is not valid here"):
             await desk.start_bulk(forged)
     view = await desk.start_bulk(plan)
     with pytest.raises(ConflictError, match=f"started already: it is {view.id}"):

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from perdure.upkeep.gate_sweeper import GateSweeper
 from perdure.upkeep.promoter import Promoter
 from perdure.worker.gates.pauses import Pauser
 
@@ -15,3 +16,4 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes up to a second otherwise takes a twentieth."""
     for loop in (Promoter, Pauser):
         monkeypatch.setattr(loop, "interval", timedelta(milliseconds=50))
+    monkeypatch.setattr(GateSweeper, "interval", timedelta(seconds=1))

@@ -15,11 +15,12 @@ from perdure.clock import ManualClock
 from perdure.domain.gate import Pause
 from perdure.domain.operate.audit import By
 from perdure.errors import StoreUnavailable
-from perdure.events import JobsPaused, JobsResumed
+from perdure.events import Emitter, JobsPaused, JobsResumed
 from perdure.operate.commands.holds import Holds
 from perdure.operate.desk import Desk
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
+from perdure.worker.gates.pauses import Pauser, Pauses
 
 UNUSED = "sqlite:///unused.db"
 
@@ -140,6 +141,20 @@ async def test_a_job_that_was_put_on_hold_too_late_is_set_free(store: Store) -> 
         await enqueue(store)
         await until(lambda: ran)
     await standing(store, succeeded=1)
+
+
+async def test_what_is_put_on_hold_just_after_a_pause_has_ended_is_set_free_at_the_next_look(store: Store) -> None:
+    ended: list[int] = []
+    pauses = Pauses()
+    pauser = Pauser(store, Emitter(), pauses, lambda: None, lambda: ended.append(pauser.ticks))
+    pause = await holds(store).pause(kind="greet")
+    await pauser.tick()
+    await store.resume([pause.id], By("ops"))
+    calls = []
+    for _ in range(3):
+        await pauser.tick()
+        calls.append(len(ended))
+    assert calls == [1, 2, 2]
 
 
 async def test_a_sandbox_heeds_pauses() -> None:

@@ -71,7 +71,11 @@ class PauseStage:
 
 
 class Pauser(Loop[int]):
-    """Checks every second. `on_change`: queues may be claimed from again; `on_end`: jobs on hold may resume."""
+    """Checks every second. `on_change`: queues may be claimed from again; `on_end`: jobs on hold may resume.
+
+    After the end of a pause `on_end` is called in the next tick as well: a claim that met the pause before this worker
+    learned of its end may be put on hold only now.
+    """
 
     name = "pauser"
     interval = timedelta(seconds=1)
@@ -90,14 +94,17 @@ class Pauser(Loop[int]):
         self._on_change = on_change
         self._on_end = on_end
         self._told: dict[str, Pause] = {}
+        self._had_ended = False
 
     async def tick(self) -> int:
         """Read all pauses; returns their number."""
         found = await self._store.pauses()
         self._emit_changes(found)
         queues, were_known = self._pauses.queues, self._pauses.are_known
-        if self._pauses.learn(found):
+        has_ended = self._pauses.learn(found)
+        if has_ended or self._had_ended:
             self._on_end()
+        self._had_ended = has_ended
         if queues != self._pauses.queues or not were_known:
             self._on_change()
         return len(found)
