@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from types import FrameType
@@ -66,3 +67,46 @@ def test_c13_everything_is_put_back() -> None:
         assert "perdure-stacks" in {thread.name for thread in threading.enumerate()}
     assert (signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGQUIT)) == before
     assert "perdure-stacks" not in {thread.name for thread in threading.enumerate()}
+
+
+BUSY = """
+import json, os, signal, threading, time
+from perdure.lifecycle.process.stack_signals import StackSignals
+
+
+def deep(left):
+    return left and deep(left - 1)
+
+
+def work():
+    while True:
+        deep(30)
+        json.dumps({"a": [1, 2, 3]})
+        [number for number in range(50)]
+
+
+def be_asked():
+    with StackSignals(lambda _: "all is well\\n"):
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+        os.write(begun, b"!")
+        time.sleep(60)
+
+
+for _ in range(25):
+    has_begun, begun = os.pipe()
+    if not (child := os.fork()):
+        be_asked()
+    os.read(has_begun, 1)
+    time.sleep(0.02)
+    os.kill(child, signal.SIGQUIT)  # its main thread sleeps, and another one has the interpreter
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.slow
+def test_c13_sigquit_is_answered_however_busy_the_other_threads_are() -> None:
+    """To read the stacks of threads that run ended one process in ten with a segmentation fault, and no answer."""
+    done = subprocess.run([sys.executable, "-c", BUSY], check=True, capture_output=True, text=True, timeout=200)
+    assert done.stdout.split() == ["2"] * 25
+    assert done.stderr == "all is well\n" * 25

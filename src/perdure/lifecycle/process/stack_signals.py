@@ -64,8 +64,8 @@ class StackSignals:
         self._end, self._ended = os.pipe()
         for number, pipe in self._pipes.items():
             self._before[number] = signal.signal(number, self._interrupted)
-            # Other threads are read without synchronization: a risk that only an ending process may take.
-            faulthandler.register(number, pipe.writer, all_threads=number is signal.SIGQUIT, chain=True)
+            # Other threads run on meanwhile: to read their stacks without the interpreter's lock can end the process.
+            faulthandler.register(number, pipe.writer, all_threads=False, chain=True)
         self._thread = threading.Thread(target=self._listen, name="perdure-stacks", daemon=True)
         self._thread.start()
         return self
