@@ -1,4 +1,4 @@
-"""Everything that access needs, joined: settings, sessions, login, and who a caller is."""
+"""Joins the parts of access control: settings, sessions, login, and the identity of a caller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEARER: Final = "bearer"
 
 
 class Access:
-    """Says who a caller is. `login_page` renders the login page; `style` is the path of the style sheet of others."""
+    """Identifies callers. `login_page` renders the login page; `style` is the style sheet's path for other pages."""
 
     def __init__(
         self,
@@ -64,9 +64,10 @@ class Access:
         return self._key or self._own_key
 
     async def caller(self, visit: Visit) -> Caller | None:
-        """Who calls: by bearer token, by session, or from this machine; None if none of these.
+        """The caller, by bearer token, by session, or from this machine; else None.
 
-        Raises Refused (401) for a header that holds no valid token: the request does not fall back to a session.
+        Raises Refused (401) for an Authorization header without a valid token: such a request never falls back to a
+        session.
         """
         given = visit.headers.getlist("authorization")
         if given:

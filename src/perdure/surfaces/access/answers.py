@@ -1,4 +1,4 @@
-"""What a refused caller gets: problem details (RFC 9457) from the API, an error of JSON-RPC for agents, else a page."""
+"""Responses to refused requests: problem details (RFC 9457) for the API, JSON-RPC errors for agents, else a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGE: Final = """<!doctype html>
 
 
 class Refused(Exception):  # noqa: N818 - reads as what happened
-    """A request that is not let through: status, title and what to do."""
+    """A refused request: status, title and what to do."""
 
     def __init__(self, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -33,9 +33,9 @@ class Refused(Exception):  # noqa: N818 - reads as what happened
 
 
 def refusal(visit: Visit, refused: Refused, *, style: str = "") -> Response:
-    """The answer to a refused request: a problem for programs, a page for browsers; `style` is the path of its style.
+    """The response: a problem for programs, a page for browsers; `style` is the path of the page's style sheet.
 
-    A page that says Retry-After asks again by itself.
+    A page with Retry-After reloads itself.
     """
     if visit.is_mcp:
         return rpc_error(refused)
@@ -53,7 +53,7 @@ def refusal(visit: Visit, refused: Refused, *, style: str = "") -> Response:
 def to_login(visit: Visit, *, style: str = "") -> Response:
     """Redirect a caller without a session to the login page, which leads back to this URL."""
     where = visit.at("/login")
-    if visit.is_fragment:  # a redirect would be followed, and the login page put where a row should be
+    if visit.is_fragment:  # the script would follow a redirect and put the login page into a table row
         return problem(401, "Unauthorized", "The session has ended: log in again.", {"HX-Redirect": where})
     if visit.method == "GET" and visit.wants_page:
         return RedirectResponse(f"{where}?next={quote(visit.url, safe='/')}", 303)
@@ -68,16 +68,16 @@ def problem(status: int, title: str, detail: str, headers: Mapping[str, str] | N
 
 
 def rpc_error(refused: Refused) -> Response:
-    """The same for clients of agents, which show nothing else than an error of JSON-RPC."""
+    """The same for clients of agents, which show only JSON-RPC errors."""
     error = {"code": _SERVER_ERROR, "message": refused.detail, "data": {"status": refused.status}}
     body = {"jsonrpc": "2.0", "id": None, "error": error}
     return Response(msgspec.json.encode(body), refused.status, refused.headers, "application/json")
 
 
 def same_page_again(visit: Visit, *, style: str = "") -> Response:
-    """Let the browser ask again, this time from a page of ours: then it sends its session cookie.
+    """Make the browser repeat the request from one of our pages: then it sends its session cookie.
 
-    A link in a chat or a mail comes from another site, so the browser leaves a SameSite=Strict cookie out.
+    A link in a chat or mail comes from another site, so the browser omits a SameSite=Strict cookie.
     """
     where = escape(visit.url)
     head = f'{_link_to(visit, style)}<meta http-equiv="refresh" content="0;url={where}">'

@@ -14,8 +14,7 @@ from perdure.surfaces.access.settings import AccessSettings
 async def settings_for(host: str, settings: AccessSettings, store: Store) -> AccessSettings:
     """The settings for a server that listens on this address.
 
-    On a loopback address they stay as they are. On any other one a token is required, and SettingsError is raised if
-    there is none.
+    For a loopback address they stay unchanged. Any other address requires a token: raises SettingsError if none exists.
     """
     if is_loopback(host) and not settings.requires_token:
         return settings

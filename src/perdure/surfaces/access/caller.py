@@ -41,7 +41,7 @@ def put_caller(scope: MutableMapping[str, Any], caller: Caller | None) -> None:
 
 
 def caller_of(scope: MutableMapping[str, Any]) -> Caller:
-    """The caller of an ASGI scope; raises Refused (401) where a path is open to all and the caller is unknown."""
+    """The caller of an ASGI scope; raises Refused (401) for an unknown caller of a path that is open to all."""
     caller: Caller | None = scope.get(_KEY)
     if caller is None:
         raise Refused(401, "Unauthorized", "This needs a token: send Authorization: Bearer pdr_…")

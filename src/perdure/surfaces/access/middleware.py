@@ -41,7 +41,7 @@ _SHOW_ONE: Final = "This needs a token: send Authorization: Bearer pdr_…; crea
 
 
 class AccessMiddleware:
-    """Lets requests through to `app` with their caller, or answers them itself."""
+    """Passes requests on to `app` with their caller, or answers them itself."""
 
     def __init__(self, app: AsgiApp, access: Access) -> None:
         self._app = app
@@ -124,7 +124,7 @@ class _Answering:
 
 
 def _away(visit: Visit, error: StoreError) -> Refused:
-    """Where the database is and why it does not answer is told on this machine only: nobody was checked yet."""
+    """The response during an outage. Only this machine gets the error's text: the caller is not authenticated yet."""
     headers = {"Retry-After": "5", "Perdure-Away": "database"}
     detail = str(error) if visit.is_local else "The desk cannot use its database."
     if visit.is_of_program or not visit.wants_page:

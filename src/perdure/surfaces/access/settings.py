@@ -16,7 +16,7 @@ from perdure.errors import SettingsError
 from perdure.surfaces.access.requests.authority import read_authority
 
 UNIX: Final = "unix"
-"""How a proxy that comes over a Unix socket is named among `proxies`."""
+"""The entry of `proxies` for a proxy that connects over a Unix socket."""
 
 _SHORTEST_BODY: Final = 1_024
 _PREFIX: Final = "PERDURE_DESK_"
@@ -33,12 +33,12 @@ _WORDS: Final = {
 
 
 class AccessSettings(Struct, frozen=True, kw_only=True):
-    """Who gets in, and by which names the desk is called.
+    """Who may use the desk, and under which host names.
 
-    Without `requires_token` a caller on this machine needs none. `hosts` are names under which the desk is reached
+    Without `requires_token`, callers on this machine need no token. `hosts` are names under which the desk is reached
     besides localhost, such as "desk.example.com" or "*.example.com". `proxies` are addresses or networks whose
-    X-Forwarded headers are believed; "unix" is a Unix socket. `login_failures` are allowed from one address within
-    `login_window`, `login_failures_of_all` from all together.
+    X-Forwarded headers are trusted; "unix" is a Unix socket. Within `login_window`, one address may fail to log in
+    `login_failures` times, and all addresses together `login_failures_of_all` times.
     """
 
     requires_token: bool = False
@@ -51,7 +51,7 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
     login_failures_of_all: int = 100
     login_window: timedelta = timedelta(minutes=5)
 
-    if TYPE_CHECKING:  # the accepted types; the stored ones stand above
+    if TYPE_CHECKING:  # the accepted types; the fields above have the stored ones
 
         def __init__(
             self,
@@ -80,9 +80,9 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> AccessSettings:
-        """The settings that the environment gives.
+        """The settings from environment variables.
 
-        PERDURE_DESK_HOSTS and _PROXIES are lists with commas, _REQUIRES_TOKEN and _READ_ONLY are 1 or 0,
+        PERDURE_DESK_HOSTS and _PROXIES are comma-separated lists, _REQUIRES_TOKEN and _READ_ONLY are 1 or 0,
         _SESSION_LIFETIME is a duration.
         """
         given: dict[str, Any] = {}

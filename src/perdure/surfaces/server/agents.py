@@ -1,4 +1,4 @@
-"""The server for agents as a part of the desk. Its packages are loaded only where it is switched on."""
+"""The MCP server as a part of the desk. Its packages are imported only if it is switched on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def endpoint_for(backing: Backing, settings: McpSettings) -> McpEndpoint:
-    """The endpoint of a desk; where the database is only read, without commands."""
+    """The MCP endpoint of a desk; on a read-only desk it offers no commands."""
     try:
         from perdure.surfaces.mcp.endpoint import McpEndpoint  # noqa: PLC0415 - an extra
         from perdure.surfaces.mcp.ground import Ground  # noqa: PLC0415 - as above

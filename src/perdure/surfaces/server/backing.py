@@ -1,8 +1,7 @@
-"""The database behind a site: of an app, or of a URL alone.
+"""The database behind a site: the app's own, or one given by its URL.
 
-A site has a store of its own, also beside an app that has one: a slow query of a page holds up no enqueue and no
-worker. It is opened when it is first needed, and a database that is away at that moment is tried again by a later
-request, at most once a second.
+A site opens its own store even if the app has one, so that a slow query of a page never delays an enqueue or a worker.
+The store opens on first use. If the database is unavailable then, a later request tries again, at most once a second.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from perdure.errors import SettingsError, StoreError, StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
 
-_REST: Final = 1.0  # seconds between two tries to open a database
+_REST: Final = 1.0  # seconds between two attempts to open a database
 _OPEN_TIMEOUT: Final = timedelta(seconds=2)
 
 
 class Backing:
-    """One database, and its app if that is loaded.
+    """One database, and its app if the app is loaded.
 
-    With `read_only`, or by a URL alone, opening only checks the schema. Otherwise it is brought up to date if the app
-    says so.
+    With `read_only`, or with a URL instead of an app, opening only checks the schema. Otherwise it also migrates the
+    schema, if the app's settings allow that.
     """
 
     def __init__(self, source: App | str, *, read_only: bool = False, clock: Clock | None = None) -> None:
@@ -45,7 +44,7 @@ class Backing:
         self._failed: tuple[float, StoreError] | None = None
 
     async def store(self) -> Store:
-        """The store of the running event loop, open; raises StoreError while it cannot be opened."""
+        """The open store of the running event loop; raises StoreError if it cannot be opened."""
         if (opened := self._stores.current()) is not None:
             return opened.store
         if self._failed is not None and self._clock.monotonic() - self._failed[0] < _REST:
@@ -64,7 +63,7 @@ class Backing:
         return self._stores.current() is not None
 
     def opened(self) -> Store:
-        """The store of the running event loop, which was opened before; raises StoreUnavailable if it was not."""
+        """The store of the running event loop if it is open already; otherwise raises StoreUnavailable."""
         if (opened := self._stores.current()) is None:
             raise StoreUnavailable("the database is not open")
         return opened.store

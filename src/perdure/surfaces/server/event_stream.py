@@ -1,8 +1,8 @@
-"""The event log as server-sent events: each stream goes on from a cursor of its own.
+"""The event log as server-sent events: each stream continues from its own cursor.
 
-Streams at the same cursor share one query. A slow reader is given nothing new until it has taken what was sent, so it
-costs no memory; one that takes nothing for a minute is left. Every few seconds the caller is checked again: a token
-that was revoked ends the stream.
+Streams at the same cursor share one query. A slow reader gets no new events until it has read the ones already sent, so
+it needs no memory; a reader that reads nothing for a minute is disconnected. The caller's access is checked again every
+few seconds: a revoked token ends the stream.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BATCH: Final = 500
 
 
 class EventReads:
-    """Asks the log what is behind a cursor, once for all streams that ask for the same within a moment."""
+    """Reads the events after a cursor; streams that ask for the same at about the same time share one query."""
 
     def __init__(self, desk: Callable[[], Awaitable[Desk]], clock: Clock | None = None) -> None:
         self._desk = desk
@@ -44,7 +44,7 @@ class EventReads:
         self._asked: dict[str, tuple[float, asyncio.Task[EventPage]]] = {}
 
     async def behind(self, cursor: str) -> EventPage:
-        """The events behind a cursor; raises EventsGone, and StoreError while the database is away."""
+        """The events after a cursor; raises EventsGone, or StoreError if the database is unavailable."""
         now = self._clock.monotonic()
         self._asked = {at: asked for at, asked in self._asked.items() if now - asked[0] < LOOK_INTERVAL_SECONDS}
         if cursor not in self._asked:
@@ -56,7 +56,7 @@ class EventReads:
 
 
 class EventStream:
-    """One stream of the log, from `cursor` on, for as long as its reader, the server and the caller's token last."""
+    """One stream of the log from `cursor` on; it ends with its reader, the server or the caller's token."""
 
     def __init__(self, hub: LiveHub, reads: EventReads, cursor: str, wanted: EventFilter, check: Check) -> None:
         self._hub = hub
@@ -67,7 +67,7 @@ class EventStream:
         self._clock = SystemClock()
 
     def response(self) -> StreamResponse:
-        """The response that streams; raises TooManyStreams."""
+        """The streaming response; raises TooManyStreams."""
         stream = self._hub.open(())
         return StreamResponse(self._hub, stream, self._read(stream))
 
@@ -82,7 +82,7 @@ class EventStream:
                     return
             try:
                 said, more = await self._next()
-            except (EventsGone, ConflictError) as gone:  # the log was switched off, which deletes what it had
+            except (EventsGone, ConflictError) as gone:  # the log was switched off, which deletes its events
                 yield sse("gone", msgspec.json.encode({"error": str(gone)}))
                 return
             if said or now - spoken >= HEARTBEAT:
@@ -92,7 +92,7 @@ class EventStream:
                 await stream.next(LOOK_INTERVAL_SECONDS)
 
     async def _next(self) -> tuple[bytes, bool]:
-        """What to send now, and whether there is more; nothing while the database is away."""
+        """What to send now, and whether there is more; nothing while the database is unavailable."""
         try:
             page = await self._reads.behind(self._cursor)
         except StoreError:

@@ -1,9 +1,9 @@
 """Whether the process runs and can serve, for load balancers and orchestrators (E10).
 
-`/healthz` answers while the process does, even without its database. `/readyz` looks at the database, workers, queues,
-failures, the disk and what `HealthSettings.checks` adds, at most once a second; it answers 503 if the database cannot
-be used or a check fails, and 200 with warnings for what needs a person but not a restart. Both are asked without a
-token, so they name no job, and tell the text of an error, which may name the database, on this machine only.
+`/healthz` answers as long as the process runs, even without its database. `/readyz` checks the database, workers,
+queues, failures and the disk, and runs `HealthSettings.checks`, at most once a second. It answers 503 if the database
+is unusable or a check fails, and 200 with warnings for problems that need a person but no restart. Neither needs a
+token, so neither names a job. Error texts may name the database, so only callers on this machine get them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from perdure.surfaces.access.settings import AccessSettings
 from perdure.surfaces.server.backing import Backing
 from perdure.surfaces.server.health_settings import Check, Condition, HealthSettings
 
-_FRESH: Final = 1.0  # seconds for which an answer is given again
+_FRESH: Final = 1.0  # seconds for which an answer is reused
 _LIMIT: Final = 2.0  # seconds for all queries together
 _PROXIES_OF_NOBODY: Final = AccessSettings()
 _ELSEWHERE: Final = "failed: ask on the machine of the desk why"
@@ -48,7 +48,7 @@ class Readiness(Struct, frozen=True):
 
 
 class _Error(Check, frozen=True):
-    """A check whose words are those of an error."""
+    """A check whose text is that of an error."""
 
 
 class Health:
@@ -97,7 +97,7 @@ class Health:
 
     async def _database(self, store: Store) -> Check:
         before = self._clock.monotonic()
-        await store.workers()  # a read: the time of SQLite is this machine's, and asks no database
+        await store.workers()  # not `now()`: on SQLite that reads this machine's clock and no database
         return Check("database", Condition.OK, f"answers within {(self._clock.monotonic() - before) * 1_000:.1f} ms")
 
     async def _workers(self, store: Store) -> Check:
@@ -136,7 +136,7 @@ class Health:
 
 
 async def _looked(look: Callable[[], Awaitable[Check]]) -> Check:
-    """A check of the user's own. One that raises or takes too long has failed, and the others are still shown."""
+    """Run one of the user's checks. If it raises or takes too long, it has failed; the others are still shown."""
     name = getattr(look, "__name__", "check")
     try:
         async with asyncio.timeout(_LIMIT):
@@ -148,7 +148,7 @@ async def _looked(look: Callable[[], Awaitable[Check]]) -> Check:
 
 
 def _for_others(readiness: Readiness) -> Readiness:
-    """The same without the words of errors."""
+    """The result for callers on other machines: without the texts of errors."""
     told = (replace(check, seen=_ELSEWHERE) if isinstance(check, _Error) else check for check in readiness.checks)
     return Readiness(readiness.status, tuple(told))
 

@@ -1,4 +1,4 @@
-"""When `/readyz` warns, and what else it looks at."""
+"""When `/readyz` warns, and which checks of your own it runs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class Check(Struct, frozen=True):
 class HealthSettings(Struct, frozen=True, kw_only=True):
     """When `/readyz` warns.
 
-    `depth`: more ready jobs in a queue. `failures`: more failed attempts in an hour. `disk`: less free space, in MB,
-    where an SQLite file is. `silence`: how long a worker may be silent before it does not count as alive. `checks` are
-    further ones of your own, such as whether a browser is installed: coroutine functions that return a `Check`.
+    `depth`: a queue has more ready jobs than this. `failures`: more attempts than this failed in an hour. `disk`: the
+    disk of the SQLite file has less free space than this, in MB. `silence`: a worker without a heartbeat for this long
+    does not count as alive. `checks`: your own coroutine functions that return a `Check`, such as whether a browser is
+    installed.
     """
 
     depth: int = 100

@@ -1,15 +1,15 @@
 """Changes, sent to open pages and API clients as server-sent events.
 
-One hub serves a process. A stream subscribes to topics. Once a second at most, and only while streams are open, the
-hub asks the database once for each topic, however many streams want it, and sends what has changed. A slow reader
-costs no memory: of each topic only the newest message waits for it.
+One hub serves a process. A stream subscribes to topics. While streams are open, the hub queries each topic at most once
+a second, for all its streams together, and sends what has changed. A slow reader needs no memory: only the newest
+message of each topic waits for it.
 
-While the database is away, streams get one `away` event; when it is back, a `back` event and every topic anew.
-The access of readers is checked again every few seconds: a token that was revoked ends its streams.
+When the database becomes unavailable, streams get one `away` event; when it answers again, a `back` event and then
+every topic. The access of readers is checked again every few seconds: a revoked token ends its streams.
 
-A stop never waits for a reader: `close` ends every stream. Streams also end when uvicorn, also one of the app's own,
-has been told to stop, because uvicorn waits for open responses before it tells applications about it; and after ten
-minutes, when browsers open them again, and when a reader has taken nothing for a minute.
+A shutdown never waits for a reader: `close` ends every stream. Streams also end when uvicorn stops, the app's own too,
+because uvicorn waits for open responses before it notifies applications. They also end after ten minutes (browsers
+reconnect), and when a reader has read nothing for a minute.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ HEARTBEAT: Final = 15.0
 CHECK_INTERVAL_SECONDS: Final = 2.0  # between two checks of a reader's access
 LONGEST_STREAM_SECONDS: Final = 600.0
 STALLED_SECONDS: Final = 60.0
-RECONNECT: Final = 2_000  # milliseconds that a browser waits before it opens a stream again
+RECONNECT: Final = 2_000  # milliseconds that a browser waits before it reconnects
 AWAY: Final = "away"
 BACK: Final = "back"
 EVENT_STREAM: Final = "text/event-stream"
-_OUTAGE: Final = " away"  # the key of what is told of the database; no topic has it
+_OUTAGE: Final = " away"  # the key of messages about the database; no topic has it
 
 END: Final = b'event: end\ndata: {"why":"the token was revoked or has expired"}\n\n'
 
@@ -55,14 +55,13 @@ Check = Callable[[], Awaitable[bool]]
 
 
 class TooManyStreams(PerdureError):  # noqa: N818 - reads as what is the matter
-    """This process serves as many streams as it may."""
+    """This process already serves as many streams as it may."""
 
 
 class Topic(Struct, frozen=True):
-    """Something to follow: `ask` is put once for all streams that follow the same `key`.
+    """Something to follow: `ask` runs once for all streams that follow the same `key`.
 
-    An answer that is text is sent as it is (a piece of a page), any other as JSON. `event` is the name under which
-    readers hear of it.
+    A text answer is sent unchanged (a part of a page), any other as JSON. `event` is the type of the server-sent event.
     """
 
     event: str
@@ -71,7 +70,7 @@ class Topic(Struct, frozen=True):
 
 
 class Stream:
-    """One open stream: the newest message of each topic that its reader has not had yet."""
+    """One open stream: the newest unsent message of each of its topics."""
 
     def __init__(self, topics: tuple[Topic, ...]) -> None:
         self.topics = topics
@@ -80,18 +79,18 @@ class Stream:
         self.is_closed = False
 
     def put(self, key: str, message: bytes) -> None:
-        """Let this message wait for the reader, in place of an older one of the same key."""
+        """Queue this message for the reader; it replaces an older one of the same key."""
         self._waiting.pop(key, None)
         self._waiting[key] = message
         self._stir.set()
 
     def close(self) -> None:
-        """End the stream; what waits is not sent any more."""
+        """End the stream; queued messages are not sent."""
         self.is_closed = True
         self._stir.set()
 
     async def next(self, limit: float) -> bytes:
-        """What waits, as soon as something does; nothing if nothing comes within the limit."""
+        """The queued messages, as soon as there are any; none if none comes within the limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 await self._stir.wait()
@@ -101,7 +100,7 @@ class Stream:
 
 
 class LiveHub(Loop[int]):
-    """Asks for the topics of open streams and sends what has changed. `tick` returns how many messages it sent."""
+    """Queries the topics of open streams and sends what has changed. `tick` returns how many messages it sent."""
 
     name = "live hub"
     interval = INTERVAL
@@ -124,7 +123,7 @@ class LiveHub(Loop[int]):
         self._clock = clock or SystemClock()
         self._streams: set[Stream] = set()
         self._last: dict[str, bytes] = {}
-        self._away: bytes | None = None  # what was told, while the database is away
+        self._away: bytes | None = None  # the message of the outage, while the database is unavailable
         self._is_closed = False
 
     @property
@@ -135,7 +134,7 @@ class LiveHub(Loop[int]):
     def open(self, topics: Iterable[Topic]) -> Stream:
         """Open a stream; raises TooManyStreams.
 
-        It begins with the last messages of its topics, and says so if the database is away.
+        It begins with the last messages of its topics and, if the database is unavailable, with an `away` event.
         """
         if self._is_closed or len(self._streams) >= self._most_streams:
             raise TooManyStreams(f"{len(self._streams)} streams are open, {self._most_streams} are allowed: close some")
@@ -149,7 +148,7 @@ class LiveHub(Loop[int]):
         return stream
 
     async def read(self, stream: Stream, may_read: Check) -> AsyncIterator[bytes]:
-        """The stream as it goes over the wire, until it is closed, has lasted long enough, or its access has ended."""
+        """The stream as bytes, until it is closed, reaches its maximum age, or the reader loses access."""
         begun = checked = spoken = self._clock.monotonic()
         yield f"retry: {RECONNECT}\n\n".encode()
         while self._clock.monotonic() - begun < LONGEST_STREAM_SECONDS:
@@ -187,14 +186,14 @@ class LiveHub(Loop[int]):
         return bool(self._streams)
 
     async def tick(self) -> int:
-        """Ask for each topic once, and send what has changed."""
+        """Query each topic once, and send what has changed."""
         topics = {topic.key: topic for stream in tuple(self._streams) for topic in stream.topics}
         for gone in self._last.keys() - topics.keys():
             del self._last[gone]
         try:
             desk = await self._desk()
             if self._away is not None:
-                self._last.clear()  # so that every topic is sent anew
+                self._last.clear()  # so that every topic is sent again
             sent = [await self._refresh(topic, desk) for topic in topics.values()]
         except StoreError as error:
             self._tell_away(str(error))
@@ -231,10 +230,10 @@ class LiveHub(Loop[int]):
 
 
 class StreamResponse(StreamingResponse):
-    """A stream as a response. Its place is free again however it ends, also for a reader who leaves before it begins.
+    """A stream as a response. However it ends, its slot is freed, even if the reader disconnects before it begins.
 
-    A HEAD request gets the headers alone: its stream would have no reader. A reader that takes nothing for a while is
-    left: a stream sees that its time or its reader's access has ended only when something is taken.
+    A HEAD request gets the headers only: its stream would have no reader. A reader that reads nothing for a while is
+    disconnected, because a stream notices only at a read that its time or its reader's access has ended.
     """
 
     def __init__(self, hub: LiveHub, stream: Stream, chunks: AsyncIterator[bytes]) -> None:
@@ -255,7 +254,7 @@ class StreamResponse(StreamingResponse):
             self._hub.leave(self._stream)
 
     async def stream_response(self, send: Send) -> None:
-        """Send what comes, each piece within the limit."""
+        """Send each piece of the stream, within the time limit."""
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(STALLED_SECONDS):
@@ -266,7 +265,7 @@ class StreamResponse(StreamingResponse):
 
 
 def stream(hub: LiveHub, topics: Iterable[Topic], may_read: Check) -> StreamResponse:
-    """A response that lasts as long as its reader, the reader's access, and the server; raises TooManyStreams."""
+    """A response that ends with its reader, the reader's access or the server; raises TooManyStreams."""
     opened = hub.open(topics)
     return StreamResponse(hub, opened, hub.read(opened, may_read))
 

@@ -1,6 +1,6 @@
 """`/metrics` of the desk: this process and the cluster, for Prometheus.
 
-The access layer has let the caller in: on this machine, or with a token. Any scope includes reading.
+The access layer has checked the caller already: on this machine, or with a token. Every scope includes reading.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class MetricsPage:
-    """Counts from the start of the site; without the metrics extra its answer says so.
+    """Counts from the start of the site; without the metrics extra its response names that extra.
 
-    A desk of a URL alone runs no jobs: it counts from the first request, and loads nothing for it before.
+    A desk without an app runs no jobs: it counts from the first request, and imports nothing for metrics before it.
     """
 
     def __init__(

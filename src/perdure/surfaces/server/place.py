@@ -1,4 +1,4 @@
-"""Where a site stands in the paths of its server: below the prefix of its own and of the app that mounts it."""
+"""The path of a site on its server: below its own prefix and that of the app that mounts it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def checked_prefix(prefix: str) -> str:
 
 
 def placed(scope: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The parts of an ASGI scope that say where a request leads, with `root_path` up to the site.
+    """The entries of an ASGI scope that hold the path, with `root_path` up to the site.
 
-    A path that begins with the prefix, and one whose prefix a proxy has taken off, lead to the same place.
+    A path with the prefix and a path whose prefix a proxy has removed lead to the same page.
     """
     mount = scope.get("root_path", "")
     path: str = scope["path"]

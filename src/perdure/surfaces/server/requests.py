@@ -1,4 +1,4 @@
-"""What API handlers and pages need of a request: the site, the caller, and a desk in the caller's name."""
+"""What API handlers and pages need from a request: the site, the caller, and a desk in the caller's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perdure.surfaces.server.site import Site
 
 TIME_LIMIT: Final = timedelta(seconds=2)
-"""How long a query of a page or the API may take; a list that has to look through jobs ends after 0.1 s."""
+"""How long a query of a page or the API may take; a list that must scan jobs stops after 0.1 s."""
 
 _LOOKS: Final = frozenset({"GET", "HEAD"})
 
@@ -34,9 +34,9 @@ def site_of(request: Request) -> Site:
 
 
 def desk_of(request: Request) -> Desk:
-    """A desk that acts in the caller's name, on a database that was opened before.
+    """A desk that acts in the caller's name; the database must be open already.
 
-    A request that changes nothing asks the database each question once.
+    During a request that changes nothing, the same query reaches the database only once.
     """
     caller, store = caller_of(request.scope), site_of(request).backing.opened()
     look = asked_once(store) if request.method in _LOOKS else store
@@ -44,12 +44,12 @@ def desk_of(request: Request) -> Desk:
 
 
 def path_to(request: Request, path: str) -> str:
-    """A path of the site as links write it: below the prefix that the site is mounted at."""
+    """A path of the site for links: below the prefix at which the site is mounted."""
     return f"{request.scope.get('root_path', '')}{path}"
 
 
 def access_of(request: Request) -> Check:
-    """Whether the caller may still read: for streams, which outlast the check at their beginning."""
+    """Whether the caller may still read: streams outlive the check at their start."""
     access = site_of(request).access
 
     async def may_read() -> bool:
@@ -58,7 +58,7 @@ def access_of(request: Request) -> Check:
         except Refused:
             return False
         except StoreError:
-            return True  # asked again soon; while the database is away there is nothing to read
+            return True  # checked again soon; while the database is unavailable there is nothing to read
         return caller is not None and caller.scope.allows(Scope.READ)
 
     return may_read

@@ -1,7 +1,7 @@
 """Serves a site with uvicorn, inside a running event loop.
 
-uvicorn takes over neither signals nor logging: a worker in the same process handles its own signals, and the log is
-configured by the command line or the app. A stop ends all streams first, so that it never waits for a reader.
+uvicorn takes over neither signals nor logging: a worker in the same process handles its own signals, and the command
+line or the app configures logging. A shutdown ends all streams first, so that it never waits for a reader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perdure.worker.settings import WorkerSettings
 
 DEFAULT_PORT: Final = 8484
 _OTHERS: Final = 20  # ports that are tried after the default one
-_TO_END: Final = 1  # second that open requests are given at a stop
+_TO_END: Final = 1  # seconds that open requests get at a shutdown
 _BACKLOG: Final = 128
 
 
@@ -37,7 +37,7 @@ class _Server(uvicorn.Server):
 
 
 def listening(host: str, port: int | None) -> socket.socket:
-    """A socket that listens there; without a port, on 8484 or the next one that is free."""
+    """A listening socket; without a port, on 8484 or the next free port."""
     if port is not None and not 0 <= port <= 65_535:  # noqa: PLR2004 - as TCP has it
         raise SettingsError("port", f"must be from 0 (any that is free) to 65535, got {port}")
     for candidate in [port] if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + _OTHERS):
@@ -63,14 +63,14 @@ def address_of(sock: socket.socket, prefix: str = "") -> str:
 async def served(site: Site, sock: socket.socket) -> AsyncIterator[None]:
     """Serve the site on this socket while the block runs; then end streams, requests and the site, in this order.
 
-    Raises SettingsError for an address that others reach while there is no token.
+    Raises SettingsError if other machines can reach the address and no token exists.
     """
     config = uvicorn.Config(
         site,
         log_config=None,
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # the access layer reads them, from declared proxies alone
+        proxy_headers=False,  # the access layer reads these headers, from declared proxies only
         lifespan="off",
         ws="none",
         server_header=False,
@@ -82,7 +82,7 @@ async def served(site: Site, sock: socket.socket) -> AsyncIterator[None]:
         async with site:
             await site.listen_on(sock.getsockname()[0])
             serving = asyncio.create_task(server.serve([sock]), name="perdure desk")
-            watchdog = None if site.workers else _watchdog(site)  # workers bring their own
+            watchdog = None if site.workers else _watchdog(site)  # a worker has its own watchdog
             try:
                 yield
             finally:

@@ -1,7 +1,7 @@
 """The ASGI application: API, pages, static files and health checks, behind the access layer.
 
-It opens its database and its loops when the server's lifespan begins, or with the first request where no lifespan
-reaches it, as in an app that mounts it. `async with site:` does the same by hand.
+It opens its database and starts its loops when the server's lifespan begins. Where no lifespan reaches it, as in an app
+that mounts it, the first request does that. `async with site:` does the same explicitly.
 """
 
 from __future__ import annotations
@@ -75,10 +75,9 @@ _NO_AGENTS: Final = rpc_error(
 class Site:
     """API and desk of one database, as an ASGI application.
 
-    `prefix` is the path that it is served below. With `read_only` nothing is ever written, so a standby is enough.
-    `access` says who gets in: callers on this machine, and others with a token.
-    `workers` are those of the same process; they are read when asked, so a list may be filled later.
-    `mcp` serves agents at /mcp.
+    `prefix` is the path below which it is served. With `read_only` nothing is ever written, so a standby is enough.
+    `access` says who may use it: callers on this machine, and others with a token. `workers` are those of the same
+    process; the collection is read at each request, so it may be filled later. `mcp` serves agents at /mcp.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class Site:
         self._pages = Starlette(routes=[Route("/live", self._tick, methods=["GET"]), *self._web_desk()])
 
     async def open(self) -> None:
-        """Open the database and start the loops; a database that is away is logged, and tried again later."""
+        """Open the database and start the loops; an unavailable database is logged, and tried again later."""
         if self._loops is not None:
             return
         self.live = self._new_hub()
@@ -138,7 +137,7 @@ class Site:
         await self.backing.close()
 
     async def end_streams(self) -> None:
-        """End the streams of browsers and agents, so that no reader holds up a stop."""
+        """End the streams of browsers and agents, so that no reader delays a shutdown."""
         self.live.close()
         if self._agents is not None:
             await self._agents.close()
@@ -168,9 +167,9 @@ class Site:
         return self._openapi
 
     async def listen_on(self, host: str) -> None:
-        """Note the address that the server listens on: off this machine a token is needed, and must exist.
+        """Set the address that the server listens on: any but loopback requires a token, and one must exist.
 
-        Raises SettingsError if there is none, and StoreError if that cannot be found out.
+        Raises SettingsError if none exists, and StoreError if the database does not answer.
         """
         if not is_loopback(host) or self.access.settings.requires_token:
             self.access.settings = await settings_for(host, self.access.settings, await self.backing.store())
@@ -192,7 +191,7 @@ class Site:
             await self._show(scope, receive, send)
 
     async def _show(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Show a page; the outage page while the database was never opened."""
+        """Show a page; the outage page until the database has been opened."""
         try:
             if scope[SEGMENTS][0] != _STATIC:
                 await self.backing.store()
@@ -202,7 +201,7 @@ class Site:
             await self._pages(scope, receive, send)
 
     async def _tick(self, request: Request) -> Response:
-        """The stream of a tab: it tells when something has changed, so that the page asks for its new content."""
+        """The stream of a browser tab: it signals each change, and the page then fetches its new content."""
         try:
             return stream(self.live, [TICK], access_of(request))
         except TooManyStreams as error:
@@ -230,7 +229,7 @@ class Site:
         await send({"type": "lifespan.shutdown.complete"})
 
     def _run_bulk(self) -> None:
-        """Work on bulk commands as soon as the database is open; a read-only site leaves them to others."""
+        """Work on bulk commands once the database is open; a read-only site leaves them to other processes."""
         if self.bulk is None and self._loops is not None and self.backing.is_open and not self.backing.read_only:
             self.bulk = BulkRunner(self.backing.opened(), self.backing.events, f"desk {socket.gethostname()}")
             self._loops.add(self.bulk)
@@ -242,7 +241,7 @@ class Site:
         return LiveHub(self.backing.events, self._live_desk, encoded)
 
     async def _quick_store(self) -> Store:
-        """The store for who calls: a database that hangs holds a request up no longer than a page's own queries."""
+        """The store for access checks: a hanging database delays a request no longer than a page's own queries."""
         return limited(await self.backing.store(), TIME_LIMIT)
 
     async def _live_desk(self) -> Desk:

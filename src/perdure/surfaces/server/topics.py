@@ -14,12 +14,12 @@ from perdure.storage.records import JobFilter
 from perdure.surfaces.server.live import Ask, Topic
 
 _LOOKED_AT: Final = 100  # jobs in each queue and state
-_COUNTED: Final = JobFilter(states=frozenset(JobState) - {JobState.RUNNING})  # those that run are counted by worker
+_COUNTED: Final = JobFilter(states=frozenset(JobState) - {JobState.RUNNING})  # running jobs are counted by worker
 _REFRESH_INTERVAL_SECONDS: Final = 5.0  # seconds
 
 
 async def _overview(desk: Desk) -> object:
-    """The overview without its time, which differs each time."""
+    """The overview without its timestamp, which always differs."""
     seen = await desk.overview()
     return {"counts": seen.counts, "workers": seen.workers}
 
@@ -29,10 +29,10 @@ async def _workers(desk: Desk) -> object:
 
 
 async def _revision(desk: Desk) -> object:
-    """A word that changes with the counts of jobs, with workers, with what operators do, and with time.
+    """A value that changes with the counts of jobs, with workers, with operators' commands, and over time.
 
-    Counts are capped low, so that the query stays cheap. Where they stand at the cap, the time brings pages up to
-    date: a full queue looks the same from one second to the next, its statistics do not.
+    Counts have a low cap, so that the query stays cheap. A count at its cap no longer changes, although statistics do:
+    therefore the value also changes every few seconds.
     """
     counts = await desk.count_by("queue", "state", which=_COUNTED, cap=_LOOKED_AT)
     workers = [(one.id, one.phase, one.running, one.dead_at, one.quiet_at) for one in await desk.workers()]

@@ -1,6 +1,6 @@
 """The commands of the screen: each asks first, and reports what it did.
 
-A command is the one of the desk, with its audit entry. The screen adds the question and the sentence.
+Each is a command of the desk, with its audit entry. The screen adds the question and the sentence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PROBE: Final = "a probe of its group"
 
 
 class Offer(Struct, frozen=True):
-    """A command that is ready to run: the question, what is known before, and what runs if the answer is yes."""
+    """A command that is ready to run: the question, the facts shown with it, and what runs after a yes."""
 
     question: str
     run: Callable[[], Awaitable[str]]

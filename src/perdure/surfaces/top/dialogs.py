@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 
 class Question(ModalScreen[bool]):
-    """A question before a command; answers whether it is meant."""
+    """A question before a command; returns whether the operator confirms it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes"),

@@ -17,7 +17,7 @@ _TENTHS_BELOW: Final = 10
 
 
 def count(number: int, *, capped: bool = False) -> str:
-    """A number of things: exact up to 9,999, then `12 k`, `1.2 M`; a plus sign means at least so many."""
+    """A number of things: exact up to 9,999, then `12 k`, `1.2 M`; a plus sign means: at least this many."""
     plus = "+" if capped else ""
     if number < _EXACT_BELOW:
         return f"{number:,}{plus}"
@@ -27,7 +27,7 @@ def count(number: int, *, capped: bool = False) -> str:
 
 
 def rate(number: int, seconds: float) -> str:
-    """So many in a span, as a rate per second, or per minute where that is easier to read."""
+    """A count within a span as a rate per second, or per minute if that is easier to read."""
     if not seconds or not number:
         return "0 /s"
     per_second = number / seconds
@@ -39,7 +39,7 @@ def rate(number: int, seconds: float) -> str:
 
 
 def share(part: float | None) -> str:
-    """A share in per cent; a dash where there is nothing to share."""
+    """A share in per cent; a dash if there is none."""
     if part is None:
         return NOTHING
     return f"{part:.1%}" if 0 < part < 1 / _TENTHS_BELOW else f"{part:.0%}"
@@ -51,7 +51,7 @@ def seconds(value: float | None) -> str:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """All values as at most `width` bars of one character each, the highest one full; neighbours are added up."""
+    """All values in at most `width` bars of one character, the highest one full; neighbouring values are added up."""
     bars = min(width, len(values))
     shown = [sum(values[len(values) * bar // bars : len(values) * (bar + 1) // bars]) for bar in range(bars)]
     top = max(shown, default=0)

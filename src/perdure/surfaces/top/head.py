@@ -1,4 +1,4 @@
-"""The lines above the list: where we are, the figures of the span, and what needs a person."""
+"""The lines above the list: the database, the figures of the span, and what needs a person."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEYS: Final = (
 
 
 class Contact(Enum):
-    """How the database answers."""
+    """Whether the database answers, and how fast."""
 
     LIVE = "live"
     SLOW = "slow"
@@ -51,7 +51,7 @@ _MARKS: Final = {
 
 
 def title(database: str, look: Look | None, contact: Contact, width: int) -> Text:
-    """The first line. Of a long address the end is shown, which names the database."""
+    """The first line. A long address is cut at its start, because its end names the database."""
     name = Text("✿ perdure  ", style="bold green")
     mark = Text()
     if look is not None:
@@ -82,7 +82,7 @@ def figures(look: Look, width: int) -> Text:
     ]
     if width >= _WIDE:
         parts.insert(3, Text.assemble(("run p95 ", "dim"), (seconds(total.run.p95), "bold")))
-        complete = look.total.points[:-1]  # the last stretch is still under way
+        complete = look.total.points[:-1]  # the last interval is not over yet
         parts[0].append(f" {sparkline([point.finished for point in complete], _TREND_WIDTH)}", style="green")
         parts[1].append(f" {sparkline([point.failed for point in complete], _TREND_WIDTH)}", style="red")
     return Text("   ").join(parts)
@@ -106,7 +106,7 @@ def needs(look: Look, width: int, height: int) -> Text:
 
 
 def needs_in_full(look: Look) -> tuple[str, ...]:
-    """Everything that needs a person, each with what is known and the command to begin with."""
+    """Everything that needs a person, each with its details and the first command to run."""
     lines: list[str] = []
     for need in look.needs:
         known = (one_line(need.detail), one_line(need.cli))
@@ -115,7 +115,7 @@ def needs_in_full(look: Look) -> tuple[str, ...]:
 
 
 def tabs(look: Look, shown: int) -> Text:
-    """The names of the lists, with how long each is."""
+    """The names of the lists and their lengths."""
     names = []
     for number, each in enumerate(LISTS):
         style = "bold reverse" if number == shown else "dim"

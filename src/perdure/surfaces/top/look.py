@@ -1,4 +1,4 @@
-"""What the screen shows, read in one go."""
+"""Everything that the screen shows, read together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPS_SHOWN: Final = 50
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """One look at the system, by the database's clock."""
+    """A snapshot of the system; its times are those of the database's clock."""
 
     at: datetime
     span: str
@@ -34,7 +34,7 @@ class Look(Struct, frozen=True, kw_only=True):
     groups: tuple[FailureGroup, ...]
 
     def is_lost(self, worker: WorkerView) -> bool:
-        """Whether a worker sends no heartbeat any more: its jobs are rescued by another one."""
+        """Whether a worker has stopped sending heartbeats: another worker rescues its jobs."""
         return self.at - worker.beat_at > LEASE
 
     @property
@@ -49,7 +49,7 @@ class Look(Struct, frozen=True, kw_only=True):
 
 
 async def look(desk: Desk, span: str) -> Look:
-    """Read everything that the screen shows. No question scans the jobs."""
+    """Read everything that the screen shows. No query scans the jobs."""
     statistics = await desk.statistics(span)
     page = await desk.failure_groups(limit=_GROUPS_SHOWN)
     workers = [worker for worker in await desk.workers() if worker.dead_at is None]

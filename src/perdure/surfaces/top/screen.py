@@ -1,4 +1,4 @@
-"""The screen of `perdure top`: one look every two seconds, lists that keep their cursor, and commands by keys."""
+"""The screen of `perdure top`: a new snapshot every two seconds, lists that keep their cursor, and commands by keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from perdure.surfaces.top.tables import LISTS, ListView, Row
 _REFRESH_SECONDS: Final = 2.0
 _NARROW: Final = 100  # columns of the terminal
 _COMMAND: Final = "command"  # the group of the one worker that runs a command
-_THEME: Final = "ansi-dark"  # the terminal's own colours, on its own background, be it dark or light
+_THEME: Final = "ansi-dark"  # the terminal's own colours and background, dark or light
 
 
 class Top(App[None]):
@@ -51,13 +51,13 @@ class Top(App[None]):
         Binding("r", "requeue", "Requeue"),
         Binding("question_mark", "keys", "Keys"),
         Binding("q", "quit", "Quit"),
-        Binding("ctrl+c", "quit", show=False, priority=True),  # from a question too
+        Binding("ctrl+c", "quit", show=False, priority=True),  # works in a question too
     ]
     shown: reactive[int] = reactive(0)
 
     def __init__(self, desk: Desk, database: str, *, refresh_seconds: float = _REFRESH_SECONDS) -> None:
         is_own = "TEXTUAL_THEME" in os.environ
-        super().__init__(ansi_color=None if is_own else True)  # said here too, for NO_COLOR
+        super().__init__(ansi_color=None if is_own else True)  # set here as well as in the theme, for NO_COLOR
         if not is_own:
             self.theme = _THEME
         self._desk = desk
@@ -82,13 +82,13 @@ class Top(App[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Take the first look, then one after the other."""
+        """Take the first snapshot, then one after the other."""
         self.query_one(DataTable).focus()
         self._tick()
         self.set_interval(self._refresh_seconds, self._tick)
 
     def _tick(self) -> None:
-        """Look again, unless the last look has no answer yet."""
+        """Take a snapshot, unless the last one is still being read."""
         if not self._lock.locked():
             self._look_again()
         elif self._contact is Contact.LIVE:
@@ -97,11 +97,11 @@ class Top(App[None]):
 
     @work(group="look")
     async def _look_again(self) -> None:
-        """Read in the background: keys are heard while the database does not answer."""
+        """Read in the background, so that keys work while the database does not answer."""
         await self.refresh_look()
 
     async def refresh_look(self) -> None:
-        """Read everything again. While the database is away or slow, the last look stays, and says so."""
+        """Read everything again. While the database is unavailable or slow, the last snapshot stays, with a note."""
         async with self._lock:
             try:
                 self._look = await look(self._desk, self._span)

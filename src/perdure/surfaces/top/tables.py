@@ -1,4 +1,4 @@
-"""The lists of the screen: which columns each has, and what stands in a row.
+"""The lists of the screen: the columns of each, and the cells of a row.
 
 A row is found again by its key when the screen is refreshed, so that the cursor stays on it.
 """
@@ -40,7 +40,7 @@ def span_seconds(span: str) -> float:
 class Row(Struct, frozen=True):
     """One row: its key, the thing that it shows, and its cells.
 
-    `flag` stands behind the cell that gives way, and is never cut.
+    `flag` follows the cell that may be cut, and is never cut itself.
     """
 
     key: str
@@ -52,8 +52,8 @@ class Row(Struct, frozen=True):
 class ListView(Struct, frozen=True):
     """One list of the screen.
 
-    `hidden_when_narrow` are the columns that a terminal of 80 columns has no room for; of the others, the one that
-    `gives_way` is cut where they do not fit.
+    `hidden_when_narrow` are the columns for which a terminal of 80 characters has no room. If the others do not fit
+    either, the cells of `gives_way` are cut.
     """
 
     name: str

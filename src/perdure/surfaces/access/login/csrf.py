@@ -35,7 +35,7 @@ def matches(given: str | None, expected: str) -> bool:
 
 
 async def require_csrf(visit: Visit, receive: Receive, expected: str) -> Receive:
-    """Raise Refused (403) unless header or form have the value; returns the body to be read again."""
+    """Raise Refused (403) unless header or form has the value; returns a `receive` that gives the body again."""
     given = visit.headers.get(HEADER)
     if given is None and is_form(visit):
         body = await read_body(receive)
@@ -60,7 +60,7 @@ async def read_body(receive: Receive) -> bytes:
     parts = []
     while True:
         message = await receive()
-        if message["type"] != "http.request":  # the sender is gone
+        if message["type"] != "http.request":  # the client has disconnected
             return b""
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
@@ -68,7 +68,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def form_fields(body: bytes) -> dict[str, str]:
-    """The fields of a form; of several with one name the last."""
+    """The fields of a form; the last one of several with the same name."""
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError:
@@ -76,7 +76,7 @@ def form_fields(body: bytes) -> dict[str, str]:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that was read already, then the messages after it."""
+    """A `receive` that gives this body, then the messages after it."""
     rest = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -46,7 +46,7 @@ _PAGE: Final = """<!doctype html>
 
 
 class LoginView(Struct, frozen=True, kw_only=True):
-    """What a login page shows: a form that posts `token`, `_csrf` and `next` to `action`; `problem` if one failed."""
+    """A login page: its form posts `token`, `_csrf` and `next` to `action`; `problem` is set after a failed login."""
 
     action: str
     next: str
@@ -135,7 +135,7 @@ class Login:
 
 
 def safe_next(asked: str, visit: Visit) -> str:
-    """Where to go after the login: a place of this desk, else its first page."""
+    """The URL to open after the login: a page of this desk, else its first page."""
     inside = asked == visit.prefix or asked.startswith(f"{visit.prefix}/")
     known = inside and len(asked) <= _LONGEST_NEXT and _PLACE.fullmatch(asked)
     return asked if known and not asked.startswith(visit.at("/login")) else visit.home

@@ -1,6 +1,6 @@
-"""Limits failed logins: per address, and in all.
+"""Limits failed logins: per address, and in total.
 
-Only failures count. What is remembered is bounded: when there are too many addresses, the oldest is forgotten.
+Only failures count. Memory is bounded: with too many addresses, the oldest is forgotten.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LoginRate:
         self._all_addresses = _Window(0.0)
 
     def wait(self, address: str | None) -> float:
-        """Take an attempt and return 0.0, or return how many seconds this address must wait."""
+        """Count an attempt and return 0.0, or return how many seconds this address must wait."""
         now = self._clock.monotonic()
         own, all_addresses = self._window(_house(address), now), self._all_addresses
         if now >= all_addresses.ends:
@@ -48,7 +48,7 @@ class LoginRate:
         ]
         if waits:
             return max(waits)
-        own.failures += 1  # before the token is looked up, so that attempts at the same time are counted too
+        own.failures += 1  # before the token is looked up, so that concurrent attempts are counted too
         all_addresses.failures += 1
         return 0.0
 

@@ -1,7 +1,7 @@
 """Sessions of people who logged in: a cookie holds the secret, the database its digest.
 
-So a session survives a restart of the desk, ends with its token, and cannot be made from a copy of the database. Where
-the database takes no writes (a standby), sessions live in this process.
+So a session survives a restart of the desk, ends with its token, and cannot be made from a copy of the database. If the
+database is read-only (a standby), this process keeps its sessions in memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Sessions:
             return secret
 
     async def find(self, store: Store, secret: str) -> TokenView | None:
-        """The token with which this session was opened, unless it is over."""
+        """The token that opened this session, unless the session has ended."""
         kept = self._in_memory.get(secret)
         if kept is None:
             return await check_session(store, secret)
@@ -68,7 +68,7 @@ class Sessions:
 
 
 def read_cookie(visit: Visit, name: str) -> str | None:
-    """The value of a cookie of ours."""
+    """The value of one of our cookies."""
     known: dict[str, str] = {}
     for header in visit.headers.getlist("cookie"):
         known |= cookie_parser(header)
@@ -88,7 +88,7 @@ def write_cookie(visit: Visit, name: str, value: str, lifetime: timedelta) -> st
 
 
 def cookie_name(visit: Visit, name: str) -> str:
-    """The name of a cookie: browsers give all ports of a host the same cookies, so the port is part of it."""
+    """The name of a cookie: it contains the port, because browsers share cookies between all ports of a host."""
     port = visit.authority.port if visit.authority else None
     named = name if port is None else f"{name}_{port}"
     return f"__Secure-{named}" if visit.is_https else named

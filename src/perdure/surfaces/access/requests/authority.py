@@ -1,4 +1,4 @@
-"""Names and ports as they stand in Host and Origin headers, and which of them are ours."""
+"""Names and ports in Host and Origin headers, and which of them are ours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Authority(Struct, frozen=True):
 
 
 def read_authority(text: str) -> Authority | None:
-    """Read `name`, `name:port` or `[address]:port`; None if it is nothing of this kind."""
+    """Read `name`, `name:port` or `[address]:port`; None if it is none of these."""
     found = _AUTHORITY.fullmatch(text.lower()) if len(text) <= _LONGEST_AUTHORITY else None
     return Authority(found[1].strip("[]"), int(found[3]) if found[3] else None) if found else None
 
@@ -51,8 +51,8 @@ def is_loopback(host: str) -> bool:
 def is_allowed(authority: Authority, hosts: Iterable[str], *, any_address: bool) -> bool:
     """Whether the desk answers to this name.
 
-    A page of another site can point its own name at us (DNS rebinding), but it cannot make the browser send a name
-    that is not its own. `any_address`: addresses are no names, so none of them can be pointed anywhere.
+    Another site can point its own name at us (DNS rebinding), but it cannot make the browser send any other name.
+    `any_address`: accept every IP address, because an address cannot be pointed elsewhere.
     """
     host = authority.host
     if is_loopback(host) or (any_address and authority.address is not None):
@@ -66,7 +66,7 @@ def is_allowed(authority: Authority, hosts: Iterable[str], *, any_address: bool)
 def is_same_origin(origin: str, authority: Authority, *, is_https: bool) -> bool:
     """Whether an Origin header names the host and port to which the request was sent.
 
-    Where TLS ends at a proxy that is not declared, the scheme here is http and there https: the port decides then.
+    If an undeclared proxy terminates TLS, we see http although the page has https: only host and port count then.
     """
     found = _ORIGIN.fullmatch(origin.lower())
     theirs = read_authority(found[2]) if found else None

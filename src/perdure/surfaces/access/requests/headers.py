@@ -28,7 +28,7 @@ _UNLESS_SET: Final = {"Cache-Control": "no-store"}
 
 
 def with_security_headers(send: Send) -> Send:
-    """Add our headers to the answer; only Cache-Control is left to the page."""
+    """Add our headers to the response; a page may set only Cache-Control itself."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,7 +1,7 @@
-"""Requests that other sites make a browser send: refused on every method, also on this machine.
+"""Refuses requests that another site makes a browser send: for every method, also on this machine.
 
-The Host header keeps out names that another site has pointed at us. Sec-Fetch-Site and Origin say which page a request
-comes from. Programs that are no browsers send neither.
+The Host header reveals names that another site has pointed at us. Sec-Fetch-Site and Origin say which page a request
+comes from; only browsers send them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from perdure.surfaces.access.requests.authority import is_allowed, is_same_origi
 from perdure.surfaces.access.requests.visit import Visit
 from perdure.surfaces.access.settings import AccessSettings
 
-_OURS: Final = frozenset({"same-origin", "none"})  # none: typed, or a bookmark
+_OURS: Final = frozenset({"same-origin", "none"})  # none: a typed address or a bookmark
 _SECRET: Final = re.compile(r"(?:^|&)(?:access_token|token)=|pdr_[A-Za-z0-9_-]{20}", re.IGNORECASE)
 
 
@@ -45,7 +45,7 @@ def refuse_other_sites(visit: Visit) -> None:
 
 
 def is_followed_link(visit: Visit) -> bool:
-    """Whether the request follows a link on another site to a page: the browser then asks again by itself."""
+    """Whether the request follows a link from another site to a page: the browser is then made to repeat it."""
     headers = visit.headers
     return (
         visit.method == "GET"
@@ -58,7 +58,7 @@ def is_followed_link(visit: Visit) -> bool:
 
 
 def refuse_secret_in_url(visit: Visit) -> None:
-    """Raise Refused (400) if a token stands in the URL, where logs and histories keep it."""
+    """Raise Refused (400) for a token in the URL: logs and browser histories keep URLs."""
     if _SECRET.search(visit.query):
         raise Refused(
             400,

@@ -1,6 +1,6 @@
 """One request as the checks see it: client address, host, path and headers.
 
-X-Forwarded headers are trusted only from declared proxies. From others they are ignored, but they show that there is a
+X-Forwarded headers are trusted only from declared proxies. From other addresses they are ignored, but they reveal a
 proxy: such a caller does not count as local.
 """
 
@@ -22,7 +22,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _FORWARDING: Final = ("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "via")
 _UNQUOTED: Final = "/!$&'()*+,;=:@"
 _PRINTABLE: Final = re.compile(r"[!-~]*")
-_HTTP_OF_PROXIES: Final = "1.0"  # the default of nginx for a server behind it
+_HTTP_OF_PROXIES: Final = "1.0"  # nginx speaks HTTP/1.0 to servers behind it by default
 
 
 class Visit(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Visit(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_program(self) -> bool:
-        """Whether a program sends it, which cannot use a page as an answer."""
+        """Whether a program sends it, which cannot use a page as a response."""
         return self.is_api or self.is_mcp
 
     @property
@@ -60,7 +60,7 @@ class Visit(Struct, frozen=True, kw_only=True):
 
     @property
     def wants_page(self) -> bool:
-        """Whether its sender shows HTML."""
+        """Whether its sender accepts HTML."""
         return "text/html" in self.headers.get("accept", "")
 
     @property
@@ -72,7 +72,7 @@ class Visit(Struct, frozen=True, kw_only=True):
     def url(self) -> str:
         """Path and query, with the prefix, as a browser asks for it; always a place of the desk.
 
-        Two slashes at the beginning would be the name of another host.
+        A URL that begins with two slashes would name another host.
         """
         path = quote("/" + self.path.lstrip("/"), safe=_UNQUOTED)
         return f"{self.prefix}{path}{f'?{self.query}' if self.query else ''}"
@@ -117,7 +117,7 @@ def read_visit(scope: MutableMapping[str, Any], settings: AccessSettings) -> Vis
 
 
 def _split_path(scope: MutableMapping[str, Any]) -> tuple[str, str]:
-    """The prefix, and the path behind it; a server may or may not have taken the prefix off."""
+    """The prefix, and the rest of the path; the server may have removed the prefix already."""
     prefix = scope.get("root_path", "").rstrip("/")
     path = scope["path"] or "/"
     if prefix and (path == prefix or path.startswith(f"{prefix}/")):
