@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Struct)
 
 
 def refuse_unread(request: Request, route: Route) -> None:
-    """Refuse what this route would not look at: a `dry_run` in the query of a command must not run it."""
+    """Refuse parameters that this route would ignore: a command with `dry_run` in its query must not run."""
     if route.query is None and request.query_params:
         where = "" if route.request is None else "; what a command needs stands in its JSON body"
         raise ArgumentError(next(iter(request.query_params)), f"is not a parameter: this path takes none{where}")
@@ -32,7 +32,7 @@ def refuse_unread(request: Request, route: Route) -> None:
 
 
 def read_query(request: Request, wanted: type[T], given: dict[str, Any]) -> T:
-    """The query as a struct; adds it to `given` as it came. A parameter that is a list may come several times."""
+    """The query as a struct; adds the raw values to `given`. A list parameter may be repeated."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(wanted)}
     query: dict[str, Any] = {}
     for name in request.query_params:
@@ -57,14 +57,14 @@ def read_query(request: Request, wanted: type[T], given: dict[str, Any]) -> T:
 
 
 def refuse_nul(values: Mapping[str, str | list[str]]) -> None:
-    """Refuse what no stored text holds; a database would name no field."""
+    """Refuse NUL characters, which no stored text can hold; the database's error would not name the field."""
     for name, value in values.items():
         if any("\x00" in text for text in ([value] if isinstance(value, str) else value)):
             raise ArgumentError(name, f"holds characters that no stored text has: {echo(value)}")
 
 
 async def read_body(request: Request, wanted: type[T], given: dict[str, Any]) -> T:
-    """The body as a struct; adds it to `given` as it came. No body at all is an empty object."""
+    """The body as a struct; adds the raw values to `given`. A missing body counts as an empty object."""
     data = await _bytes(request)
     if data and request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
         raise HttpError(415, "media-type", f"the body must be JSON, with Content-Type: {_JSON}")

@@ -1,4 +1,4 @@
-"""Views as JSON. What is stored as a JSON document, such as arguments, goes out as JSON and not as text."""
+"""Views as JSON. Stored JSON documents, such as arguments, are sent as JSON, not as text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ DOCUMENTS: Final[Mapping[type[Struct], frozenset[str]]] = {
 
 _NONE: Final[frozenset[str]] = frozenset()
 _WITHOUT_DOCUMENTS: Final = (Group, Statistics)
-"""Views of thousands of values, none of them a document, a set or left out: msgspec encodes them as they are."""
+"""Large views that hold no documents, sets or omitted values: msgspec encodes them directly."""
 
 
 def encoded(value: Any) -> bytes:
-    """The JSON of an answer."""
+    """The JSON of a response."""
     return msgspec.json.encode(_plain(value))
 
 
@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def _document(text: str | None) -> Any:
-    """A stored document as it is; a damaged one goes out as text."""
+    """A stored document, unchanged; a damaged one is sent as text."""
     if text is None:
         return None
     data = text.encode()

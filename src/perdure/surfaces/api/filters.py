@@ -1,4 +1,4 @@
-"""Which jobs a request means, as query parameters and as a JSON object: the same names in both."""
+"""The filter of a request: the same names as query parameters and in a JSON object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_CURSOR: Final = 500
 
 
 class Filter(Given, frozen=True, kw_only=True):
-    """Which jobs are meant; every condition given must hold. `state` may be a word of the app.
+    """Which jobs match; every given condition must hold. `state` may be the app's own word.
 
     `search` is a text such as `kind:mail state:dead args.user.id=42 error~timeout since:1h`.
     """
@@ -45,11 +45,11 @@ class Filter(Given, frozen=True, kw_only=True):
 
     @property
     def conditions(self) -> dict[str, object]:
-        """What is asked for, without the page: two lists with the same conditions are the same list."""
+        """The conditions without the page: two lists with the same conditions are the same list."""
         return {name: value for name, value in asdict(self).items() if name not in {"limit", "cursor"}}
 
     async def read(self, desk: Desk) -> JobFilter:
-        """The filter that is meant; a condition that the search names as well is refused."""
+        """The filter; refuses a condition that the search contains as well."""
         found = JobFilter() if self.search is None else parse_search(self.search, now=await desk.now())
         if self.state:
             meant = await desk.meaning(self.state, self.kind)
@@ -85,12 +85,12 @@ def _narrowed(found: JobFilter, **conditions: Any) -> JobFilter:
 
 
 def write_cursor(listed: object, place: str | int | None) -> str | None:
-    """Where the next page of this list begins, as one word; `listed` says which list it is, with its filter."""
+    """The cursor of the next page; `listed` identifies the list and its filter."""
     return None if place is None else base64.urlsafe_b64encode(f"{_mark(listed)}{place}".encode()).decode().rstrip("=")
 
 
 def read_cursor(listed: object, cursor: str | None) -> str | None:
-    """The place that a cursor of this list names; refuses that of another list."""
+    """The place that a cursor points to; refuses the cursor of another list."""
     if cursor is None:
         return None
     if len(cursor) > _LONGEST_CURSOR:

@@ -15,7 +15,7 @@ from perdure.operate.records import JobDetail
 
 
 class JobEvent(Struct, frozen=True, kw_only=True):
-    """One thing that happened. `event` is for programs; `text` for people. `by` is the actor, if there is one."""
+    """One event in the history. `event` is for programs, `text` for people. `by` is the actor, if there is one."""
 
     at: datetime
     event: str

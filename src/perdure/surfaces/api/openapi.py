@@ -35,7 +35,7 @@ _NAMESAKES: Final = {
         "AlertCause": AlertCause,
     }.items()
 }
-"""Names of types that share theirs with another: without these the document would tell where their code stands."""
+"""Names for types that share a class name: without them, the document would contain the paths of their modules."""
 _ABOUT: Final = (
     "Every view and command of the desk. Errors are problem details (RFC 9457). Callers on the machine of the desk "
     "need no token; all others send one as `Authorization: Bearer pdr_…`. Each operation names the scope that it "
@@ -48,7 +48,7 @@ _PATH: Final = {
     "command": "requeue, cancel, run_now, reschedule, mark, purge or delete.",
 }
 Shapes = Mapping[Any, dict[str, Any]]
-"""The schema of each type that a route takes or gives, mostly a reference."""
+"""The schema of each request and response type, mostly a reference."""
 
 _CONDITION: Final = {
     "name": "If-Match",
@@ -60,7 +60,7 @@ _CONDITION: Final = {
 
 
 def openapi(routes: Iterable[Route], server: str = BASE) -> dict[str, Any]:
-    """The document for these routes, served below this path or address."""
+    """The document for these routes, served under this path or address."""
     table = tuple(routes)
     types = list(dict.fromkeys([Problem, *(kind for route in table for kind in _types(route))]))
     references, schemas = msgspec.json.schema_components(types, ref_template=_REF)
@@ -85,7 +85,7 @@ def openapi(routes: Iterable[Route], server: str = BASE) -> dict[str, Any]:
 
 
 def _renamed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the names of namesakes, in its schemas and wherever one refers to them."""
+    """The document with the names of `_NAMESAKES`, in its schemas and in references to them."""
     text = msgspec.json.encode(document).decode()
     for module, name in _NAMESAKES.items():
         text = text.replace(f'"{module}":', f'"{name}":').replace(f'/{module}"', f'/{name}"')
@@ -164,7 +164,7 @@ def _query(route: Route) -> list[dict[str, Any]]:
 
 
 def _without_null(shape: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that is left out is None; it cannot be sent."""
+    """The schema without null: a parameter is None only if it is omitted."""
     kinds = [each for each in shape.get("anyOf", []) if each.get("type") != "null"]
     if not kinds:
         return shape
@@ -173,7 +173,7 @@ def _without_null(shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finished(schemas: Mapping[str, Any], types: Iterable[Any]) -> dict[str, Any]:
-    """The schemas as views go out: stored documents are any JSON, and times have their format."""
+    """The schemas of views as they are sent: stored documents are any JSON, and times have a format."""
     structs = _structs(types)
     return {name: _finished_one(shape, structs.get(name)) for name, shape in sorted(schemas.items())}
 
@@ -197,7 +197,7 @@ def _finished_one(shape: dict[str, Any], kind: Any) -> dict[str, Any]:
 
 
 def _dated(shape: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """A schema in which every text that is a time says so."""
+    """The schema with the format `date-time` for every time."""
     if kind is datetime:
         return {**shape, "format": "date-time"}
     inner = [one for one in get_args(kind) if one is datetime]
@@ -212,7 +212,7 @@ def _dated(shape: dict[str, Any], kind: Any) -> dict[str, Any]:
 
 
 def _structs(types: Iterable[Any]) -> dict[str, Any]:
-    """All structs and enums that these types are made of, by the names that their schemas may have."""
+    """All structs and enums in these types, by the names that their schemas may have."""
     found: dict[str, Any] = {}
     waiting, seen = list(types), set()
     while waiting:

@@ -40,7 +40,7 @@ _log = logging.getLogger("perdure.api")
 class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What went wrong. `type` is for programs, `title` and `detail` for people.
 
-    `field` and `value` name the parameter or member that is wrong. `instance` is the path that was asked for.
+    `field` and `value` name the parameter or member that is wrong. `instance` is the path of the request.
     """
 
     type: str
@@ -64,7 +64,7 @@ class HttpError(PerdureError):
 
 
 class PreconditionFailed(HttpError):  # noqa: N818 - as HTTP calls it
-    """The thing has changed since the caller read it."""
+    """The resource has changed since the caller read it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -131,8 +131,8 @@ def _problem(
 
 
 def _echo(field: str, value: Any) -> Any:
-    """A value of the request, cut if it is long; one that may be a secret is not repeated."""
-    if field == "address" or is_secret_name(field):  # the address of a channel of alerts is a password
+    """A value of the request, cut if it is long; possible secrets are left out."""
+    if field == "address" or is_secret_name(field):  # the address of an alert channel may contain a password
         return MASK
     shown = redact_value(value)
     text = shown if isinstance(shown, str) else repr(shown)

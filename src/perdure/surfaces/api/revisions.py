@@ -1,10 +1,10 @@
 """Versions against concurrent edits: ETags, and the checks of If-Match and `revision`.
 
-The version of a thing is a digest of what operators see of it. A command that names another version than the
-current one is refused: with 412 if it came as If-Match, with 409 if it came as `revision` in the body. Commands on one
-thing take turns in a desk, so that of several that name one version only the first is obeyed. Between the check and
-the command another desk or a worker may still change the thing; the store then refuses a command that its state does
-not allow (409), so that nothing is done twice.
+The version of a resource is a digest of what operators see of it. A command for another version than the current one is
+refused: with 412 if the version came as If-Match, with 409 if it came as `revision` in the body. One desk runs the
+commands on a resource one after the other, so of several commands for the same version only the first succeeds. Between
+the check and the command, another desk or a worker may still change the resource; the store then refuses a command that
+its state does not allow (409), so that nothing is done twice.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ANY: Final = "*"
 
 
 class Turns:
-    """One command at a time on each thing of this desk, named as in the path, and for a job by its id too."""
+    """One lock per resource in this desk, by its name in the path; for a job by its id too."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
     def of(self, *thing: str) -> asyncio.Lock:
-        """The turn of this thing; hold it from the check of its version to the end of the command."""
+        """The lock of this resource; hold it from the check of its version to the end of the command."""
         return self._locks.setdefault(thing, asyncio.Lock())
 
 
@@ -42,14 +42,14 @@ def job_etag(job: JobView) -> str:
 
 
 def schedule_etag(view: ScheduleView) -> str:
-    """The version of a schedule: of what it is and whether it is paused, not of its times that pass."""
+    """The version of a schedule: of its definition and its pause, not of its passing times."""
     return _etag([view.schedule, view.origin, view.version, view.paused_at, view.paused_until])
 
 
 def check_version(request: Request, revision: str | None, etag: str | None, what: str) -> None:
-    """Refuse a command for another version; `etag` None: the thing does not exist.
+    """Refuse a command for another version; `etag` None: the resource does not exist.
 
-    `If-None-Match: *` means a thing that must not exist yet.
+    `If-None-Match: *` means that the resource must not exist yet.
     """
     if (wanted := _listed(request, "if-match")) and (etag is None or not wanted & {_ANY, etag}):
         raise PreconditionFailed(what)

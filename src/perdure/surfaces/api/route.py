@@ -1,7 +1,7 @@
-"""One route of the API, and the call that its handler gets.
+"""One route of the API, and the call that is passed to its handler.
 
-A handler says in its annotations what it takes and gives: `async def jobs(call: Call[JobsQuery, None]) -> JobList`.
-Router, OpenAPI document, tests and the docs page read them from there.
+A handler declares its request and response types in its annotations: `async def jobs(call: Call[JobsQuery, None]) ->
+JobList`. Router, OpenAPI document, tests and the docs page read them from there.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _WITH_BODY: Final = (412, 413, 415)
 
 
 class Given(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of a query, or a JSON object in a body; names that it does not know are refused."""
+    """Parameters of a query, or a JSON object in a body; unknown names are refused."""
 
 
 class Call(Generic[Q, B]):
-    """One request to a route, read and checked. `headers` go out with the answer; `turns` are those of this desk."""
+    """One parsed and checked request. `headers` are sent with the response; `turns` are the locks of this desk."""
 
     def __init__(self, *, request: Request, site: Site, caller: Caller, path: Mapping[str, str], turns: Turns) -> None:
         self.request = request
@@ -51,11 +51,11 @@ Handler = Callable[[Call[Any, Any]], Awaitable[Any]]
 
 
 class Route(Struct, frozen=True, kw_only=True, dict=True):
-    """One method of one path: who may use it, what it does, and what it can answer.
+    """One method of one path: who may use it, what it does, and its possible responses.
 
-    `path` stands below /api/v1. `conflicts`: it may answer 409. `guarded`: it checks If-Match; other commands refuse
-    that header with 412. `expires`: what it is asked for may be gone, and it may answer 410. `seeks`: its query may
-    name what does not exist, and it may answer 404.
+    `path` is relative to /api/v1. `conflicts`: it may answer 409. `guarded`: it checks If-Match; other commands refuse
+    that header with 412. `expires`: it may answer 410, because events are deleted after a time. `seeks`: it may answer
+    404, because its query may name a job that does not exist.
     """
 
     method: str
@@ -85,13 +85,13 @@ class Route(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def request(self) -> type[Given] | None:
-        """The body that it takes."""
+        """The type of its request body."""
         found: type[Given] | None = self._taken(1)
         return found
 
     @property
     def response(self) -> Any:
-        """The type of its answer; None: the answer has no body."""
+        """The type of its response body; None: no body."""
         found = self._hints["return"]
         return None if found is type(None) else found
 
@@ -107,12 +107,12 @@ class Route(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names in braces in its path."""
+        """The names in braces in its path, in order."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
     @property
     def errors(self) -> tuple[int, ...]:
-        """The statuses of the problems that it may answer with."""
+        """The status codes of its possible errors."""
         found = set(_ALWAYS)
         if self.request is not None:
             found.update(_WITH_BODY)

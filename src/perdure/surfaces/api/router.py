@@ -1,6 +1,6 @@
-"""From a request to the handler of its route, and back to a response.
+"""Passes a request to the handler of its route, and turns the result into a response.
 
-Paths are matched part by part as they were sent, so that a name may hold a slash that is written as %2F.
+Paths are matched part by part before decoding, so that a name may contain a slash, sent as %2F.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ApiRouter:
 
 
 def _matched(pattern: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str] | None:
-    """The values of the names in braces; None: another path is meant."""
+    """The values of the names in braces; None: the path does not match."""
     if len(pattern) != len(parts):
         return None
     path: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Says what a parameter or a member of a body must be: errors of msgspec, in words for people."""
+"""Turns msgspec's errors about a parameter or a member of a body into plain sentences."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _BOUNDS: Final = {"<=": "at most", ">=": "at least", "<": "less than", ">": "mor
 
 
 def is_time(wanted: type[Struct], name: str) -> bool:
-    """Tell whether this parameter is a time."""
+    """Whether this parameter is a time."""
     return isinstance(_types(wanted).get(name), inspect.DateTimeType)
 
 
 def refusal(error: msgspec.ValidationError, wanted: type[Struct], given: Mapping[str, Any]) -> ArgumentError:
-    """The error of msgspec, by field and value."""
+    """The error for an error of msgspec, with field and value."""
     text = str(error)
     found = _AT.match(text)
     what, field = (found["what"], found["field"]) if found else (text, "")
@@ -58,7 +58,7 @@ def refusal(error: msgspec.ValidationError, wanted: type[Struct], given: Mapping
 
 @cache
 def _types(wanted: type[Struct]) -> dict[str, inspect.Type]:
-    """The types of its fields; of one that may be null, the other type."""
+    """The types of its fields; null is left out of a union."""
     told = cast("inspect.StructType", inspect.type_info(wanted))
     return {field.encode_name: _without_null(field.type) for field in told.fields}
 
@@ -72,7 +72,7 @@ def _without_null(kind: inspect.Type) -> inspect.Type:
 
 
 def _of_type(kind: inspect.Type | None) -> str | None:
-    """What a value of this type must be, where that can be said in full."""
+    """What a value of this type must be; None if only msgspec's own message says it."""
     if isinstance(kind, inspect.VarTupleType | inspect.ListType):
         kind = kind.item_type
         if not isinstance(kind, inspect.EnumType | inspect.LiteralType):
@@ -90,7 +90,7 @@ def _of_type(kind: inspect.Type | None) -> str | None:
 
 
 def _plain(expected: str) -> str:
-    """The words of msgspec for a type, as `str | null` or `int` <= 500, in words for people."""
+    """A type as msgspec names it, such as `str | null` or `int` <= 500, in plain words."""
     kinds, _, bound = expected.replace("`", "").partition(" of length ")
     kinds, sign, limit = re.match(r"^(.*?)(?: ([<>]=?) (.*))?$", kinds, re.DOTALL).groups()  # type: ignore[union-attr]
     words = " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null") or "null"
@@ -104,7 +104,7 @@ def _plain(expected: str) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
-    """A number of a query is shown without quotes, and what may be a secret not at all."""
+    """The value for a message: numbers without quotes, possible secrets masked."""
     if is_secret_name(name):
         return MASK
     return value if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,30}", value) else echo(redact_value(value))

@@ -15,7 +15,7 @@ from perdure.version import __version__
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """Which release serves which database, and what the caller may do. `kinds` can be enqueued here."""
+    """The version of perdure, the database, and the caller's scope. `kinds` can be enqueued here."""
 
     version: str
     database: str

@@ -34,7 +34,7 @@ class NoticePageQuery(Given, frozen=True, kw_only=True):
 
 
 class RuleBody(Because, frozen=True, kw_only=True):
-    """What a rule is. `limit` is a number of jobs, a duration such as "5m", or a share such as 0.2 or "20%"."""
+    """A rule. `limit` is a number of jobs, a duration such as "5m", or a share such as 0.2 or "20%"."""
 
     when: When
     to: tuple[str, ...]
@@ -53,7 +53,7 @@ class RuleBody(Because, frozen=True, kw_only=True):
 
 
 class ChannelBody(Because, frozen=True, kw_only=True):
-    """Where a channel leads: `env:NAME`, or an address that is stored encrypted. `secret` signs webhooks."""
+    """A channel. `address` is `env:NAME`, or an address that is stored encrypted. `secret` signs webhooks."""
 
     address: str
     secret: str | None = None
@@ -85,7 +85,7 @@ class OpenAlerts(Struct, frozen=True):
 
 
 class Gone(Struct, frozen=True):
-    """What was deleted."""
+    """The name of the deleted thing."""
 
     name: str
 
@@ -96,7 +96,7 @@ async def list_open(call: Call[None, None]) -> OpenAlerts:
 
 
 async def list_history(call: Call[AlertPageQuery, None]) -> AlertsSeen:
-    """List alerts, open and over, the last to open first."""
+    """List open and ended alerts, newest first."""
     query = call.query
     listed = ["alerts", query.rule]
     before = read_cursor(listed, query.cursor)
@@ -128,12 +128,12 @@ async def show_rule(call: Call[None, None]) -> RuleView:
 
 
 async def put_rule(call: Call[None, RuleBody]) -> RuleView:
-    """Create a rule, or replace the one of this name; one declared in code is refused with 409."""
+    """Create or replace a rule; 409 if it is declared in code."""
     return await call.desk.alerts.save(_rule(call), why=call.body.why)
 
 
 async def preview_new_rule(call: Call[None, RuleBody]) -> AlertPreview:
-    """Show what a rule of this body finds now, and the notice it would send; stores and sends nothing."""
+    """Preview a rule: what it finds now, and the notice it would send. Stores and sends nothing."""
     return await call.desk.alerts.preview(_rule(call))
 
 
@@ -159,7 +159,7 @@ async def list_channels(call: Call[None, None]) -> ChannelList:
 
 
 async def put_channel(call: Call[None, ChannelBody]) -> ChannelView:
-    """Create a channel, or replace the one of this name; one declared in code is refused with 409."""
+    """Create or replace a channel; 409 if it is declared in code."""
     body = call.body
     return await call.desk.alerts.save_channel(
         call.path["name"], body.address, secret=body.secret, allow_private=body.allow_private, why=body.why
@@ -173,7 +173,7 @@ async def delete_channel(call: Call[None, Because]) -> Gone:
 
 
 async def send_test(call: Call[None, ChannelNames]) -> Notice:
-    """Send a test through channels; the notice shows the outcome later."""
+    """Send a test notice to channels; the notice shows the outcome later."""
     return await call.desk.alerts.test(call.body.channels, why=call.body.why)
 
 

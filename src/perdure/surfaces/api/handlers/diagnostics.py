@@ -1,4 +1,4 @@
-"""What this process is doing, for admins (C13): stacks with waits, heap, CPU profile, and what has blocked it."""
+"""What this process is doing, for admins (C13): stacks with waits, heap, CPU profile, and blocking calls."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from perdure.surfaces.api.values import Limit
 
 
 class ProfileQuery(Given, frozen=True, kw_only=True):
-    """For how many seconds, and how many samples a second."""
+    """The duration in seconds, and the samples per second."""
 
     seconds: Annotated[float, Meta(ge=0.1, le=LONGEST_PROFILE_SECONDS)] = 5.0
     rate: Annotated[int, Meta(ge=1, le=500)] = 100
 
 
 class HeapQuery(Given, frozen=True, kw_only=True):
-    """How many types or places."""
+    """How many types or source lines to list."""
 
     limit: Limit = 50
 
 
 async def show_stacks(call: Call[None, None]) -> Snapshot:
-    """Show every thread and task of this process, and what each waits for."""
+    """Show every thread and task of this process, and what it waits for."""
     return describe(call.site.workers)
 
 
 async def show_heap(call: Call[HeapQuery, None]) -> Heap:
-    """Show what takes memory: places if tracemalloc runs, else objects by type."""
+    """Show what uses memory: source lines if tracemalloc runs, else objects by type."""
     return await asyncio.to_thread(describe_heap, call.query.limit)
 
 
 async def show_profile(call: Call[ProfileQuery, None]) -> Profile:
     """Sample all threads for some seconds, 25 at most, and show where time goes.
 
-    One profile at a time: another one is refused with 409.
+    Only one profile runs at a time: 409 for another one.
     """
     seconds, rate = call.query.seconds, call.query.rate
     if call.site.profiling.locked():
@@ -52,5 +52,5 @@ async def show_profile(call: Call[ProfileQuery, None]) -> Profile:
 
 
 async def show_contention(call: Call[None, None]) -> Incidents:
-    """Show what has blocked the event loop, calls to the database that took too long, and loops that overran."""
+    """Show what has blocked the event loop, slow database calls, and loops that overran."""
     return call.site.incidents.report()

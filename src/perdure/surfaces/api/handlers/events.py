@@ -26,20 +26,20 @@ class Wanted(Given, frozen=True, kw_only=True):
 
 
 class EventsQuery(Wanted, frozen=True, kw_only=True):
-    """Behind which event; without it, from the oldest that is kept."""
+    """`after`: the cursor of an event; omitted: from the oldest kept event."""
 
     after: str | None = None
     limit: Limit = 100
 
 
 class StreamQuery(Wanted, frozen=True, kw_only=True):
-    """Behind which event; without it, what happens from now on. A Last-Event-ID header goes before it."""
+    """`after`: the cursor of an event; omitted: only new events. A Last-Event-ID header takes precedence."""
 
     after: str | None = None
 
 
 class Switch(Because, frozen=True, kw_only=True):
-    """For how long events are kept, as "3d"; without it as before, or for 3 days."""
+    """How long events are kept, such as "3d"; omitted: unchanged, at first 3 days."""
 
     keep: str | None = None
 
@@ -53,8 +53,8 @@ class LogState(Struct, frozen=True, kw_only=True):
 async def list_events(call: Call[EventsQuery, None]) -> EventPage:
     """List logged events, oldest first.
 
-    `next` is the cursor of the next page, also of an empty one; `more` says that there is something behind it already.
-    409 if the log is off; 410 if events behind the cursor are no longer kept.
+    `next` is the cursor of the next page, even if this page is empty; `more`: the next page already has events.
+    409 if the log is off; 410 if events after the cursor are no longer kept.
     """
     query = call.query
     return await call.desk.feed.events(query.after, limit=query.limit, wanted=_filter(query))
@@ -63,31 +63,31 @@ async def list_events(call: Call[EventsQuery, None]) -> EventPage:
 async def follow_events(call: Call[StreamQuery, None]) -> StreamingResponse:
     """Follow logged events as server-sent events.
 
-    Each has its type as `event`, its cursor as `id` and its JSON as `data`. After a reconnect with Last-Event-ID
-    nothing is missing and nothing comes twice. 409 if the log is off; 410 if events behind the cursor are no longer
-    kept (in an open stream: an event `gone`). A revoked token ends the stream with an event `end`.
+    Each has its type as `event`, its cursor as `id` and its JSON as `data`. A reconnect with Last-Event-ID neither
+    loses nor repeats events. 409 if the log is off; 410 if events after the cursor are no longer kept (in an open
+    stream: an event `gone`). A revoked token ends the stream with an event `end`.
     """
     wanted = _filter(call.query)
     given = call.request.headers.get(_LAST_ID) or call.query.after
     feed = call.desk.feed
     begin = given or (await feed.state()).end
-    await feed.events(begin, limit=1)  # refuses a cursor that is out of reach before the stream begins
+    await feed.events(begin, limit=1)  # refuses an expired cursor before the stream begins
     site = call.site
     return EventStream(site.live, site.event_reads, begin, wanted, access_of(call.request)).response()
 
 
 async def show_event_log(call: Call[None, None]) -> LogState:
-    """Show whether events are logged, and which cursors are in reach."""
+    """Show whether events are logged, and the oldest and newest cursor."""
     return LogState(log=await call.desk.feed.state())
 
 
 async def switch_event_log(call: Call[None, Switch]) -> LogState:
-    """Switch the event log on, or change for how long events are kept."""
+    """Switch the event log on, or change how long events are kept."""
     return LogState(log=await call.desk.feed.switch_on(keep=call.body.keep, why=call.body.why))
 
 
 async def switch_event_log_off(call: Call[None, Because]) -> LogState:
-    """Switch the event log off; what was logged is deleted. 409 while there are webhooks."""
+    """Switch the event log off and delete its events. 409 while there are webhooks."""
     return LogState(log=await call.desk.feed.switch_off(why=call.body.why))
 
 

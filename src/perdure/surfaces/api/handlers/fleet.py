@@ -12,7 +12,7 @@ from perdure.surfaces.api.route import Call, Given
 
 
 class WorkerList(Struct, frozen=True):
-    """Workers; in a list of all, running ones first."""
+    """Workers, running ones first."""
 
     workers: tuple[WorkerView, ...]
 
@@ -24,7 +24,7 @@ class Needs(Struct, frozen=True):
 
 
 class WorkerNames(Given, frozen=True, kw_only=True):
-    """Which workers, by name or id; without names all running ones."""
+    """Workers by name or id; omitted: all running workers."""
 
     workers: tuple[str, ...] | None = None
     why: str | None = None

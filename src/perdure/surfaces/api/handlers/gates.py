@@ -17,7 +17,7 @@ from perdure.surfaces.api.values import Instant
 
 
 class PauseList(Struct, frozen=True):
-    """The pauses that hold now, oldest first."""
+    """The current pauses, oldest first."""
 
     pauses: tuple[Pause, ...]
 
@@ -33,26 +33,26 @@ class NewPause(Given, frozen=True, kw_only=True):
 
 
 class BreakerList(Struct, frozen=True):
-    """All breakers that jobs have met, by name."""
+    """All breakers that jobs have reached, by name."""
 
     breakers: tuple[BreakerView, ...]
 
 
 class OpenFor(Given, frozen=True, kw_only=True):
-    """How long it stays open, as a duration such as "10m"; without it, until an operator closes it."""
+    """How long the breaker stays open, such as "10m"; omitted: until an operator closes it."""
 
     duration: str | None = None
     why: str | None = None
 
 
 class BudgetList(Struct, frozen=True):
-    """What was spent under the name of each budget in the last day, week and month."""
+    """What each budget has spent in the last day, week and month."""
 
     budgets: tuple[Spent, ...]
 
 
 async def list_pauses(call: Call[None, None]) -> PauseList:
-    """List the pauses that hold now."""
+    """List current pauses."""
     return PauseList(tuple(await call.desk.holds.pauses()))
 
 
@@ -93,7 +93,7 @@ async def list_breakers(call: Call[None, None]) -> BreakerList:
 
 
 async def open_breaker(call: Call[None, OpenFor]) -> BreakerView:
-    """Open a breaker: jobs behind it wait until it is closed, or for a duration."""
+    """Open a breaker: jobs behind it wait for a duration, or until it is closed."""
     length = None if call.body.duration is None else parse_duration("duration", call.body.duration)
     if length is not None and not length:
         raise ArgumentError("duration", "must be longer than 0; to let jobs through, close the breaker")
@@ -101,15 +101,15 @@ async def open_breaker(call: Call[None, OpenFor]) -> BreakerView:
 
 
 async def close_breaker(call: Call[None, Because]) -> BreakerView:
-    """Close a breaker: jobs go through again, slowly at first."""
+    """Close a breaker: jobs pass again, slowly at first."""
     return await call.desk.holds.close_breaker(call.path["name"], why=call.body.why)
 
 
 async def list_budgets(call: Call[None, None]) -> BudgetList:
-    """List budgets with what was spent in the last day, week and month."""
+    """List budgets with their spending in the last day, week and month."""
     return BudgetList(tuple(await call.desk.holds.budgets()))
 
 
 async def show_budget(call: Call[None, None]) -> Spent:
-    """Show what was spent under the name of a budget."""
+    """Show the spending of a budget."""
     return await call.desk.holds.spent(call.path["name"])

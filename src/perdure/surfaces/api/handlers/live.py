@@ -1,4 +1,4 @@
-"""What changes, as server-sent events."""
+"""Changes as server-sent events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perdure.surfaces.server.topics import TOPICS, topic_of_job
 
 
 class LiveQuery(Given, frozen=True, kw_only=True):
-    """What to follow: topics by name, and jobs by id or ref."""
+    """Topics by name, and jobs by id or ref."""
 
     topic: tuple[str, ...] = ()
     job: tuple[str, ...] = ()
@@ -21,10 +21,10 @@ class LiveQuery(Given, frozen=True, kw_only=True):
 async def follow(call: Call[LiveQuery, None]) -> StreamingResponse:
     """Follow topics and jobs as server-sent events.
 
-    Each event is named after its topic, `job` for jobs, and its data is the JSON that the matching GET would answer.
-    The first of each comes within a second, then one whenever something has changed, at most one a second. `away` and
-    `back` tell of the database. A comment every 15 seconds keeps the connection open. A revoked token ends the stream
-    with an event `end`. Without parameters the overview is followed.
+    The type of an event is its topic, or `job`; its data is the JSON of the matching GET. Each topic sends its first
+    event within a second, then one after each change, at most one a second. `away` and `back` report that the database
+    is unavailable and available again. A comment every 15 seconds keeps the connection open. A revoked token ends the
+    stream with an event `end`. Without parameters it follows the overview.
     """
     topics = [_named(name) for name in call.query.topic] + [topic_of_job(name) for name in call.query.job]
     if len(topics) > MOST_TOPICS:

@@ -1,4 +1,4 @@
-"""Schedules: what they are, their times, and commands on them."""
+"""Schedules: definitions, times, and commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LARGEST_ARGS: Final = 64 * 1024
 
 
 class ShownQuery(Given, frozen=True, kw_only=True):
-    """How many times to come, and how many that have passed."""
+    """How many next and past times."""
 
     shown: Limit = 5
 
@@ -37,7 +37,7 @@ class TimesQuery(Given, frozen=True, kw_only=True):
 
 
 class ScheduleBody(OneVersion, frozen=True, kw_only=True):
-    """What a schedule is. Either `cron` or `every` (a duration such as "90s") says when it fires."""
+    """A schedule. Either `cron` or `every` (a duration such as "90s") says when it fires."""
 
     kind: str
     cron: str | None = None
@@ -73,25 +73,25 @@ class Range(OneVersion, frozen=True, kw_only=True):
 
 
 class ScheduleList(Struct, frozen=True):
-    """All schedules by name, each with its next time and its last one."""
+    """All schedules by name, with their next and last times."""
 
     schedules: tuple[ScheduleDetail, ...]
 
 
 class UpcomingTimes(Struct, frozen=True):
-    """The nominal times to come, the next one first."""
+    """The next nominal times, in order."""
 
     times: tuple[datetime, ...]
 
 
 class PastTimes(Struct, frozen=True):
-    """The outcomes of past nominal times, the latest first."""
+    """The outcomes of past nominal times, newest first."""
 
     fires: tuple[Fire, ...]
 
 
 class Backfilled(Struct, frozen=True, kw_only=True):
-    """How many nominal times the range holds, and what was fired; times handled before are skipped."""
+    """How many nominal times the range has, and what was fired; times already handled are skipped."""
 
     times: int
     fires: tuple[Fire, ...]
@@ -104,7 +104,7 @@ async def list_schedules(call: Call[None, None]) -> ScheduleList:
 
 
 async def show_schedule(call: Call[ShownQuery, None]) -> ScheduleDetail:
-    """Show a schedule with its next times and the outcomes of past ones."""
+    """Show a schedule with its next times and the outcomes of past times."""
     detail = await call.desk.calendar.schedule(call.path["name"], shown=call.query.shown)
     call.headers["etag"] = schedule_etag(detail.view)
     return detail
@@ -123,10 +123,10 @@ async def list_past(call: Call[TimesQuery, None]) -> PastTimes:
 
 
 async def put_schedule(call: Call[None, ScheduleBody]) -> ScheduleView:
-    """Create a schedule, or replace the one of this name.
+    """Create or replace a schedule.
 
-    One declared in code is refused with 409. If the app is loaded, kind and arguments are checked. With
-    `If-None-Match: *` only a new one is made.
+    409 if it is declared in code. If the app is loaded, kind and arguments are checked. `If-None-Match: *` only
+    creates, never replaces.
     """
     name, body = call.path["name"], call.body
     schedule = checked_schedule(
@@ -160,7 +160,7 @@ async def resume_schedule(call: Call[None, OneVersion]) -> ScheduleView:
 async def delete_schedule(call: Call[None, OneVersion]) -> None:
     """Delete a schedule and the record of its times; its jobs stay.
 
-    One declared in code comes back with the next worker that declares it: pause it instead.
+    A schedule declared in code comes back with the next worker: pause it instead.
     """
     name = call.path["name"]
     await _check(call, name)
@@ -175,7 +175,7 @@ async def trigger_schedule(call: Call[None, OneVersion]) -> Fire:
 
 
 async def backfill_schedule(call: Call[None, Range]) -> Backfilled:
-    """Enqueue the jobs of past times of a schedule that have none, at most 10,000 times."""
+    """Enqueue jobs for past times of a schedule that have none, for at most 10,000 times."""
     name, body = call.path["name"], call.body
     await _check(call, name)
     times = len(await call.desk.calendar.nominal_times(name, body.start, body.end))
@@ -186,7 +186,7 @@ async def backfill_schedule(call: Call[None, Range]) -> Backfilled:
 
 
 def _job(call: Call[None, ScheduleBody]) -> NewJob:
-    """A job like those that the schedule makes; checked by the app's code where that is loaded."""
+    """The job that the schedule enqueues; the app's code checks it if it is loaded."""
     body, app = call.body, call.site.backing.app
     if app is not None:
         known = checked_args(app, body.kind, body.args)
@@ -204,7 +204,7 @@ def _job(call: Call[None, ScheduleBody]) -> NewJob:
 
 
 async def _check(call: Call[Any, Any], name: str) -> None:
-    """Refuse a command that is meant for another version of the schedule than the one that there is."""
+    """Refuse a command for another version of the schedule than the current one."""
     try:
         etag: str | None = schedule_etag((await call.desk.calendar.schedule(name, shown=1)).view)
     except NotFoundError:

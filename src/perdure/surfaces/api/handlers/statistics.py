@@ -37,13 +37,13 @@ class QueueList(Struct, frozen=True):
 
 
 class KindList(Struct, frozen=True):
-    """All kinds that were seen lately, by name."""
+    """All kinds with recent jobs, by name."""
 
     kinds: tuple[KindView, ...]
 
 
 async def list_queues(call: Call[SpanQuery, None]) -> QueueList:
-    """List queues: what waits and runs, who serves them, and statistics."""
+    """List queues with their waiting and running jobs, their workers, and statistics."""
     return QueueList(tuple(await call.desk.queues(call.query.span)))
 
 
@@ -59,7 +59,7 @@ async def show_queue(call: Call[SpanQuery, None]) -> QueueView:
 async def list_kinds(call: Call[SpanQuery, None]) -> KindList:
     """List kinds with their statistics.
 
-    Points count attempts; wait and run times are those of the whole span.
+    Points count attempts only; wait and run times are for the whole span.
     """
     return KindList(tuple(await call.desk.kinds(call.query.span)))
 
@@ -67,7 +67,7 @@ async def list_kinds(call: Call[SpanQuery, None]) -> KindList:
 async def show_kind(call: Call[SpanQuery, None]) -> KindView:
     """Show a kind.
 
-    Its points have wait and run times too.
+    Its points include wait and run times.
     """
     name = call.path["name"]
     for kind in await call.desk.kinds(call.query.span):
@@ -78,10 +78,10 @@ async def show_kind(call: Call[SpanQuery, None]) -> KindView:
 
 
 async def show_statistics(call: Call[StatisticsQuery, None]) -> Statistics:
-    """Show how many attempts ended how, how long jobs waited, and how long they ran.
+    """Show the outcomes of attempts, how long jobs waited, and how long they ran.
 
-    Points of the time series are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. No job is
-    read.
+    Points of the time series are a minute apart for up to 3 hours, 15 minutes for a day, an hour for a week. The query
+    reads no jobs.
     """
     query = call.query
     return await call.desk.statistics(query.span, by=query.by, queue=query.queue, kind=query.kind, points=query.points)

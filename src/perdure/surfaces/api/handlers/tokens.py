@@ -16,7 +16,7 @@ class TokenList(Struct, frozen=True):
 
 
 class NewToken(Given, frozen=True, kw_only=True):
-    """A token to make. `expires` is a duration such as "30d"; without it the token does not expire."""
+    """A new token. `expires` is a duration such as "30d"; omitted: it does not expire."""
 
     name: str
     scope: Scope

@@ -1,4 +1,4 @@
-"""Webhooks. A secret is given, or made and shown once; no view shows it."""
+"""Webhooks. The caller gives a secret, or a new one is shown once; no view shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WebhookList(Struct, frozen=True):
 
 
 class WebhookBody(Because, frozen=True, kw_only=True):
-    """The URL and the filters. A list that is left out lets everything through; of `tags` one is enough.
+    """The URL and the filters. An omitted list matches everything; one matching tag is enough.
 
     A new webhook without a secret gets one. One that exists keeps its own unless another is given.
     """
@@ -30,14 +30,14 @@ class WebhookBody(Because, frozen=True, kw_only=True):
 
 
 class SavedWebhook(Struct, frozen=True, kw_only=True):
-    """A webhook, and its secret if one was made for it: it cannot be shown again."""
+    """A webhook, and its secret if a new one was made: it cannot be shown again."""
 
     webhook: WebhookView
     secret: str | None = None
 
 
 class SecretBody(Because, frozen=True, kw_only=True):
-    """The new secret; without it one is made."""
+    """The new secret; omitted: one is made."""
 
     secret: str | None = None
 
@@ -65,7 +65,7 @@ async def show_webhook(call: Call[None, None]) -> WebhookView:
 
 
 async def put_webhook(call: Call[None, WebhookBody]) -> SavedWebhook:
-    """Create a webhook, or replace its URL and filters; it gets the events from now on."""
+    """Create a webhook, or replace its URL and filters; it gets events from now on."""
     body = call.body
     view, secret = await call.desk.webhooks.save(
         call.path["name"],
@@ -81,17 +81,17 @@ async def put_webhook(call: Call[None, WebhookBody]) -> SavedWebhook:
 
 
 async def delete_webhook(call: Call[None, Because]) -> None:
-    """Delete a webhook; deliveries that wait are cancelled when they come due."""
+    """Delete a webhook; waiting deliveries are cancelled when they come due."""
     await call.desk.webhooks.delete(call.path["name"], why=call.body.why)
 
 
 async def replace_secret(call: Call[None, SecretBody]) -> NewSecret:
-    """Replace the secret of a webhook; its receiver must accept both meanwhile."""
+    """Replace the secret of a webhook; first let its receiver accept both secrets."""
     return NewSecret(await call.desk.webhooks.new_secret(call.path["name"], secret=call.body.secret, why=call.body.why))
 
 
 async def pause_webhook(call: Call[None, Because]) -> WebhookView:
-    """Pause a webhook; it gets the events of that time when it is resumed."""
+    """Pause a webhook; events during the pause are sent when it is resumed."""
     return await call.desk.webhooks.pause(call.path["name"], why=call.body.why)
 
 

@@ -1,4 +1,4 @@
-"""Bulk commands: one action on all jobs that match a filter, planned, confirmed, and done in batches."""
+"""Bulk commands: one action on all jobs that match a filter, planned, confirmed, and run in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BulkQuery(Given, frozen=True, kw_only=True):
 
 
 class PlanBody(Given, frozen=True, kw_only=True):
-    """What to do, and to which jobs. `limit` means so many at most, newest first.
+    """The command, and its jobs. `limit`: at most this many, newest first.
 
     `run_at` is for reschedule, `mark` for mark: null removes it.
     """
@@ -33,7 +33,7 @@ class PlanBody(Given, frozen=True, kw_only=True):
 
 
 class StartBody(Given, frozen=True, kw_only=True):
-    """The token of the dry run that is confirmed by this."""
+    """The token of the dry run to confirm."""
 
     token: str
     why: str | None = None
@@ -46,7 +46,7 @@ class BulkList(Struct, frozen=True):
 
 
 async def plan_bulk(call: Call[None, PlanBody]) -> BulkPlan:
-    """Make the dry run of a bulk command: count what it would do.
+    """Dry-run a bulk command: count what it would do.
 
     Nothing is changed. Give `token` to `POST /bulk` within ten minutes to start it.
     """
@@ -57,10 +57,10 @@ async def plan_bulk(call: Call[None, PlanBody]) -> BulkPlan:
 
 
 async def start_bulk(call: Call[None, StartBody]) -> BulkView:
-    """Start a bulk command that was planned.
+    """Start a planned bulk command.
 
-    It is done in batches by workers and desks, and resumed after a crash. The answer is 409 if the dry run is too old,
-    or another number of jobs matches by now.
+    Workers and desks run it in batches, and resume it after a crash. 409 if the dry run is too old, or the number of
+    matching jobs has changed.
     """
     view = await call.desk.start_bulk(call.body.token, why=call.body.why)
     if call.site.bulk is not None:
@@ -75,10 +75,10 @@ async def list_bulk(call: Call[BulkQuery, None]) -> BulkList:
 
 
 async def show_bulk(call: Call[None, None]) -> BulkView:
-    """Show how far a bulk command is, and what it skipped."""
+    """Show the progress of a bulk command, and what it skipped."""
     return await call.desk.bulk(call.path["id"])
 
 
 async def stop_bulk(call: Call[None, Because]) -> BulkView:
-    """Stop a bulk command after the batch under way."""
+    """Stop a bulk command after its current batch."""
     return await call.desk.stop_bulk(call.path["id"], why=call.body.why)

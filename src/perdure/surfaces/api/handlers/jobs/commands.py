@@ -20,7 +20,7 @@ from perdure.surfaces.api.values import Ids, Instant
 
 
 class Command(StrEnum):
-    """What can be done to jobs."""
+    """The commands on jobs."""
 
     REQUEUE = "requeue"
     CANCEL = "cancel"
@@ -32,13 +32,13 @@ class Command(StrEnum):
 
 
 class Because(Given, frozen=True, kw_only=True):
-    """Why it is done, for the audit trail."""
+    """The reason, for the audit trail."""
 
     why: str | None = None
 
 
 class OneVersion(Because, frozen=True, kw_only=True):
-    """Why it is done, and the version that it is meant for, as an alternative to If-Match."""
+    """The reason, and as `revision` the version to change, as an alternative to If-Match."""
 
     revision: str | None = None
 
@@ -50,7 +50,7 @@ class NewTime(OneVersion, frozen=True, kw_only=True):
 
 
 class NewMark(OneVersion, frozen=True, kw_only=True):
-    """A word to find the job by; null removes it."""
+    """A word by which lists can filter; null removes it."""
 
     mark: str | None
 
@@ -69,7 +69,7 @@ class ManyJobs(Given, frozen=True, kw_only=True):
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What a command did, and the job as it stands now; null if it is gone."""
+    """What a command did, and the job afterwards; null if it no longer exists."""
 
     changed: Changed
     job: JobView | None
@@ -101,20 +101,20 @@ async def mark_job(call: Call[None, NewMark]) -> Done:
 
 
 async def purge_job(call: Call[None, OneVersion]) -> Done:
-    """Delete a finished job with its history, for good."""
+    """Delete a finished job and its history permanently."""
     return await _act(call, PURGE)
 
 
 async def delete_job(call: Call[None, OneVersion]) -> Done:
-    """Delete a job in any state with its history; a running attempt loses its claim."""
+    """Delete a job in any state and its history; a running attempt loses its claim."""
     return await _act(call, DELETE)
 
 
 async def command_jobs(call: Call[None, ManyJobs]) -> Changed:
     """Run a command on several jobs by id or ref.
 
-    `command` is requeue, cancel, run_now, reschedule, mark, purge or delete. The answer reports each outcome. If
-    nothing could be done to any of them it is 404 or 409. For jobs that match a filter there are bulk commands.
+    `command` is requeue, cancel, run_now, reschedule, mark, purge or delete. The response reports the outcome for each
+    job; 404 or 409 if no job was changed. For jobs that match a filter, use bulk commands.
     """
     body = call.body
     action = _action(_command(call.path["command"]), body)
@@ -126,7 +126,7 @@ async def command_jobs(call: Call[None, ManyJobs]) -> Changed:
 async def _act(call: Call[None, OneVersion] | Call[None, NewTime] | Call[None, NewMark], action: Action) -> Done:
     name = call.path["id"]
     job_id = as_job_id(name) if is_job_id(name) else (await call.desk.job_by_ref(name)).id
-    async with call.turns.of("job", job_id):  # the same for those who name it by its ref
+    async with call.turns.of("job", job_id):  # the same lock for callers who use the ref
         job = (await call.desk.job(job_id, lines=0)).job
         check_version(call.request, call.body.revision, job_etag(job), f"job {job_id}")
         changed = await call.desk.act(action, job_id, why=call.body.why)
@@ -157,7 +157,7 @@ def _action(command: Command, body: ManyJobs) -> Action:
 
 
 def mark_for(command: Command, mark: str | UnsetType | None, run_at: datetime | None) -> str | None:
-    """The mark of a command; refuses one and a time that it does not take, or that it needs and has not got."""
+    """The mark of a command; refuses a mark or time that the command does not take, and a missing one."""
     if run_at is not None and command is not Command.RESCHEDULE:
         raise ArgumentError("run_at", f"is for reschedule, not for {command}")
     if run_at is None and command is Command.RESCHEDULE:

@@ -1,4 +1,4 @@
-"""Enqueue by the name of a kind, where the app is loaded: its code checks the arguments."""
+"""Enqueue by the name of a kind, if the app is loaded: its code checks the arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perdure.surfaces.server.requests import path_to
 
 
 class EnqueueBody(Given, frozen=True, kw_only=True):
-    """A job to make. `args` are the handler's arguments by name; `delay` is a duration such as "90s".
+    """A new job. `args` are the handler's arguments by name; `delay` is a duration such as "90s".
 
     `why` goes into the audit trail.
     """
@@ -38,7 +38,7 @@ class EnqueueBody(Given, frozen=True, kw_only=True):
 
 
 class Enqueued(Struct, frozen=True, kw_only=True):
-    """The job that stands for the request. `intake` existing: another one held its unique key or id."""
+    """The job of the request. `intake` existing: an earlier job has its unique key or id."""
 
     id: JobId
     intake: Intake
@@ -49,7 +49,7 @@ async def enqueue_job(call: Call[None, EnqueueBody]) -> Enqueued:
     """Enqueue a job by the name of its kind.
 
     The arguments are checked against the handler's signature, so the app must be loaded (`perdure up`,
-    `perdure.desk.asgi(app)`); elsewhere the answer is 409.
+    `perdure.desk.asgi(app)`); otherwise 409.
     """
     app, body = call.site.backing.app, call.body
     if app is None:
@@ -74,7 +74,7 @@ async def enqueue_job(call: Call[None, EnqueueBody]) -> Enqueued:
 
 
 def checked_args(app: App, kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as the handler's own types; an error names the member of the body, such as `args.user`."""
+    """Arguments converted to the handler's types; an error names the member of the body, such as `args.user`."""
     try:
         return typed_arguments(app, kind, args)
     except PayloadError as error:

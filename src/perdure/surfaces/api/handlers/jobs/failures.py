@@ -1,4 +1,4 @@
-"""Failures by group: the same kind, error type and message, but for numbers and ids. And help with searching."""
+"""Failures by group (same kind, error type and message, ignoring numbers and ids), and search suggestions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class GroupsQuery(Filter, frozen=True, kw_only=True):
 
 
 class SuggestQuery(Given, frozen=True, kw_only=True):
-    """A search as far as it is typed, and where the cursor stands; without it, at the end."""
+    """The search typed so far, and the position of the cursor; omitted: at the end."""
 
     text: Annotated[str, Meta(max_length=1_000)] = ""
     cursor: Annotated[int, Meta(ge=0, le=1_000)] | None = None
 
 
 class GroupList(Struct, frozen=True, kw_only=True):
-    """A page of groups, the last to fail first. `next` is the `cursor` of the following page; null: the end.
+    """A page of groups, last failure first. `next` is the `cursor` of the following page; null: the end.
 
-    `only_newest`: so many of the newest dead letters that match were looked at; older ones may have other groups.
+    `only_newest`: only this many of the newest matching dead letters were read; older ones may form other groups.
     """
 
     groups: tuple[FailureGroup, ...]
@@ -38,7 +38,7 @@ class GroupList(Struct, frozen=True, kw_only=True):
 
 
 class Suggestions(Struct, frozen=True):
-    """Words in place of the one at the cursor."""
+    """Replacements for the word at the cursor."""
 
     suggestions: tuple[Suggestion, ...]
 

@@ -36,7 +36,7 @@ class JobsQuery(Filter, frozen=True, kw_only=True):
 
 
 class CountQuery(Filter, frozen=True, kw_only=True):
-    """Which jobs, in which groups; `cap` bounds how many are looked at in each queue and state."""
+    """Which jobs, in which groups; `cap` bounds how many are counted in each queue and state."""
 
     by: tuple[Literal["kind", "state", "queue"], ...] = ()
     cap: Cap = 10_000
@@ -50,13 +50,13 @@ class PageQuery(Given, frozen=True, kw_only=True):
 
 
 class LinesQuery(Given, frozen=True, kw_only=True):
-    """How many of a job's log lines, the newest."""
+    """How many of a job's newest log lines."""
 
     lines: Annotated[int, Meta(ge=0, le=MOST_LINES)] = _LINES
 
 
 class PreviewQuery(Given, frozen=True, kw_only=True):
-    """How many attempts ahead."""
+    """How many future attempts."""
 
     limit: Limit = 20
 
@@ -64,7 +64,8 @@ class PreviewQuery(Given, frozen=True, kw_only=True):
 class JobList(Struct, frozen=True, kw_only=True):
     """A page of jobs, newest first. `next` is the `cursor` of the following page; null: this is the last.
 
-    `searched_to`: jobs had to be looked at one by one, and time ran out there; `next` goes on, also if `jobs` is empty.
+    `searched_to`: the search had to scan jobs and reached its time limit there; `next` continues, even if `jobs` is
+    empty.
     """
 
     jobs: tuple[JobView, ...]
@@ -73,25 +74,25 @@ class JobList(Struct, frozen=True, kw_only=True):
 
 
 class Counts(Struct, frozen=True):
-    """How many jobs match, in all or by group. `capped`: there are at least so many."""
+    """How many jobs match, in total or by group. `capped`: at least this many match."""
 
     counts: tuple[Tally, ...]
 
 
 class Attempts(Struct, frozen=True):
-    """Every attempt of a job that did not succeed, oldest first, over all its lives."""
+    """All attempts of a job that did not succeed, oldest first, including those before a requeue."""
 
     attempts: tuple[Attempt, ...]
 
 
 class Steps(Struct, frozen=True):
-    """What a job has done or waits for, in the order in which that was begun."""
+    """The steps of a job, in the order in which they began."""
 
     steps: tuple[StepRecord, ...]
 
 
 class Children(Struct, frozen=True, kw_only=True):
-    """A page of the jobs that a job has spawned, in their order. `total` counts them up to 10,000."""
+    """A page of a job's children, in the order of spawning. `total` counts up to 10,000."""
 
     jobs: tuple[JobView, ...]
     total: int
@@ -99,7 +100,7 @@ class Children(Struct, frozen=True, kw_only=True):
 
 
 class Log(Struct, frozen=True):
-    """What a job has logged, oldest first."""
+    """The log lines of a job, oldest first."""
 
     lines: tuple[LogLine, ...]
 
@@ -111,7 +112,7 @@ class Costs(Struct, frozen=True):
 
 
 class JobEvents(Struct, frozen=True):
-    """What has happened to a job, oldest first."""
+    """The history of a job, oldest first."""
 
     events: tuple[JobEvent, ...]
 
@@ -119,7 +120,7 @@ class JobEvents(Struct, frozen=True):
 async def list_jobs(call: Call[JobsQuery, None]) -> JobList:
     """List jobs, newest first.
 
-    Nothing is counted: a page costs the same however long the list is. `limit` is 500 at most.
+    Jobs are not counted, so a page costs the same for a list of any length. `limit` is at most 500.
     """
     query = call.query
     which = await query.read(call.desk)
@@ -142,10 +143,9 @@ async def count_jobs(call: Call[CountQuery, None]) -> Counts:
 
 
 async def show_job(call: Call[LinesQuery, None]) -> JobDetail:
-    """Show a job with attempts, families, steps, progress, log lines and costs.
+    """Show a job with its attempts, children, steps, progress, log lines and costs.
 
-    It is named by its id or its ref. The ETag changes with all that a command could depend on: send it back as
-    If-Match.
+    `id` is the job's id or ref. The ETag changes with everything that a command could depend on: send it as If-Match.
     """
     detail = await call.desk.job(call.path["id"], lines=call.query.lines)
     call.headers["etag"] = job_etag(detail.job)
@@ -163,7 +163,7 @@ async def list_steps(call: Call[None, None]) -> Steps:
 
 
 async def list_children(call: Call[PageQuery, None]) -> Children:
-    """List the jobs that a job has spawned."""
+    """List the children of a job."""
     ids = await call.desk.children(call.path["id"])
     listed = ["children", call.path["id"]]
     limit, place = call.query.limit, read_cursor(listed, call.query.cursor)
@@ -186,14 +186,14 @@ async def show_costs(call: Call[None, None]) -> Costs:
 
 
 async def list_job_events(call: Call[None, None]) -> JobEvents:
-    """List what has happened to a job: made, due, attempts, steps, commands, end."""
+    """List the history of a job: enqueued, due, attempts, steps, commands, end."""
     detail = await call.desk.job(call.path["id"], lines=0)
     trail = await call.desk.audit(job=detail.job.id, limit=500)
     return JobEvents(tuple(history(detail, trail.entries)))
 
 
 async def show_job_audit(call: Call[PageQuery, None]) -> AuditList:
-    """List what operators did to a job, newest first; entries stay when the job is gone."""
+    """List the audit trail of a job, newest first; entries outlive the job."""
     query = call.query
     return await trail_page(call.desk, AuditQuery(job=call.path["id"], limit=query.limit, cursor=query.cursor))
 
@@ -204,9 +204,9 @@ async def explain_job(call: Call[None, None]) -> Why:
 
 
 async def preview_retries(call: Call[PreviewQuery, None]) -> RetryPreview:
-    """Show when attempts will be made if all fail.
+    """Show when attempts run if all fail.
 
-    Policies are code: without the app, this works only for jobs that have their own policy.
+    Policies are in code: without the app, this works only for jobs with their own policy.
     """
     limit = call.query.limit
     job = (await call.desk.job(call.path["id"], lines=0)).job
@@ -218,7 +218,7 @@ async def preview_retries(call: Call[PreviewQuery, None]) -> RetryPreview:
 
 
 def needs_app(what: str) -> HttpError:
-    """Refuse what only the app's code knows."""
+    """Refuse a request that only the app's code can answer."""
     advice = "serve the desk with `perdure up` or perdure.desk.asgi(app)"
     return HttpError(409, "no-app", f"{what} is in the app's code, which is not loaded here: {advice}")
 

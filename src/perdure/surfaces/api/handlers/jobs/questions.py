@@ -1,4 +1,4 @@
-"""What jobs wait for from outside: approvals and events."""
+"""Approvals and events, which jobs wait for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ApprovalList(Struct, frozen=True):
 
 
 class Answer(Given, frozen=True, kw_only=True):
-    """Yes or no, and a note that the job gets to read. `ahead`: answer even if the job has not asked yet."""
+    """Yes or no, and a note for the job. `ahead`: answer even if the job has not asked yet."""
 
     approved: bool
     note: str | None = None
@@ -47,7 +47,7 @@ async def list_approvals(call: Call[Filter, None]) -> ApprovalList:
 
 
 async def answer_approval(call: Call[None, Answer]) -> Approval:
-    """Answer a job's question; the first answer holds."""
+    """Answer a job's question; the first answer counts."""
     body = call.body
     return await call.desk.answer(
         call.path["id"],
