@@ -1,7 +1,7 @@
 """The server for agents over HTTP, as a part of the desk.
 
-The access layer has checked host, origin and token before a request comes here, and each tool asks the caller for its
-scope. A session belongs to the caller who opened it: with another token it is not found.
+The access layer checks host, origin and token before a request arrives here, and each tool checks the caller's scope. A
+session belongs to the caller who opened it: with another token it is not found.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class McpEndpoint:
     """Serves agents between `open` and `close`."""
 
     def __init__(self, ground: Ground) -> None:
-        self._server = make_server(ground)  # takes a while: not in a request
+        self._server = make_server(ground)  # slow, so not during a request
         self._sessions: StreamableHTTPSessionManager | None = None
         self._callers = CallersSessions(MOST_OF_ONE)
         self._holding: asyncio.Task[None] | None = None
@@ -39,7 +39,7 @@ class McpEndpoint:
         self._stop = asyncio.Event()
 
     async def open(self) -> None:
-        """Begin to serve. What runs for sessions lives in a task of its own, which `close` ends."""
+        """Begin to serve. The session manager runs in its own task, which `close` ends."""
         if self._holding is None:
             self._stop, self._is_open = asyncio.Event(), asyncio.Event()
             self._holding = asyncio.create_task(self._hold(), name="perdure mcp")
@@ -72,7 +72,7 @@ class McpEndpoint:
             await self._end(caller.name, session)
 
     async def _end(self, caller: str, session: str) -> None:
-        """End a session and its streams, as its client does: with a request of the protocol."""
+        """End a session and its streams with a DELETE request, as a client would."""
         if self._sessions is None:
             return
         request = {
@@ -86,7 +86,7 @@ class McpEndpoint:
         await self._sessions.handle_request(request, _nothing, _ignored)
 
     async def _hold(self) -> None:
-        self._server.streamable_http_app(  # makes a manager of sessions, which serves once
+        self._server.streamable_http_app(  # makes a session manager, which can run only once
             session_idle_timeout=_IDLE.total_seconds(), max_sessions=MOST_SESSIONS, transport_security=None, host=""
         )
         self._sessions = self._server.session_manager
@@ -100,7 +100,7 @@ class McpEndpoint:
 
 
 def _user(caller: str) -> AuthenticatedUser:
-    """The owner of sessions, to the SDK, which compares names only; each tool asks for its scope."""
+    """The owner of sessions for the SDK, which compares only names; each tool checks the scope."""
     return AuthenticatedUser(AccessToken(token="", client_id=caller, scopes=[]))
 
 
@@ -109,4 +109,4 @@ async def _nothing() -> Message:
 
 
 async def _ignored(_: Message) -> None:
-    """The answer to a request of our own."""
+    """Ignore the response to our own request."""

@@ -58,7 +58,7 @@ class Ground:
 
     @asynccontextmanager
     async def at_desk(self, ask: Ask, tool: str) -> AsyncIterator[Desk]:
-        """The desk in the agent's name, if its scope is enough for this tool; errors become answers."""
+        """The desk in the agent's name, if its scope suffices; turns errors of perdure into errors of the tool."""
         agent = agent_of(ask, self._at_terminal)
         try:
             desk = Desk(await self._store(), agent.actor, agent.source, time_limit=self._time_limit)
@@ -78,7 +78,7 @@ class Ground:
         return ToolError(known)
 
     def quoter(self) -> Quoter:
-        """For the texts of one answer."""
+        """A quoter for the texts of one answer."""
         return Quoter(self.settings.answer_characters)
 
     def sized(self, answer: Result) -> Result:

@@ -1,7 +1,6 @@
-"""Who calls a tool: the token or the user that let the agent in, and the name that the agent gives itself.
+"""The caller of a tool: the token or user that admits the agent, and the name that the agent claims.
 
-An agent's own name is not proved, so it never decides what is allowed: the audit trail shows it beside the proved
-name.
+The agent's own name is unverified, so it grants nothing: the audit trail shows it beside the verified name.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Agent(Struct, frozen=True, kw_only=True):
 
 
 def agent_of(context: Context[Any, Any], at_terminal: Caller | None = None) -> Agent:
-    """Who calls: the user whose client started this process, or the caller that the access layer has let in."""
+    """The agent: of the user whose client started this process, or of the caller that the access layer admitted."""
     request = context.request_context.request
     caller = at_terminal or caller_of({} if request is None else request.scope)
     return Agent(actor=f"mcp:{_client(context)}@{caller.name}", source=caller.source, scope=caller.scope)

@@ -1,4 +1,4 @@
-"""Prompts: the way through the tools for three usual tasks."""
+"""Prompts: which tools to use for three common tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_prompts(server: MCPServer) -> None:
 
 
 def _incident() -> str:
-    """Find out what is wrong now, since when, and what would help."""
+    """Find out what is wrong now, since when, and what would fix it."""
     return (
         "Something may be wrong with the background jobs. Call overview. For each need, and each queue whose oldest "
         "ready job is old, find the cause: failure_groups and explain_failure_group for dead letters, workers and "

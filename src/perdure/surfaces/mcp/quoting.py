@@ -1,9 +1,9 @@
 """Text of jobs for an agent: marked as untrusted, cleaned, and cut to size.
 
-A model reads what a tool returns as if it were part of its task. Arguments, errors and log lines may be written by
-strangers, so they are never given as bare text: they stand under `untrusted_text`, with characters that a person cannot
-see (controls, direction marks, tags, variation selectors) taken out. JSON keeps them inside of their quotes. One
-`Quoter` serves one answer, and has a limited number of characters: earlier texts get them first.
+A model may read the result of a tool as part of its task. Strangers may have written arguments, errors and log lines,
+so they are never returned as bare text: they are values of `untrusted_text`, without invisible characters (controls,
+direction marks, tags, variation selectors). JSON keeps them inside their quotes. One `Quoter` serves one answer and has
+a limited number of characters, which earlier texts use first.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Quoter:
 
 
 def cleaned(text: str) -> str:
-    """A text without characters that are not seen: only line breaks and tabs stay."""
+    """A text without invisible characters, except line breaks and tabs."""
     if text.isascii() and text.isprintable():
         return text
     return _SELECTORS.sub("", "".join(_visible(char) for char in text))

@@ -1,4 +1,4 @@
-"""Refused calls of agents are recorded: always in the log, and in the audit trail as long as they are few."""
+"""Records refused calls of agents: always in the log, and in the audit trail up to a limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Refusals:
         self._lately: deque[float] = deque(maxlen=_MOST)
 
     async def record(self, desk: Desk, tool: str, reason: str) -> None:
-        """Record one refusal; a database that takes no writes is left alone."""
+        """Record one refusal; a read-only database gets no entry."""
         _log.warning("%s refused to %s: %s", tool, desk.actor, reason)
         now = self._clock.monotonic()
         if len(self._lately) == _MOST and now - self._lately[0] < _WINDOW_SECONDS:

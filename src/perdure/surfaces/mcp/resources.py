@@ -1,7 +1,7 @@
-"""The SDK's server as ours: the overview and single jobs as resources, and plain words for odd requests.
+"""Our subclass of the SDK's server: the overview and single jobs as resources, and plain errors for bad requests.
 
-The SDK gives a resource without parameters no request, so it could not know the caller. The overview is therefore read
-here, before the SDK looks for it.
+The SDK passes no request to a resource without parameters, so such a resource could not know its caller. Therefore the
+overview is read here, before the SDK looks it up.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AgentServer(MCPServer[Any]):
         return [ReadResourceContents(content=answer.model_dump_json(), mime_type=_JSON)]
 
     async def list_tools(self) -> list[Tool]:
-        """The tools. An argument that a tool does not have is refused, and its schema says so."""
+        """The tools. Their schemas declare that unknown arguments are refused."""
         return [
             tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
             for tool in await super().list_tools()
@@ -71,7 +71,7 @@ class AgentServer(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Call a tool; wrong arguments are named, without the rest of what the checker says."""
+        """Call a tool; an error names wrong arguments, without the details of pydantic."""
         if (takes := (await self._arguments()).get(name)) is not None and (odd := _odd(arguments, takes)):
             raise ToolError(sentence(f"{name} has no argument {odd}"))
         try:
@@ -92,7 +92,7 @@ class AgentServer(MCPServer[Any]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
-        """Get a prompt; an unknown name or a wrong argument is the caller's mistake, and no crash."""
+        """Get a prompt; an unknown name or a wrong argument is an error of the caller, not a crash."""
         for prompt in await self.list_prompts():
             takes = [each.name for each in prompt.arguments or ()]
             if prompt.name == name and (odd := _odd(arguments or {}, takes)):
@@ -104,9 +104,9 @@ class AgentServer(MCPServer[Any]):
 
 
 def _odd(arguments: Mapping[str, Any], takes: Sequence[str]) -> str:
-    """Arguments that are not taken, with those that are; empty if all are.
+    """Unknown arguments, and the valid ones; empty if all are known.
 
-    To ignore them would do harm: a pause whose duration is misspelt would last until it is resumed.
+    Ignoring them would do harm: a pause with a misspelt duration would last until it is resumed.
     """
     odd = [each for each in arguments if each not in takes]
     there = f"it takes {', '.join(takes)}" if takes else "it takes none"

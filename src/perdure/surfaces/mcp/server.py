@@ -31,7 +31,7 @@ _INSTRUCTIONS: Final = (
 
 
 def make_server(ground: Ground) -> AgentServer:
-    """The server; its commands are there only if the settings switch them on."""
+    """The server; it offers commands only if the settings allow them."""
     with _logging_left_alone():
         server = AgentServer(
             "perdure",
@@ -94,7 +94,7 @@ def _annotations(spec: ToolSpec) -> ToolAnnotations:
 
 @contextmanager
 def _logging_left_alone() -> Iterator[None]:
-    """Keep the SDK from configuring the log of the whole process: it does so only where no handler is."""
+    """Keep the SDK from configuring the root logger, which it does only if that logger has no handler."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:

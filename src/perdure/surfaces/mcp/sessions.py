@@ -1,6 +1,6 @@
-"""The sessions of each caller: a caller who opens too many loses those that were not used for longest.
+"""The sessions of each caller: a caller who opens too many loses the least recently used ones.
 
-Clients often go without ending their session. Without a share for each caller, one of them could take all there are.
+Clients often leave without ending their session. Without a limit for each caller, one caller could take all sessions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class CallersSessions:
         self._of: dict[str, OrderedDict[str, None]] = {}
 
     def used(self, caller: str, session: str) -> None:
-        """Note that a caller has opened or used a session."""
+        """Record that a caller has opened or used a session."""
         own = self._of.setdefault(caller, OrderedDict())
         own[session] = None
         own.move_to_end(session)
 
     def take_surplus(self, caller: str) -> list[str]:
-        """Forget the sessions that are too many, those that were not used for longest first, and return them."""
+        """Forget and return the surplus sessions, least recently used first."""
         own = self._of.get(caller, OrderedDict())
         return [own.popitem(last=False)[0] for _ in range(len(own) - self._most)]
 

@@ -16,8 +16,8 @@ _LONGEST_ANSWER: Final = 1_000_000
 class McpSettings(Struct, frozen=True, kw_only=True):
     """What agents may do.
 
-    Without `commands` they only read. One call touches `jobs_per_call` jobs at most. `answer_characters` is how much
-    text of jobs one answer holds at most; the whole answer has at most four times as many characters.
+    Without `commands` they only read. One call changes at most `jobs_per_call` jobs. One answer holds at most
+    `answer_characters` characters of jobs' text, and at most four times as many characters in total.
     """
 
     commands: bool = False

@@ -1,4 +1,4 @@
-"""The server for agents over stdin and stdout: a client starts it, and ends it by closing them."""
+"""The server for agents over stdin and stdout: a client starts it, and stops it by closing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perdure.surfaces.server.backing import Backing
 
 
 async def serve_stdio(source: App | str, settings: McpSettings) -> None:
-    """Serve one client until it goes. With `commands` it acts with the rights of the user who has started it."""
+    """Serve one client until it disconnects. With `commands` it acts with the rights of the user who started it."""
     backing = Backing(source, read_only=not settings.commands)
     ground = Ground(
         backing.store,

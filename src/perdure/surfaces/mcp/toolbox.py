@@ -10,9 +10,9 @@ from perdure.domain.operate.access import Scope
 
 
 class ToolSpec(Struct, frozen=True, kw_only=True):
-    """One tool. `destructive`: it may end work or have effects that no other call takes back.
+    """One tool. `destructive`: it may end work or have effects that no other call can undo.
 
-    `idempotent`: done twice, it is as done once.
+    `idempotent`: calling it twice has the same effect as calling it once.
     """
 
     name: str

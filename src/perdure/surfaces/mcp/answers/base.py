@@ -1,4 +1,4 @@
-"""What all answers have in common."""
+"""The common part of all answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from perdure.surfaces.mcp.quoting import NOTICE
 
 
 class Part(BaseModel):
-    """A piece of an answer."""
+    """A part of an answer."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class Answer(Part):
-    """An answer; it begins with what to make of the text in it."""
+    """An answer; it begins with a notice about the untrusted text in it."""
 
     notice: str = NOTICE

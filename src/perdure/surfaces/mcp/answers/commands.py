@@ -1,4 +1,4 @@
-"""What a command returns: its dry run, or what it did."""
+"""What a command returns: the result of its dry run, or of the command."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from perdure.surfaces.mcp.quoting import Quoted
 
 
 class SkippedJob(Part):
-    """A job that the command leaves alone, and why."""
+    """A job that the command skips, and why."""
 
     job: str
     why: str
 
 
 class CommandAnswer(Answer):
-    """A dry run changes nothing: look at it, then make the same call with its `dry_run_id` until `expires_at`.
+    """A dry run changes nothing. To run the command, repeat the call with its `dry_run_id` before `expires_at`.
 
-    `jobs` are those that it is, or was, done to. `more_match`: other jobs match too, beyond the limit of one call.
+    `jobs` are the jobs that it changes or has changed. `more_match`: more jobs match than one call may change.
     """
 
     status: Literal["dry_run", "done"]

@@ -11,10 +11,10 @@ from perdure.surfaces.mcp.quoting import Quoted, Quoter, name
 
 
 class GroupLine(Part):
-    """Failures of the same kind, error type and message, but for numbers and ids.
+    """Failures of the same kind, error type and message, ignoring numbers and ids.
 
-    `dead` are its dead letters now; `dead_is_at_least`: there are at least so many. `deaths_by_hour` are those of the
-    last 24 hours, oldest first: one number for each hour.
+    `dead` counts its dead letters now; `dead_is_at_least`: at least this many. `deaths_by_hour` has one number for each
+    of the last 24 hours, oldest first.
     """
 
     fingerprint: str
@@ -32,9 +32,9 @@ class GroupLine(Part):
 
 
 class FailureGroups(Answer):
-    """Groups of dead letters, the last to fail first. `next`: give it as `before` for the following ones.
+    """Groups of dead letters, last failure first. `next`: give it as `before` for the next page.
 
-    `only_newest`: so many of the newest dead letters that match were looked at; older ones may have other groups.
+    `only_newest`: only this many of the newest matching dead letters were read; older ones may form other groups.
     """
 
     groups: list[GroupLine]
@@ -43,9 +43,9 @@ class FailureGroups(Answer):
 
 
 class GroupExplained(Answer):
-    """One group: its newest dead letters, and the last failed attempt of the newest one.
+    """One group: its newest dead letters, and the last failed attempt of the newest.
 
-    `search` finds its jobs; the command tools take it too.
+    `search` finds its jobs; the command tools accept it too.
     """
 
     group: GroupLine

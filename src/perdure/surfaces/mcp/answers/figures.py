@@ -50,7 +50,7 @@ class QueueLine(Part):
 
 
 class AlertLine(Part):
-    """An alert that a rule has raised, and that is open."""
+    """An open alert and its rule."""
 
     rule: str
     severity: str
@@ -60,7 +60,7 @@ class AlertLine(Part):
 
 
 class OverviewNow(Answer):
-    """How it is going: what needs a person, alerts, the queues, and the workers. Empty `needs`: all is well."""
+    """The overview: what needs a person, alerts, queues and workers. Empty `needs`: all is well."""
 
     at: datetime
     needs: list[NeedLine]
@@ -74,7 +74,7 @@ class OverviewNow(Answer):
 
 
 class SpanFigures(Part):
-    """What became of attempts in one span."""
+    """The outcomes of attempts in one span."""
 
     succeeded: int
     retried: int
@@ -91,7 +91,7 @@ class SpanFigures(Part):
 
 
 class ComparedGroup(Part):
-    """Both spans of one queue or kind, or of all. None: nothing was counted."""
+    """Both spans of one queue or kind, or of all jobs. None: nothing was counted."""
 
     name: str | None
     now: SpanFigures | None
@@ -99,7 +99,7 @@ class ComparedGroup(Part):
 
 
 class Span(Part):
-    """From when to when."""
+    """The start and end of a span."""
 
     since: datetime
     until: datetime
@@ -117,7 +117,7 @@ class Compared(Answer):
 def overview_now(
     quoter: Quoter, overview: Overview, needs: list[Need], alerts: list[Alert], queues: list[QueueView]
 ) -> OverviewNow:
-    """How it is going."""
+    """The overview as an answer."""
     return OverviewNow(
         at=overview.at,
         needs=[_need(quoter, need) for need in needs[:_MOST_NEEDS]],
@@ -132,7 +132,7 @@ def overview_now(
 
 
 def compared(found: Comparison, at: datetime) -> Compared:
-    """Two spans, by group."""
+    """Two spans by group, as an answer."""
     now, before = _by_name(found.now), _by_name(found.before)
     names = sorted(now.keys() | before.keys(), key=lambda each: each or "")
     return Compared(

@@ -50,7 +50,7 @@ class AuditLine(Part):
 
 
 class AuditTrail(Answer):
-    """Entries of the audit trail, newest first. `next`: give it as `before` for the following ones."""
+    """Entries of the audit trail, newest first. `next`: give it as `before` for the next page."""
 
     entries: list[AuditLine]
     next: int | None

@@ -15,7 +15,7 @@ from perdure.surfaces.mcp.quoting import Quoted, Quoter, name, sentence
 
 
 class FireLine(Part):
-    """A nominal time of a schedule, and what became of it."""
+    """A nominal time of a schedule and its outcome."""
 
     nominal_at: datetime
     outcome: str
@@ -24,7 +24,7 @@ class FireLine(Part):
 
 
 class ScheduleLine(Part):
-    """A schedule: when it fires next, and what became of its last times."""
+    """A schedule: when it fires next, and the outcomes of its last times."""
 
     name: str
     kind: str
@@ -47,7 +47,7 @@ class SchedulesNow(Answer):
 
 
 class PauseLine(Part):
-    """A pause. `id` is what `resume` takes."""
+    """A pause. Give its `id` to `resume`."""
 
     id: str
     queue: str | None
@@ -60,7 +60,7 @@ class PauseLine(Part):
 
 
 class BreakerLine(Part):
-    """A breaker: open, it holds back the jobs behind it."""
+    """A breaker. While it is open, the jobs behind it wait."""
 
     name: str
     state: str
@@ -71,7 +71,7 @@ class BreakerLine(Part):
 
 
 class SpentLine(Part):
-    """What was spent under the name of a budget."""
+    """The spending of a budget."""
 
     budget: str
     last_day: float
@@ -80,7 +80,7 @@ class SpentLine(Part):
 
 
 class GatesNow(Answer):
-    """What holds jobs back: pauses and breakers; and what was spent."""
+    """What holds jobs back: pauses and breakers; and the spending of budgets."""
 
     pauses: list[PauseLine]
     breakers: list[BreakerLine]
@@ -89,7 +89,7 @@ class GatesNow(Answer):
 
 
 class PlannedLine(Part):
-    """An attempt ahead: `then` says why the job is dead if it fails too."""
+    """A future attempt: `then` says why the job is dead if it fails too."""
 
     attempt: int
     earliest: datetime
@@ -98,7 +98,7 @@ class PlannedLine(Part):
 
 
 class RetriesAhead(Answer):
-    """The attempts ahead if every one fails; `by_error`: for errors that have a rule of their own."""
+    """The future attempts if every one fails; `by_error`: for errors with their own retry rule."""
 
     of: str
     attempts: list[PlannedLine]
@@ -175,7 +175,7 @@ def spent_line(spent: Spent) -> SpentLine:
 
 
 def retries_ahead(of: str, found: RetryPreview) -> RetriesAhead:
-    """The attempts ahead of a job or kind."""
+    """The future attempts of a job or kind."""
     return RetriesAhead(
         of=name(of),
         attempts=[_planned(step) for step in found.plan],

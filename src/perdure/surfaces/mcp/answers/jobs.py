@@ -16,7 +16,7 @@ _SHOWN_STEPS: Final = 20
 _SHOWN_LINES: Final = 20
 _SHORT: Final = 300
 _LONG: Final = 4_000
-_TAIL: Final = 2_000  # the end of a traceback says where it happened
+_TAIL: Final = 2_000  # the end of a traceback says where the error happened
 
 
 class JobLine(Part):
@@ -36,9 +36,9 @@ class JobLine(Part):
 
 
 class FoundJobs(Answer):
-    """Jobs that match, newest first. `next`: give it as `before` for the following ones.
+    """Jobs that match, newest first. `next`: give it as `before` for the next page.
 
-    `searched_to`: time ran out there; older jobs may match too, and `next` goes on behind it.
+    `searched_to`: the search reached its time limit there; older jobs may match too, and `next` continues.
     """
 
     jobs: list[JobLine]
@@ -69,7 +69,7 @@ class Children(Part):
 
 
 class Step(Part):
-    """A step of a job, or something that it waits for."""
+    """A step of a job, or a wait."""
 
     key: str
     kind: str
@@ -80,7 +80,7 @@ class Step(Part):
 
 
 class WhyShort(Part):
-    """Why a job does not run, and what helps."""
+    """Why a job does not run, and the remedy."""
 
     answer: Quoted
     facts: list[Quoted]
@@ -109,7 +109,7 @@ class JobExplained(Answer):
 
 
 class WhyNotRunning(Answer):
-    """Why a job does not run: `until` is when that changes by itself, if known."""
+    """Why a job does not run. `until`: when that changes without a command, if known."""
 
     job: JobLine
     why: WhyShort
@@ -133,7 +133,7 @@ def job_line(quoter: Quoter, job: JobView) -> JobLine:
 
 
 def why_short(quoter: Quoter, why: Why) -> WhyShort:
-    """Why a job does not run. The sentences quote names and errors, so they count as text of others."""
+    """Why a job does not run. The sentences quote names and errors, so they count as untrusted text."""
     return WhyShort(
         answer=quoter.text(why.answer, _SHORT),
         facts=[quoter.text(fact, _SHORT) for fact in why.facts],

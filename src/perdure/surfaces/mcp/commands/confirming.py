@@ -3,10 +3,10 @@
 1. A call without `dry_run_id` changes nothing: it says what would be done and returns an id.
 2. The same call with that id is checked: same agent, same action, same jobs, not too old, not used before.
 3. Where the agent's client can ask its user, it must: a refusal ends the dry run.
-4. The id is used up, and the command is done.
+4. The id becomes invalid, and the command runs.
 
-The protocol from 2026-07-28 on lets a server ask by returning the question: the client answers by calling again.
-Before, the server sends the question while the call waits.
+From version 2026-07-28 of the protocol, the server returns the question, and the client repeats the call with the
+answer. In earlier versions, the server sends the question while the call waits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Approve(BaseModel):
 class Planned(Struct, frozen=True, kw_only=True):
     """What a command is about to do, and the agent's reason.
 
-    `about` is what a dry run is bound to; `summary` is for the person.
+    `about` binds a dry run to this command; `summary` is for the person.
     """
 
     tool: str
@@ -61,14 +61,14 @@ class Confirming:
         self._ground = ground
 
     async def dry_run(self, desk: Desk, plan: Planned) -> CommandAnswer:
-        """What would be done, and the id that confirms it."""
+        """The answer of a dry run: what would be done, and the id that confirms it."""
         dry_run = await (await self._ground.dry_runs(desk)).make(plan.tool, plan.about)
         return self._answer(plan, "dry_run", plan.summary, dry_run)
 
     async def confirm(self, ask: Ask, desk: Desk, plan: Planned, dry_run_id: str) -> InputRequiredResult | None:
-        """None: it is confirmed, and the id used up. Otherwise the question that the client must answer first.
+        """None: it is confirmed, and the id is now invalid. Otherwise the question that the client must answer first.
 
-        Raises ToolError for an id that does not hold, and where the person declines.
+        Raises ToolError for an invalid id, or if the person declines.
         """
         dry_runs = await self._ground.dry_runs(desk)
         try:
@@ -85,7 +85,7 @@ class Confirming:
         return None
 
     def done(self, plan: Planned, summary: str) -> CommandAnswer:
-        """What was done."""
+        """The answer after the command."""
         return self._answer(plan, "done", summary)
 
     def _answer(self, plan: Planned, status: Any, summary: str, dry_run: DryRun | None = None) -> CommandAnswer:
@@ -105,7 +105,7 @@ class Confirming:
 
 
 async def _asked(ask: Ask, question: str) -> bool | InputRequiredResult:
-    """Whether the person agrees; True where the client cannot ask: then the dry run's id is enough."""
+    """Whether the person agrees; True if the client cannot ask: the dry run's id is enough then."""
     can = ask.client_capabilities.elicitation if ask.client_capabilities is not None else None
     if can is None or (can.form is None and can.url is not None):
         return True
@@ -124,5 +124,5 @@ async def _asked(ask: Ask, question: str) -> bool | InputRequiredResult:
 
 
 def _question(plan: Planned, actor: str) -> str:
-    """What the person is asked: what would be done, to which jobs, who wants it and why."""
+    """The question to the person: what would be done, to which jobs, who wants it and why."""
     return f"{sentence(plan.summary)} Asked for by {actor}, whose reason is: {sentence(plan.why)}"

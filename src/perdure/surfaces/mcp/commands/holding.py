@@ -96,7 +96,7 @@ class HoldCommands:
     async def trigger_schedule(
         self, ask: Ask, name: ScheduleName, why: Why, dry_run_id: DryRunId = None
     ) -> CommandAnswer | InputRequiredResult:
-        """Enqueue the job of a schedule now, in addition to its regular times. Without dry_run_id it is a dry run."""
+        """Enqueue a job of a schedule now, in addition to its regular times. Without dry_run_id it is a dry run."""
         async with self._ground.at_desk(ask, "trigger_schedule") as desk:
             view = (await desk.calendar.schedule(name, shown=1)).view
             plan = Planned(
@@ -123,7 +123,7 @@ class HoldCommands:
         note: AnswerNote = None,
         dry_run_id: DryRunId = None,
     ) -> CommandAnswer | InputRequiredResult:
-        """Answer what a job asks; the first answer holds for good. Without dry_run_id it is a dry run."""
+        """Answer a job's question; the first answer is final. Without dry_run_id it is a dry run."""
         async with self._ground.at_desk(ask, "answer_approval") as desk:
             known = (await desk.job(job, lines=0)).job
             if question not in (open_ones := await desk.asks(known.id)):

@@ -1,7 +1,7 @@
 """Commands on jobs: requeue, cancel, run now.
 
-A dry run finds out which jobs are meant. The call that confirms finds that out again, and is refused unless it finds
-exactly the same jobs: it never requeues a dead letter that the dry run did not list.
+A dry run selects the jobs. The confirming call selects again, and is refused unless it selects exactly the same jobs:
+it never requeues a dead letter that the dry run did not list.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class JobCommands:
 
 
 async def _kinds(desk: Desk, found: Changed) -> str:
-    """The kinds of the jobs that are meant, for the person who decides."""
+    """The kinds of the selected jobs, for the person who decides."""
     tallies = await desk.count_by("kind", which=JobFilter(ids=found.ids)) if found.ids else []
     most_first = sorted(tallies, key=lambda tally: -tally.jobs)
     return listed(f"{tally.jobs} {name(tally.kind or '')}" for tally in most_first)

@@ -30,7 +30,7 @@ class FailureTools:
     async def failure_groups(
         self, ask: Ask, search: Search = "", limit: Limit = 10, before: Before = None
     ) -> FailureGroups:
-        """List dead letters by group: same kind, error type and message. The last to fail comes first."""
+        """List dead letters by group: same kind, error type and message. The group that failed last comes first."""
         async with self._ground.at_desk(ask, "failure_groups") as desk:
             quoter = self._ground.quoter()
             page = await desk.failure_groups(await desk.filter(search), limit=limit, before=before)

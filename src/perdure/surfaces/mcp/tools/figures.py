@@ -1,4 +1,4 @@
-"""Tools about the whole: the overview, and two spans of time side by side."""
+"""Tools about the whole system: the overview, and two spans side by side."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ By = Annotated[Literal["queue", "kind"] | None, Field(description="One group for
 
 
 class FigureTools:
-    """Shows how it is going."""
+    """Shows the overview and compares spans."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
 
     async def overview(self, ask: Ask) -> OverviewNow:
-        """Show how it is going: what needs a person, open alerts, each queue now and in the last hour, the workers.
+        """Show the overview: what needs a person, open alerts, each queue now and in the last hour, the workers.
 
         Begin here.
         """
@@ -37,7 +37,7 @@ class FigureTools:
     async def compare_spans(
         self, ask: Ask, span: Span = "1h", ago: Ago = None, by: By = None, queue: Queue = None, kind: Kind = None
     ) -> Compared:
-        """Compare what became of attempts in the last span with an earlier span of the same length."""
+        """Compare the outcomes of attempts in the last span with an earlier span of the same length."""
         async with self._ground.at_desk(ask, "compare_spans") as desk:
             found = await desk.compare(span, ago, by=by, queue=queue, kind=kind)
             return self._ground.sized(compared(found, await desk.now()))

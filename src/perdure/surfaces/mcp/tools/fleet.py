@@ -34,13 +34,13 @@ Before = Annotated[int | None, Field(description="The `next` of the answer befor
 
 
 class FleetTools:
-    """Shows what runs jobs, what holds them back, and who did what."""
+    """Shows what starts and runs jobs, what holds them back, and who did what."""
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
 
     async def schedules(self, ask: Ask, name: ScheduleName = None) -> SchedulesNow:
-        """List schedules with their next and last times; or one of them."""
+        """List schedules with their next and last times, or show one schedule."""
         async with self._ground.at_desk(ask, "schedules") as desk:
             quoter = self._ground.quoter()
             found = [await desk.calendar.schedule(name)] if name is not None else await desk.calendar.details()
@@ -48,7 +48,7 @@ class FleetTools:
             return self._ground.sized(SchedulesNow(schedules=lines, more=len(found) - len(lines)))
 
     async def gates(self, ask: Ask) -> GatesNow:
-        """List what holds jobs back: pauses and breakers; and what was spent under each budget."""
+        """List what holds jobs back: pauses and breakers; and the spending of each budget."""
         async with self._ground.at_desk(ask, "gates") as desk:
             quoter = self._ground.quoter()
             pauses, breakers = await desk.holds.pauses(), await desk.holds.breakers()

@@ -50,7 +50,7 @@ class JobTools:
             return self._ground.sized(job_explained(self._ground.quoter(), detail, why))
 
     async def why_not_running(self, ask: Ask, job: Job) -> WhyNotRunning:
-        """Say why a job does not run now, until when, and what can be done about it."""
+        """Say why a job does not run now, until when, and what to do about it."""
         async with self._ground.at_desk(ask, "why_not_running") as desk:
             quoter = self._ground.quoter()
             why = await desk.why(job)
