@@ -1,11 +1,11 @@
-"""The web desk: pages rendered here, made live by a small script, over the same commands and views as every surface.
+"""The web desk: pages rendered on the server and kept live by a small script, over the shared commands and views.
 
 How to add a page
 =================
 
-1. `pages/<name>.py`: a `Room`, and in it coroutines that are given a `Visit`::
+1. `pages/<name>.py`: a `Room` with coroutines that take a `Visit`::
 
-       room = Room("queues")  # the entry of the rail that is lit; rail.py has the list
+       room = Room("queues")  # the highlighted entry of the rail; rail.py has the list
 
        @room.page("/queues")
        async def queues(visit: Visit) -> Response:
@@ -56,9 +56,9 @@ def web_desk(
     fresh_for: float = 1.0,
     live: bool = True,
 ) -> list[BaseRoute]:
-    """All routes of the desk: pages, commands, static files, and a page for every other path; put them last.
+    """All routes of the desk: pages, commands, static files, and a page for unknown paths; put them last.
 
-    `app`: its code checks kinds and arguments. `live`: the site serves `/live`.
+    `app` checks kinds and arguments. `live`: the site serves `/live`.
     """
     frame = Frame(desk_for=desk_for, about=about, app=app, fresh_for=fresh_for, live=live)
     static = Route("/static/{path:path}", frame.files.serve, methods=["GET"])

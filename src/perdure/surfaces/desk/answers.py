@@ -1,6 +1,6 @@
-"""Cached answers that open pages share: three tabs with the same figures cost one query.
+"""A cache that open pages share: three tabs with the same figures cost one query.
 
-An answer is given again while it is fresh. Callers that ask meanwhile wait for it. A failure is never cached.
+An answer is reused while it is fresh. Concurrent callers wait for the same query. A failure is never cached.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class _Kept(Struct):
 
 
 class Answers:
-    """A short-lived cache of answers of the database."""
+    """A short-lived cache of query results."""
 
     def __init__(self, fresh_for: float = FRESH_FOR) -> None:
         self._fresh_for = fresh_for
         self._kept: dict[Hashable, _Kept] = {}
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]], fresh_for: float | None = None) -> T:
-        """The answer to `ask`, or the one given for the same key a moment ago.
+        """The result of `ask`, or the cached one of the same key.
 
-        `fresh_for` replaces the default lifetime, in seconds; a cache that is off ignores it.
+        `fresh_for` replaces the default lifetime, in seconds; a disabled cache ignores it.
         """
         loop = asyncio.get_running_loop()
         kept = self._kept.get(key)
@@ -42,7 +42,7 @@ class Answers:
         return answer
 
     def forget(self) -> None:
-        """Drop all answers after a change, so that the next caller sees it."""
+        """Drop all answers after a change, so that the next caller sees the change."""
         self._kept.clear()
 
     def _holds(self, kept: _Kept, loop: asyncio.AbstractEventLoop) -> bool:
@@ -53,7 +53,7 @@ class Answers:
         return loop.time() < kept.until
 
     def _forget_old(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Drop expired answers: those of a large database take megabytes."""
+        """Drop expired answers: those of a large database use megabytes."""
         self._kept = {key: kept for key, kept in self._kept.items() if self._holds(kept, loop)}
 
 

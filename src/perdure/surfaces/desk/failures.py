@@ -1,4 +1,4 @@
-"""Errors as pages: what is wrong, what to do, and the status that fits."""
+"""Errors as pages: what is wrong, what to do, and the matching status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _log = logging.getLogger("perdure.desk")
 async def show_failure(visit: Visit, error: Exception) -> Response:
     """The page for an error; an open page that refreshes gets only the status.
 
-    An error that is a defect of the desk goes to the log with its traceback; the page does not show it.
+    A defect of the desk is logged with its traceback; the page does not show it.
     """
     if not isinstance(error, PerdureError):
         path = visit.request.url.path
@@ -51,7 +51,7 @@ async def show_failure(visit: Visit, error: Exception) -> Response:
     problem = str(error)
     if visit.is_posted and isinstance(error, StoreError) and not isinstance(error, StoreRefused):
         advice = "The command may have been done or not: once the database answers, look before you repeat it."
-    if isinstance(error, NotFoundError):  # others may begin with the name of a field
+    if isinstance(error, NotFoundError):  # other messages may begin with the name of a field
         problem = problem[:1].upper() + problem[1:]
     response = await visit.page("pages/problem.html", title=title, status=status, problem=problem, advice=advice)
     if isinstance(error, StoreError):

@@ -1,4 +1,4 @@
-"""Statistics as figures and charts: the same on the overview, on a queue and on a kind."""
+"""Statistics as figures and charts for the overview, a queue and a kind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from perdure.domain.operate.statistics import Group, Percentiles, Point, Statist
 from perdure.surfaces.desk.charts import Line, series, sparkline
 from perdure.surfaces.desk.view.numbers import short_number, short_span
 
-_SMALLEST_SHARE: Final = 0.05  # below this a trend of failures stays near the floor
+_SMALLEST_SHARE: Final = 0.05  # up to this share a failure trend stays near the baseline
 _SMALLEST_TIME: Final = 0.01  # seconds
 
 
 class Figures(Struct, frozen=True):
-    """One group of the statistics of a span, and how to draw it. The stretch that is under way is left out."""
+    """One group of the statistics of a span, and its charts. The current interval is left out."""
 
     group: Group
     step: timedelta
@@ -26,21 +26,21 @@ class Figures(Struct, frozen=True):
 
     @property
     def total(self) -> Point:
-        """The whole span in one point."""
+        """The totals of the whole span."""
         return self.group.total
 
     @property
     def points(self) -> Sequence[Point]:
-        """The stretches that are over."""
+        """The finished intervals."""
         return self.group.points[:-1]
 
     @property
     def exact_rate(self) -> str:
-        """The number behind the rate of finished jobs, for a tooltip."""
+        """The number of finished jobs and its span, for a tooltip."""
         return f"{self.total.finished:,} jobs in {short_span(self.seconds)}"
 
     def trend(self, colour: str = "running") -> Markup:
-        """How many jobs finished, in the size of a word; nothing if there was none."""
+        """A small chart of finished jobs; nothing if there were none."""
         if not self.total.finished:
             return Markup("")
         return sparkline([point.finished for point in self.points], label="finished jobs", colour=colour, least=1)
@@ -61,7 +61,7 @@ class Figures(Struct, frozen=True):
         return sparkline(runs, label="run time, 95th percentile", colour="ready", least=_SMALLEST_TIME)
 
     def throughput(self) -> Markup:
-        """Finished jobs and failed attempts, in a second or, where that is little, in a minute."""
+        """Finished jobs and failed attempts per second, or per minute if they are few."""
         length = self.step.total_seconds()
         most = max((max(point.finished, point.failed) for point in self.points), default=0) / length
         unit, scale = ("second", 1.0) if most >= 1 else ("minute", 60.0)
@@ -78,7 +78,7 @@ class Figures(Struct, frozen=True):
         )
 
     def waits(self) -> Markup:
-        """How long jobs waited from when they were due to their start."""
+        """How long jobs waited between due time and start."""
         return self._percentiles("Wait from due to start", "waiting", lambda point: point.wait)
 
     def runs(self) -> Markup:
@@ -107,13 +107,13 @@ class Figures(Struct, frozen=True):
 
 
 def figures_of(statistics: Statistics, group: Group | None = None) -> Figures:
-    """The figures of a group, or of the only one."""
+    """The figures of a group; `group` None: of the only one."""
     length = (statistics.until - statistics.since).total_seconds()
     return Figures(group or statistics.groups[0], statistics.step, length)
 
 
 def figures_in(group: Group) -> Figures:
-    """The figures of a group that came without its statistics: step and length are read off its points."""
+    """The figures of a group without its statistics: step and length are derived from its points."""
     at = [point.at for point in group.points]
     step = at[1] - at[0] if len(at) > 1 else timedelta(minutes=1)
     return Figures(group, step, len(at) * step.total_seconds())

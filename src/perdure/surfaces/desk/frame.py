@@ -1,4 +1,4 @@
-"""The frame of all pages: templates, static files, shared answers, and how a page becomes a response."""
+"""The frame of all pages: templates, static files, shared answers, and the rendering of responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _THEMES: Final = ("light", "dark")
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What this desk looks at, for its footer. `database` is the URL without secrets."""
+    """What this desk serves, for its footer. `database` is the URL without secrets."""
 
     database: str
     version: str
@@ -42,7 +42,7 @@ class About(Struct, frozen=True, kw_only=True):
 
 
 class Frame:
-    """What all pages share."""
+    """The objects that all pages share."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Frame:
     async def render(
         self, visit: Visit, template: str, *, title: str, status: int, values: Mapping[str, Any]
     ) -> Response:
-        """A page as a response; gzip where the browser reads it."""
+        """A page as a response; with gzip if the browser accepts it."""
         badges = await self._badges(visit)
         page = self._environment.get_template(template)
         html = page.render(
@@ -98,7 +98,7 @@ class Frame:
         return response
 
     async def _badges(self, visit: Visit) -> Badges:
-        """The figures of the rail; a page about a failure has none."""
+        """The figures of the rail; an error page has none."""
         try:
             return await self.answers.get("badges", lambda: count_badges(visit.desk), _BADGES_FOR)
         except PerdureError:
@@ -106,7 +106,7 @@ class Frame:
 
 
 def environment() -> Environment:
-    """The template environment: escapes everything, fails on undefined names, shows invisible characters."""
+    """The template environment: it escapes everything, fails on undefined names, and shows invisible characters."""
     made = Environment(
         loader=PackageLoader("perdure.surfaces.desk", "templates"),
         autoescape=True,

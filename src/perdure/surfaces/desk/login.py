@@ -1,4 +1,4 @@
-"""The login page and other pages outside the desk, in its look."""
+"""The login page and other pages outside the desk, in its style."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def style_path() -> str:
 
 
 def login_page() -> LoginPage:
-    """Renders the login page; made once for a site."""
+    """A function that renders the login page; made once per site."""
     style = style_path()
     page = environment().get_template("pages/login.html")
 

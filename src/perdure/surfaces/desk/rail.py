@@ -1,4 +1,4 @@
-"""The rail: the pages of the desk in their order, the keys that lead to them, and figures beside their names."""
+"""The rail: the pages of the desk in order, their keyboard shortcuts, and figures beside their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_ASKED: Final = 200
 
 
 class RailEntry(Struct, frozen=True):
-    """A page of the rail. `key` follows `g` on the keyboard; `gap`: some room before it. `scope`: who sees it."""
+    """A page of the rail. `key` follows `g` on the keyboard; `gap`: space above it; `scope`: who sees it."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ Badges = dict[str, Badge]
 
 
 async def count_badges(desk: Desk) -> Badges:
-    """The figures of the rail. All of them are bounded, however many jobs there are."""
+    """The figures of the rail. Their queries are bounded, however many jobs there are."""
     dead, asking, workers, now, schedules, opened = await asyncio.gather(
         desk.count(_DEAD, cap=_MOST_COUNTED),
         desk.approvals(most=_MOST_ASKED),

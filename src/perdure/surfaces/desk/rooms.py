@@ -1,8 +1,8 @@
-"""A room of the desk: its pages and commands, and how they become routes.
+"""A room of the desk: its pages and commands, and their routes.
 
-A page is a coroutine that is given a `Visit` and answers with `visit.page(...)`. A command is one that answers a POST
-with `visit.done(...)`. Both may raise: every error becomes a page that says what is wrong, with the right status.
-A command that must be confirmed is asked for twice: without the field `confirmed` it answers with a question.
+A page is a coroutine that takes a `Visit` and returns `visit.page(...)`. A command handles a POST and returns
+`visit.done(...)`. Both may raise: every error becomes a page that says what is wrong, with the right status. A command
+with a confirmation is sent twice: without the field `confirmed`, the response is the question.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ MOST_FORM_BYTES: Final = 64 * 1024
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One route of the desk. `scope`: what the caller needs.
+    """One route of the desk. `scope`: the scope that the caller needs.
 
-    `confirm` is the question that is asked before it acts, or gives it for what the form says.
+    `confirm` is the question before the command runs, or a function that makes it from the visit.
     """
 
     path: str
@@ -41,20 +41,20 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Room:
-    """Pages and commands that belong together; `name` is the entry of the rail that is lit on them."""
+    """Pages and commands that belong together; `name` is their highlighted entry of the rail."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.entries: list[Entry] = []
 
     def page(self, path: str, *, scope: Scope = Scope.READ) -> Callable[[Handler], Handler]:
-        """Show this page at `path`."""
+        """Decorator: show this page at `path`."""
         return self._adding(lambda handler: Entry(path=path, handler=handler, scope=scope))
 
     def command(
         self, path: str, *, scope: Scope = Scope.OPERATE, confirm: Question | None = None
     ) -> Callable[[Handler], Handler]:
-        """Do this when `path` is posted to."""
+        """Decorator: run this command on a POST to `path`."""
         return self._adding(
             lambda handler: Entry(path=path, handler=handler, method="POST", scope=scope, confirm=confirm)
         )
@@ -82,7 +82,7 @@ def _endpoint(entry: Entry, frame: Frame, room: str) -> Callable[[Request], Awai
                 if entry.confirm is not None and not visit.field("confirmed"):
                     return await _ask(visit, entry.confirm)
             return await entry.handler(visit)
-        except HTTPException:  # a form that is too long or cannot be read: the server answers with its status
+        except HTTPException:  # a form that is too long or invalid: the server responds with the error's status
             raise
         except Exception as error:  # noqa: BLE001 - every error becomes a page
             return await show_failure(visit, error)

@@ -23,7 +23,7 @@ _HASH_LENGTH: Final = 12
 
 
 class StaticFile(Struct, frozen=True):
-    """A file as it is sent. `url_name` is its path with the hash: `desk.3f2a91b0c4de.css`."""
+    """A static file. `url_name` is its path with the hash: `desk.3f2a91b0c4de.css`."""
 
     url_name: str
     content_type: str
@@ -40,11 +40,11 @@ class StaticFiles:
         self._files = {file.url_name: file for _, file in found}
 
     def url_name(self, name: str) -> str:
-        """The path under `/static/` at which a file is served now."""
+        """The current path of a file under `/static/`."""
         return self._names[name]
 
     async def serve(self, request: Request) -> Response:
-        """Send a file; gzip where the browser reads it."""
+        """Send a file; with gzip if the browser accepts it."""
         file = self._files.get(request.path_params["path"])
         if file is None:
             return PlainTextResponse("There is no such file.", 404)
@@ -55,7 +55,7 @@ class StaticFiles:
 
 
 def reads_gzip(request: Request) -> bool:
-    """Whether the browser takes gzip."""
+    """Whether the browser accepts gzip."""
     return "gzip" in request.headers.get("accept-encoding", "")
 
 

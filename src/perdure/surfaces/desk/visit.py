@@ -1,4 +1,4 @@
-"""One request to a page: who asks, for which span, and the desk that answers."""
+"""One request to a page: its caller, its span, and the desk that handles it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAID_FOR: Final = 30  # seconds
 
 
 class Visit:
-    """A request, as pages and commands are given it."""
+    """The request that is passed to pages and commands."""
 
     def __init__(self, request: Request, frame: Frame, room: str) -> None:
         self.request = request
@@ -42,7 +42,7 @@ class Visit:
 
     @property
     def took(self) -> float:
-        """How many seconds the answer has taken so far. An open page refreshes more seldom if it is expensive."""
+        """How many seconds the response has taken so far. An open page refreshes less often if it is expensive."""
         return time.monotonic() - self._begun
 
     @property
@@ -55,23 +55,23 @@ class Visit:
 
     @property
     def is_part(self) -> bool:
-        """Whether an open page asks for its new content only."""
+        """Whether an open page requests only its new content."""
         return self.request.headers.get("perdure-part") == "page"
 
     @property
     def is_posted(self) -> bool:
-        """Whether the page answers a form: it has no URL of its own to be asked for again."""
+        """Whether the page is the response to a form: it cannot be reloaded by its URL."""
         return self.request.method == "POST"
 
     @property
     def own_path(self) -> str:
-        """The path of this page without the prefix, quoted as the browser sent it: names in it stay whole."""
+        """The path of this page without the prefix, quoted as the browser sent it, so that names in it stay intact."""
         raw = self.request.scope.get("raw_path") or quote(self.request.scope["path"]).encode()
         path = raw.decode("latin-1").removeprefix(self.request.scope.get("root_path", ""))
         return "/" + path.lstrip("/")
 
     def may(self, scope: str) -> bool:
-        """Whether the caller's scope allows what needs this one."""
+        """Whether the caller's scope includes this one."""
         if self.frame.about.read_only and scope != Scope.READ:
             return False
         return self.caller.scope.allows(Scope(scope))
@@ -91,14 +91,14 @@ class Visit:
 
     @property
     def why(self) -> str:
-        """The reason that the caller gave for a command."""
+        """The caller's reason for a command."""
         why = self.field("why").strip()
         if len(why) > _LONGEST_WHY:
             raise ArgumentError("why", f"has {len(why)} characters, {_LONGEST_WHY} are allowed")
         return why
 
     def url(self, path: str, query: Mapping[str, Any] | None = None, **more: Any) -> str:
-        """A URL of this desk: under its prefix, with the span of this page, and without parameters that are empty."""
+        """A URL of this desk: under its prefix, with the span of this page, without empty parameters."""
         given = {**(query or {}), **more}
         if "span" not in given and (span := self.query("span", "1h")) in SPANS and span != "1h":
             given["span"] = span
@@ -108,12 +108,12 @@ class Visit:
         return f"{self.request.scope.get('root_path', '')}{path}{('&' if '?' in path else '?') if words else ''}{words}"
 
     def back(self, page: str) -> str:
-        """Where a command leads: to the page of this desk that its form names, else to `page`."""
+        """The page to show after a command: the one that its form names, else `page`."""
         return _own_page(self.field("back")) or page
 
     @property
     def came_from(self) -> str:
-        """The page of this desk on which the form was; the first page where the browser does not say."""
+        """The page of this desk that contained the form; the first page if the browser does not say."""
         if told := _own_page(self.field("came_from")):
             return told
         root = self.request.scope.get("root_path", "")
@@ -123,7 +123,7 @@ class Visit:
         return (_own_page(path) if is_ours else None) or f"{root}/"
 
     async def shared(self, key: Hashable, ask: Callable[[], Awaitable[T]], fresh_for: float | None = None) -> T:
-        """An answer that open pages share for a moment, or for so many seconds; it must not depend on who asks."""
+        """A cached result that open pages share, for `fresh_for` seconds; it must not depend on the caller."""
         return await self.frame.answers.get(key, ask, fresh_for)
 
     async def now(self) -> datetime:
@@ -131,11 +131,11 @@ class Visit:
         return await self.shared("now", self.desk.now)
 
     async def page(self, template: str, *, title: str, status: int = 200, **values: Any) -> Response:
-        """Render a page, or only its content for one that is open."""
+        """Render a page, or only its content for an open page."""
         return await self.frame.render(self, template, title=title, status=status, values=values)
 
     def done(self, sentence: str, back: str) -> Response:
-        """The answer to a command: go (back) to a page, which says what was done."""
+        """The response to a command: a redirect to a page, which shows this sentence."""
         self.frame.answers.forget()
         response = RedirectResponse(self.url(back), 303)
         prefix = self.request.scope.get("root_path", "") or "/"

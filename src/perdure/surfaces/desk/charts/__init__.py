@@ -1,8 +1,8 @@
 """Charts: SVG drawn here, coloured by classes of the style sheet, with a label for screen readers and tooltips.
 
-A chart is a function that is given values and returns markup. It holds no colour, no inline style and no script, so it
-follows the theme and passes a strict content security policy. Colours are names of state colours: `ready`, `running`,
-`retrying`, `waiting`, `ok`, `dead`, and `none`.
+A chart is a function that takes values and returns markup. The markup has no colours, inline styles or scripts, so it
+follows the theme and passes a strict content security policy. Colours are given as names of state colours: `ready`,
+`running`, `retrying`, `waiting`, `ok`, `dead`, and `none`.
 """
 
 from perdure.surfaces.desk.charts.bars import bars as bars

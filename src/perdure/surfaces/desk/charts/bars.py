@@ -1,4 +1,4 @@
-"""Bars: counts over time in the size of a word, and a meter of how much of something is used."""
+"""Bars: counts over time in the size of a word, and a meter that shows how much is used."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from perdure.surfaces.desk.charts.svg import picture, tag, title
 
 WIDTH, HEIGHT = 100.0, 24.0
 _GAP = 0.25  # of a bar
-_SMALLEST = 1.5  # so that one of many is still seen
+_SMALLEST = 1.5  # so that one of many stays visible
 
 
 def bars(values: Sequence[float], *, label: str, colour: str = "dead", notes: Sequence[str] = ()) -> Markup:
-    """A bar for each value, on a common floor; `notes` explain them on hover."""
+    """A bar for each value, on a common baseline; `notes` explain them on hover."""
     top = max(values, default=0) or 1
     step = WIDTH / max(len(values), 1)
     drawn = []
@@ -27,7 +27,7 @@ def bars(values: Sequence[float], *, label: str, colour: str = "dead", notes: Se
 
 
 def meter(used: float, of: float, *, label: str, colour: str = "running", near: float | None = None) -> Markup:
-    """How much of something is used; nothing at all of it looks empty. `near`: a share that is marked, such as 0.8."""
+    """A meter of how much is used; it looks empty only at 0. `near`: a share that is marked, such as 0.8."""
     part = min(max(used / of, 0.0), 1.0) if of > 0 else 0.0
     ground = tag("rect", {"class": "ground", "width": WIDTH, "height": 6.0})
     fill = tag("rect", {"class": f"fill c-{colour}", "width": WIDTH * part, "height": 6.0})

@@ -16,7 +16,7 @@ _IN_A_ROW: Final = 40
 
 
 class Cell(Struct, frozen=True):
-    """One square; `said` is its tooltip."""
+    """One square. `said` is its tooltip."""
 
     colour: str
     url: str
@@ -24,7 +24,7 @@ class Cell(Struct, frozen=True):
 
 
 def cells(shown: Sequence[Cell], *, label: str) -> Markup:
-    """The squares in rows, in their order. The pointer can follow them; keys have the boxes of the tree."""
+    """The squares in rows, in order. They are links for the pointer; keyboard users have the boxes of the tree."""
     if not shown:
         return Markup("")
     rows = -(-len(shown) // _IN_A_ROW)

@@ -1,4 +1,4 @@
-"""Scales with round numbers: from the largest value to the few lines of a grid."""
+"""Scales with round numbers and few grid lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def ceiling(values: Iterable[float | None], least: float) -> float:
-    """A round number that no value exceeds, at least `least`."""
+    """The smallest suitable round number that no value exceeds, at least `least`."""
     largest = max((value for value in values if value is not None and math.isfinite(value)), default=0.0)
     largest = max(largest, least)
     power = 10.0 ** math.floor(math.log10(largest))
@@ -24,7 +24,7 @@ def ceiling(values: Iterable[float | None], least: float) -> float:
 
 
 def parts(top: float) -> int:
-    """Into how many equal parts a scale up to `top` is divided, so that its lines stand at round numbers."""
+    """The number of equal parts of a scale up to `top`, so that its grid lines are at round numbers."""
     leading = round(top / 10.0 ** math.floor(math.log10(top)), 6)
     return 3 if leading in {1.5, 3.0, 6.0, 9.0} else 2
 

@@ -1,6 +1,6 @@
-"""Values over time: lines and areas on few grid lines, with a direct legend.
+"""Values over time: lines and areas over a few grid lines, with a legend.
 
-The plot is stretched to its panel; labels are HTML beside it, so that they keep their size on a phone.
+The plot stretches to its panel; labels are HTML beside it, so that they keep their size on a phone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DAY = timedelta(days=2)
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """One series. `area` fills what lies under it; `faint` draws it thinner."""
+    """One series. `area` fills the area under it; `faint` draws it thinner."""
 
     name: str
     values: Sequence[float | None]
@@ -40,7 +40,7 @@ def series(
     least: float = 1.0,
     step: timedelta = timedelta(minutes=1),
 ) -> Markup:
-    """A panel's chart. `at` are the beginnings of the points, `unit` writes a value, `least` is the smallest top."""
+    """A panel's chart. `at` are the start times of the points, `unit` formats a value, `least` is the smallest top."""
     top = ceiling((value for line in lines for value in line.values), least)
     grid = parts(top)
     rules = [
@@ -62,7 +62,7 @@ def series(
 
 
 def _in_words(lines: Sequence[Line], unit: Callable[[float], str]) -> str:
-    """The lines in words, for those who listen: the last value of each and its highest."""
+    """A description for screen readers: the last and the highest value of each line."""
     known = {line.name: [value for value in line.values if value is not None] for line in lines}
     parts = [f"{name} {unit(values[-1])}, at most {unit(max(values))}" for name, values in known.items() if values]
     return "; ".join(parts) or "no values"
@@ -91,9 +91,9 @@ def _drawn(line: Line, top: float) -> list[Markup]:
 
 
 def _hits(at: Sequence[datetime], lines: Sequence[Line], unit: Callable[[float], str]) -> Markup:
-    """A column for each point that says its values on hover.
+    """A column for each point that shows its values on hover.
 
-    They are most elements of a page, so they are written as text; what is said is escaped once for both of its places.
+    They are most of a page's elements, so they are formatted as plain text, and each tooltip is escaped only once.
     """
     step = WIDTH / max(len(at) - 1, 1)
     size = f'y="0" width="{short(step)}" height="{short(HEIGHT)}"'

@@ -12,9 +12,9 @@ WIDTH, HEIGHT, MARGIN = 100.0, 24.0, 2.0
 
 
 def sparkline(values: Sequence[float | None], *, label: str, colour: str = "running", least: float = 0.0) -> Markup:
-    """A line without axes, from 0 to its largest value; a missing value breaks it.
+    """A line without axes, from 0 to its largest value; a missing value interrupts it.
 
-    `least` is what the top stands for at least, so that noise around 0 stays flat.
+    `least` is the smallest value of the top, so that noise around 0 stays flat.
     """
     top = max([least, *(value for value in values if value is not None)], default=0.0) or 1.0
     step = WIDTH / max(len(values) - 1, 1)

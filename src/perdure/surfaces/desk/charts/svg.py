@@ -17,7 +17,7 @@ def tag(name: str, attributes: dict[str, Any] | None = None, children: Iterable[
     """An element; attributes that are None are left out, plain text in `children` is escaped."""
     words = "".join([f' {key}="{_word(value)}"' for key, value in (attributes or {}).items() if value is not None])
     inner = Markup("").join(child if isinstance(child, Markup) else plain(child) for child in children)
-    # Everything that is formatted in was escaped above.
+    # All parts are already escaped.
     return Markup(f"<{name}{words}>{inner}</{name}>") if inner else Markup(f"<{name}{words}/>")  # noqa: S704
 
 
@@ -31,7 +31,7 @@ def picture(
     stretch: bool,
     natural: bool = False,
 ) -> Markup:
-    """The outermost element: an image with a name. `natural`: as large as it was drawn, else as wide as its place."""
+    """The outermost element: an image with a name. `natural`: in its drawn size, else as wide as its container."""
     attributes = {
         "class": css,
         "viewBox": f"0 0 {short(width)} {short(height)}",
@@ -46,12 +46,12 @@ def picture(
 
 
 def title(text: str) -> Markup:
-    """What is shown on hover."""
+    """The tooltip."""
     return tag("title", None, [text])
 
 
 def line_path(points: Sequence[Point | None]) -> str:
-    """A line through the points; it is broken where one is missing."""
+    """A line through the points; a missing point interrupts it."""
     commands: list[str] = []
     pen_down = False
     for point in points:
@@ -64,7 +64,7 @@ def line_path(points: Sequence[Point | None]) -> str:
 
 
 def area_path(points: Sequence[Point | None], floor: float) -> str:
-    """The area under such a line."""
+    """The area under the line."""
     pieces: list[str] = []
     for run in _runs(points):
         first, last = run[0][0], run[-1][0]
@@ -83,7 +83,7 @@ def _runs(points: Sequence[Point | None]) -> Iterable[list[Point]]:
 
 
 def short(number: float) -> str:
-    """A length or a place, with two digits behind the point at most."""
+    """A length or position with at most two decimals."""
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 

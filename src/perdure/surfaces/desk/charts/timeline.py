@@ -1,7 +1,7 @@
-"""A job's life, to scale: lanes of bars, marks, a line at now, and what is foreseen ahead of it in dashed boxes.
+"""A job's history to scale: lanes of bars, marks, a line at the present, and expected attempts in dashed boxes.
 
-What lies ahead is often far away (a retry in an hour) while all that happened took seconds. Then the part ahead of now
-has a scale of its own, and a broken line says so; the past is always to one scale.
+The next retry is often an hour away although everything so far took seconds. Then the future has its own scale, marked
+by a broken line; the past always has one scale.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RIGHT = 990.0
 _TOP = 26.0
 _LANE = 36.0
 _BAR = 24.0
-_SMALLEST = 3.0  # so that a short attempt is still seen
+_SMALLEST = 3.0  # so that a short attempt stays visible
 _SMALLEST_AHEAD = 16.0  # so that its number fits in
 _MOST_AHEAD = 0.35  # of the width, with a scale of its own
 _LETTER = 6.4  # its width, roughly
@@ -30,7 +30,7 @@ _INSTANT = timedelta(milliseconds=1)
 
 
 class Bar(Struct, frozen=True, kw_only=True):
-    """A stretch of time in a lane. `end` None: it goes on. `ahead`: it is foreseen, and drawn dashed."""
+    """A time span in a lane. `end` None: it has not ended. `ahead`: it is expected, and drawn dashed."""
 
     lane: str
     start: datetime
@@ -53,7 +53,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """What is drawn. `now` None: the job is over, and no line is drawn. The order of `lanes` is from above."""
+    """The content. `now` None: the job is final, so no line is drawn. `lanes` are ordered from the top."""
 
     lanes: tuple[str, ...]
     bars: tuple[Bar, ...]
@@ -62,23 +62,23 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
     @property
     def start(self) -> datetime:
-        """Where it begins."""
+        """The start of the timeline."""
         return min([*(bar.start for bar in self.bars), *(mark.at for mark in self.marks)])
 
     @property
     def past_end(self) -> datetime:
-        """Where the past part ends."""
+        """The end of the past part."""
         ends = [bar.end or bar.start for bar in self.bars if not bar.ahead] + [mark.at for mark in self.marks]
         return max([self.now] if self.now else (ends or [self.start]))
 
     @property
     def end(self) -> datetime:
-        """Where it ends, including the part ahead."""
+        """The end, including the future part."""
         return max([self.past_end, *(bar.end or bar.start for bar in self.bars)])
 
 
 class Scale(Struct, frozen=True):
-    """From instants to places. `bend` is where the part ahead begins; `is_bent`: that part has another scale."""
+    """Maps times to x positions. `bend` is the start of the future part; `is_bent`: that part has another scale."""
 
     start: datetime
     bend: datetime
@@ -87,14 +87,14 @@ class Scale(Struct, frozen=True):
     is_bent: bool = False
 
     def x(self, at: datetime) -> float:
-        """The place of an instant."""
+        """The x position of a time."""
         if at <= self.bend or self.end == self.bend:
             return _LEFT + (self.bend_x - _LEFT) * _part(self.start, min(at, self.bend), self.bend)
         return self.bend_x + (_RIGHT - self.bend_x) * _part(self.bend, at, self.end)
 
 
 def scale_of(what: Timeline) -> Scale:
-    """One scale for all if the part ahead stays within its share, else one for each side of now."""
+    """One scale if the future part is short enough, else one for the past and one for the future."""
     start, bend = what.start, max(what.past_end, what.start + _INSTANT)
     end = max(what.end, bend)
     if end == bend:
@@ -105,7 +105,7 @@ def scale_of(what: Timeline) -> Scale:
 
 
 def timeline(what: Timeline, *, label: str) -> Markup:
-    """Draw it; a timeline without bars is drawn as nothing."""
+    """The picture; nothing for a timeline without bars."""
     if not what.bars:
         return Markup("")
     scale = scale_of(what)
@@ -123,7 +123,7 @@ def timeline(what: Timeline, *, label: str) -> Markup:
 
 
 def _beside(what: Timeline, height: float) -> Markup:
-    """The names of the lanes again, for a window so narrow that the picture scrolls below them."""
+    """The names of the lanes again, for a narrow window in which the picture scrolls beneath them."""
     place = {"class": "lane-names", "viewBox": f"0 0 {_LEFT:g} {height:g}", "aria-hidden": "true", "focusable": "false"}
     return tag("svg", place, _names(what))
 

@@ -1,4 +1,4 @@
-"""A tree of jobs: a parent at the left, its children at the right, each a box in the colour of its state."""
+"""A tree of jobs: the parent on the left, its children on the right, each a box in the colour of its state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LETTERS: Final = 24
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A box. `parent` is the id of the box it hangs on; `note` is a second, softer word in it."""
+    """A box. `parent` is the id of its parent's box; `note` is a second, paler word in it."""
 
     id: str
     label: str
@@ -28,7 +28,7 @@ class Node(Struct, frozen=True, kw_only=True):
 
 
 def tree(nodes: Sequence[Node], *, label: str) -> Markup:
-    """Draw the nodes; those whose parent is not among them are roots. Siblings keep their order."""
+    """Draw the nodes; nodes without a parent among them are roots. Siblings keep their order."""
     if not nodes:
         return Markup("")
     places = _places(nodes)
@@ -44,7 +44,7 @@ def tree(nodes: Sequence[Node], *, label: str) -> Markup:
 
 
 def _places(nodes: Sequence[Node]) -> dict[str | None, tuple[float, float]]:
-    """Leaves stand below each other; a parent stands at the middle of its children."""
+    """Positions: leaves one below the other; a parent at the middle of its children."""
     known = {node.id for node in nodes}
     children: dict[str | None, list[Node]] = {}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""One file a page: its routes, and what it asks the desk."""
+"""One file per page: its routes and its queries."""
 
 from typing import Final
 

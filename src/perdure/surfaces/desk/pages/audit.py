@@ -53,6 +53,6 @@ def _number(text: str) -> int | None:
 
 
 def _command(given: dict[str, str]) -> str:
-    """The same question for a terminal, where a span back from now has a minus."""
+    """The same query for a terminal, where a time before now has a minus sign."""
     words = {name: f"-{text}" if name in _TIMES and _SPAN.fullmatch(text) else text for name, text in given.items()}
     return " ".join(["perdure audit list", *(f"--{name}={quote(text)}" for name, text in words.items() if text)])

@@ -1,4 +1,4 @@
-"""Gates: what holds jobs back. Pauses, breakers with their history, rates, slots and budgets with what is used."""
+"""Gates: what holds jobs back. Pauses, breakers with their history, rates, slots and budgets with their usage."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from perdure.surfaces.desk.visit import Visit
 room = Room("gates")
 _HISTORY: Final = 50
 _HISTORY_SHOWN: Final = 5
-_FRESH_FOR: Final = 5.0  # seconds, of what was spent
-_ORDER: Final = (BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED)  # what holds jobs comes first
+_FRESH_FOR: Final = 5.0  # seconds, for the spending of budgets
+_ORDER: Final = (BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED)  # breakers that hold jobs come first
 _WINDOWS: Final = ("daily", "weekly", "monthly")
 _SPANS: Final = {"daily": "24 h", "weekly": "7 d", "monthly": "30 d"}
 
 
 class BreakerRow(Struct, frozen=True, kw_only=True):
-    """A breaker, what code declares of it, and what people did to it, newest first."""
+    """A breaker, its declaration in code, and the commands on it, newest first."""
 
     view: BreakerView
     declared: Breaker | None
@@ -38,7 +38,7 @@ class BreakerRow(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """What was spent in one window; `limit` None: there is none, or only code knows it."""
+    """The spending in one window; `limit` None: there is none, or only the app's code knows it."""
 
     span: str
     spent: float
@@ -56,12 +56,12 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 def tone_of(share: float) -> str:
-    """The colour of a meter: its limit is reached, near, or far."""
+    """The colour of a meter: limit reached, near, or far."""
     return "dead" if share >= 1 else "retrying" if share >= NEAR else "running"
 
 
 class BudgetRow(Struct, frozen=True, kw_only=True):
-    """A budget: what was spent, and the lowest limits that kinds declare."""
+    """A budget: its spending, and the lowest limits that kinds declare."""
 
     name: str
     windows: tuple[Window, ...]
@@ -69,9 +69,9 @@ class BudgetRow(Struct, frozen=True, kw_only=True):
 
 
 class LimitRow(Struct, frozen=True, kw_only=True):
-    """A rate or a number of slots that a kind declares.
+    """A rate or a number of slots, declared by a kind.
 
-    `used`: how many of the slots are in use; None: it is a rate, or each value of its key has slots of its own.
+    `used`: how many slots are in use; None: it is a rate, or each value of its key has its own slots.
     """
 
     kind: str
@@ -89,7 +89,7 @@ class LimitRow(Struct, frozen=True, kw_only=True):
 
 @room.page("/gates")
 async def gates(visit: Visit) -> Response:
-    """Everything that can hold a job before it runs."""
+    """Everything that can hold a job back before it runs."""
     pauses = await visit.shared("pauses", visit.desk.holds.pauses)
     breakers = await visit.shared("breakers", visit.desk.holds.breakers)
     history = await visit.shared("breaker history", lambda: visit.desk.audit(action="breaker", limit=_HISTORY))
@@ -136,7 +136,7 @@ async def close_breaker(visit: Visit) -> Response:
 
 
 def freed(jobs: int) -> str:
-    """The end of a sentence: how many jobs the end of a pause has made ready; those that were ready stay so."""
+    """The end of a sentence: how many jobs became ready when a pause ended; ready jobs are not counted."""
     return f"; {some(jobs, 'held job')} became ready" if jobs else ""
 
 
@@ -179,7 +179,7 @@ async def _running(visit: Visit) -> dict[str, int]:
 
 
 def _limit_rows(kinds: Registry, running: Mapping[str, int]) -> list[LimitRow]:
-    """Rates and slots as they are declared, by kind."""
+    """Declared rates and slots, by kind."""
     rows = []
     for kind in sorted(kinds.values(), key=lambda kind: kind.name):
         for gate in kind.gates:
@@ -197,14 +197,14 @@ def _limit_rows(kinds: Registry, running: Mapping[str, int]) -> list[LimitRow]:
 
 
 def gates_of(kind: Kind) -> list[str]:
-    """What a job of the kind has to pass before it starts, in words."""
+    """The gates that a job of the kind must pass before it starts, in words."""
     rates = [f"{row.what}{f', for each {row.by}' if row.by else ''}" for row in _limit_rows({kind.name: kind}, {})]
     breaker = [f"breaker {kind.breaker.name}"] if kind.breaker is not None else []
     return [*rates, *breaker, *(f"budget {name}" for name in sorted(budget.name for budget in kind.budgets.values()))]
 
 
 def _in_use(gate: Concurrency, owner: str, kinds: Registry, running: Mapping[str, int]) -> int:
-    """Every running job of the kinds that share these slots holds one."""
+    """The slots in use: one for each running job of the kinds that share them."""
     if gate.name is None:
         return running.get(owner, 0)
     sharing = [

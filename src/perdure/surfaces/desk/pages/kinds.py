@@ -1,4 +1,4 @@
-"""Kinds of jobs: how often they run, how long, how many fail; pause and resume."""
+"""Kinds of jobs: how often they run, how long they take, how many fail; pause and resume."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def kind(visit: Visit) -> Response:
 
 @room.command("/kinds/{name:path}/pause", confirm="Pause the kind {name}?")
 async def pause(visit: Visit) -> Response:
-    """Let no more jobs of a kind start, in any queue."""
+    """Pause a kind in all queues."""
     name = visit.path("name")
     await visit.desk.holds.pause(kind=name, why=visit.why)
     return visit.done(

@@ -20,7 +20,7 @@ from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
 NEEDS_FOR: Final = 3.0  # seconds
-DATABASE_FOR: Final = 60.0  # seconds: settings and clocks of a database change seldom
+DATABASE_FOR: Final = 60.0  # seconds; settings and clocks of a database rarely change
 _MOST_QUEUES: Final = 20
 _ORDER: Final = (JobState.READY, JobState.RUNNING, JobState.RETRYING, JobState.SCHEDULED, JobState.WAITING)
 _SHOWN: Final = (*_ORDER, JobState.PAUSED, JobState.DEAD)
@@ -40,7 +40,7 @@ class Depth(Struct, frozen=True):
 async def overview(visit: Visit) -> Response:
     """What needs a person, the figures of the chosen span, and the queues."""
     span = visit.span
-    # All at once: beside a busy worker most of the time of a question is the wait for a processor.
+    # Concurrently: beside a busy worker, a query spends most of its time waiting for a CPU.
     problems, found, lately, queues, known = await asyncio.gather(
         visit.shared("database", visit.desk.database_problems, DATABASE_FOR),
         visit.shared("needs", visit.desk.attention, NEEDS_FOR),
@@ -71,7 +71,7 @@ async def overview(visit: Visit) -> Response:
 
 
 def keyed(needs: Sequence[Need]) -> list[tuple[str, Need]]:
-    """Each need with an id of its own that it keeps while others come and go, so that its row keeps its place."""
+    """Each need with a stable id, so that its row keeps its place while others come and go."""
     seen = Counter[str]()
     rows = []
     for need in needs:
@@ -82,14 +82,14 @@ def keyed(needs: Sequence[Need]) -> list[tuple[str, Need]]:
 
 
 def worst_queues(queues: list[QueueView], most: int = _MOST_QUEUES) -> list[QueueView]:
-    """All queues, or of very many those that no worker serves and those with the most ready jobs."""
+    """All queues; of very many, only those without workers and those with the most ready jobs."""
     if len(queues) <= most:
         return queues
     return sorted(queues, key=lambda queue: (not (queue.ready and not queue.workers), -queue.ready, queue.name))[:most]
 
 
 def depths(queues: list[QueueView]) -> list[Depth]:
-    """Jobs that are not over, and dead letters, by state."""
+    """Unfinished jobs and dead letters, by state."""
     jobs = dict.fromkeys(_SHOWN, 0)
     capped = set[JobState]()
     for queue in queues:

@@ -1,4 +1,4 @@
-"""Queues: what waits, what runs, who serves them; pause and resume."""
+"""Queues: waiting and running jobs, and their workers; pause and resume."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def queue(visit: Visit) -> Response:
 
 @room.command("/queues/{name:path}/pause", confirm="Pause the queue {name}?")
 async def pause(visit: Visit) -> Response:
-    """Let no more jobs of a queue start."""
+    """Pause a queue."""
     name = visit.path("name")
     await visit.desk.holds.pause(queue=name, why=visit.why)
     return visit.done(

@@ -1,4 +1,4 @@
-"""The form of a schedule: what was written into it, and the schedule that this means."""
+"""The form of a schedule: its values, and the schedule that they define."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNLESS_USUAL: Final = ("tz", "args", "queue", "priority", "missed", "overlap", 
 
 
 def written_fields(visit: Visit, view: ScheduleView | None) -> dict[str, str]:
-    """The form's values: as sent, else of the existing schedule, else the defaults."""
+    """The form's values: as submitted, else from the existing schedule, else the defaults."""
     if visit.form:
         return {name: visit.field(name) for name in _EMPTY}
     if view is None:
@@ -57,7 +57,7 @@ def written_fields(visit: Visit, view: ScheduleView | None) -> dict[str, str]:
 
 
 def read_schedule(visit: Visit) -> Schedule:
-    """The schedule that was written; ArgumentError names the field that is wrong.
+    """The schedule in the form; ArgumentError names the invalid field.
 
     Kind and arguments are checked if the app is loaded.
     """
@@ -91,10 +91,10 @@ def read_schedule(visit: Visit) -> Schedule:
 
 
 def schedule_command(visit: Visit, fields: Mapping[str, str]) -> str:
-    """The command for a terminal that makes the schedule of this form; what is usual there is left out."""
+    """The command for a terminal that makes the schedule of this form; default values are left out."""
     given = {name: value.strip() for name, value in fields.items()}
     known = (visit.frame.kinds or {}).get(given["kind"])
-    if known is not None:  # a terminal does not know what the app's code says of the kind
+    if known is not None:  # a terminal does not know the kind's declaration in the app's code
         given["queue"] = given["queue"] or known.queue
         given["priority"] = given["priority"] or str(known.priority)
     expression = given["expression"] or _EXAMPLE

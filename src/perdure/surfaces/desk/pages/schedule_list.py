@@ -1,4 +1,4 @@
-"""Which schedules a list shows: those that match a text and a condition, a page at a time."""
+"""The schedules of a list: those that match a text and a condition, in pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE: Final = 100
 
 
 class ScheduleList(Struct, frozen=True, kw_only=True):
-    """A page of a list: `matching` of `all` schedules match; `next` is the name after which the next page begins."""
+    """A page of a list: `matching` of `all` schedules match; the next page begins after the name `next`."""
 
     shown: tuple[ScheduleDetail, ...]
     matching: int
@@ -29,7 +29,7 @@ class ScheduleList(Struct, frozen=True, kw_only=True):
 
 
 def chosen_schedules(visit: Visit, details: Iterable[ScheduleDetail], now: datetime) -> ScheduleList:
-    """The page that the URL asks for; `details` are all schedules."""
+    """The page for the parameters of the URL; `details` are all schedules."""
     given = {name: visit.query(name).strip() for name in ("name", "show")}
     if given["show"] not in CONDITIONS:
         raise ArgumentError("show", f"must be late, paused or unreadable, got {given['show']!r:.40}")
@@ -47,7 +47,7 @@ def chosen_schedules(visit: Visit, details: Iterable[ScheduleDetail], now: datet
 
 
 def is_paused(view: ScheduleView, now: datetime) -> bool:
-    """Whether it fires nothing until it is resumed, or until a time that is still ahead."""
+    """Whether it is paused now: until it is resumed, or until a future time."""
     return view.paused_at is not None and (view.paused_until is None or view.paused_until > now)
 
 

@@ -31,7 +31,7 @@ _JOBS_PER_CALL: Final = 500
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
-    """A schedule as it is shown; `last` is its last time, `last_job` the job of that, if it is still kept."""
+    """A schedule with its row's data; `last` is its last time, `last_job` that time's job, if it still exists."""
 
     detail: ScheduleDetail
     words: str
@@ -42,7 +42,7 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
 
 
 class Backfill(Struct, frozen=True, kw_only=True):
-    """The range that a backfill is asked for: how many times it holds, or what is wrong with it."""
+    """The range of a backfill: how many times it has, or its error."""
 
     start: str
     end: str
@@ -53,7 +53,7 @@ class Backfill(Struct, frozen=True, kw_only=True):
 
 @room.page("/schedules")
 async def schedules(visit: Visit) -> Response:
-    """Schedules by name, a page at a time, or the form for one."""
+    """Schedules by name, in pages, or the form for one."""
     if visit.query("form"):
         return await _form(visit)
     details = await visit.shared("schedules", visit.desk.calendar.details)
@@ -113,7 +113,7 @@ async def trigger(visit: Visit) -> Response:
 
 @room.command("/schedules/{name:path}/pause", confirm="Pause the schedule {name}?")
 async def pause(visit: Visit) -> Response:
-    """Fire no more until it is resumed."""
+    """Pause it until it is resumed."""
     await visit.desk.calendar.pause(visit.path("name"), why=visit.why)
     return visit.done(f"Schedule {visit.path('name')} is paused.", back=_path(visit.path("name")))
 
@@ -143,7 +143,7 @@ async def backfill(visit: Visit) -> Response:
 
 
 async def _form(visit: Visit, error: Exception | None = None) -> Response:
-    """The form: empty, of an existing schedule, or as it was sent, with what is wrong."""
+    """The form: empty, of an existing schedule, or as submitted with its error."""
     name = visit.query("name")
     view = (await visit.desk.calendar.schedule(name, shown=1)).view if name and error is None else None
     fields = written_fields(visit, view)

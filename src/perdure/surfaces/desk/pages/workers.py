@@ -1,4 +1,4 @@
-"""Workers: what runs where and since when, heartbeats, and who is quiet, opening, closing or lost."""
+"""Workers: their running jobs, heartbeats and phases (quiet, opening, closing, lost)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUNNING: Final = JobFilter(states=frozenset({JobState.RUNNING}))
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):
-    """A worker as it is shown. `word` is its phase, or `lost`; `said` explains it.
+    """A worker with its row's data. `word` is its phase, or `lost`; `said` explains it.
 
     Jobs know the name of their worker only, so that two workers of one name that serve one queue share their jobs here.
     `handle` names it in a terminal: its id if another running worker has the same name. `jobs` are the longest running
@@ -51,7 +51,7 @@ class WorkerRow(Struct, frozen=True, kw_only=True):
 
 @room.page("/workers")
 async def workers(visit: Visit) -> Response:
-    """Running workers with their jobs, and those that are gone."""
+    """Running workers with their jobs, and workers that have ended."""
     views = await visit.shared("workers", visit.desk.workers)
     running = await visit.shared("running", lambda: visit.desk.jobs(_RUNNING, Page(_JOBS_LOOKED_AT)))
     now = await visit.now()
@@ -81,7 +81,7 @@ async def quiet(visit: Visit) -> Response:
 
 @room.command("/workers/{id}/loud")
 async def loud(visit: Visit) -> Response:
-    """Let one worker claim again."""
+    """Tell one worker to claim again."""
     return await _tell(visit, [visit.path("id")], quiet=False)
 
 
@@ -93,7 +93,7 @@ async def quiet_all(visit: Visit) -> Response:
 
 @room.command("/workers/loud")
 async def loud_all(visit: Visit) -> Response:
-    """Let all workers claim again."""
+    """Tell all workers to claim again."""
     return await _tell(visit, None, quiet=False)
 
 
@@ -106,7 +106,7 @@ async def _tell(visit: Visit, names: Sequence[str] | None, *, quiet: bool) -> Re
 
 
 def rows_of(views: Sequence[WorkerView], now: datetime, running: Sequence[JobView] = ()) -> list[WorkerRow]:
-    """Workers as they are shown; `running` are jobs of any worker."""
+    """The rows of workers; `running` are jobs of any worker."""
     named = Counter(view.name for view in views)
     return [_row_of(view, now, running, is_alone=named[view.name] == 1) for view in views]
 

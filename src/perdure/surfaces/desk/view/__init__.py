@@ -1,1 +1,1 @@
-"""Values as people read them: numbers, spans, times, states, JSON and text that others wrote."""
+"""Values formatted for people: numbers, spans, times, states, JSON and untrusted text."""

@@ -1,4 +1,4 @@
-"""What an entry of the audit trail says: what changed, from what to what, and other facts."""
+"""The details of an audit entry: changes from old to new values, and other facts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perdure.surfaces.desk.view.numbers import short_span
 
 LONGEST_VALUE: Final = 300
 LONGEST_SPAN: Final = 24
-_FRACTION: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+")  # of a second: noise to a reader
+_FRACTION: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+")  # decimals of seconds
 _SPAN: Final = re.compile(r"-?P(?=[\dT])(\d+D)?(T\d+(\.\d+)?S)?")  # as JSON holds it
 _SECONDS: Final = frozenset({"keep"})  # names of spans that are stored as numbers
 _FIRST: Final = 16  # facts and changes
@@ -22,7 +22,7 @@ _TOLD_ELSEWHERE: Final = frozenset({"before", "after"})
 
 
 class Change(Struct, frozen=True):
-    """One thing before and after; None: there was or is none."""
+    """One value before and after; None: there was or is none."""
 
     name: str
     before: str | None
@@ -40,17 +40,17 @@ class Account(Struct, frozen=True):
 
     @property
     def first(self) -> Account:
-        """What fits a row of a list."""
+        """The part that fits into a row of a list."""
         return Account(self.facts[:_FIRST], self.changes[: max(_FIRST - len(self.facts), 0)])
 
     @property
     def rest(self) -> Account:
-        """What is folded until the reader opens it."""
+        """The part that is folded until the reader opens it."""
         return Account(self.facts[_FIRST:], self.changes[max(_FIRST - len(self.facts), 0) :])
 
 
 def account_of(entry: AuditEntry) -> Account:
-    """The details as a person reads them; what stayed the same is left out."""
+    """The details formatted for people; unchanged values are left out."""
     before, after = (_named(entry.details.get(when)) for when in ("before", "after"))
     changes = [
         Change(name, _told(name, before.get(name)), _told(name, after.get(name))) for name in {**before, **after}

@@ -1,4 +1,4 @@
-"""Stored JSON as text for people: indented, cut where it is long, with its size. It is never interpreted."""
+"""Stored JSON as text for people: indented, cut if it is long, with its size. It is never interpreted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPEN_LINES: Final = 24
 
 
 class Document(Struct, frozen=True):
-    """A stored document as it is shown. `size` is that of the stored text in bytes; `cut`: only its beginning is."""
+    """A stored document for a page. `size`: bytes of the stored text; `cut`: only its beginning is shown."""
 
     text: str
     size: int
@@ -27,7 +27,7 @@ class Document(Struct, frozen=True):
 
 
 def document(stored: str | None, most: int = MOST_CHARACTERS) -> Document | None:
-    """The document for a page; text that is no JSON is shown as it is."""
+    """The document for a page; text that is not JSON is shown unchanged."""
     if stored is None:
         return None
     size = len(stored.encode("utf-8", "surrogatepass"))
@@ -40,7 +40,7 @@ def document(stored: str | None, most: int = MOST_CHARACTERS) -> Document | None
 
 
 def as_document(value: Any) -> Document | None:
-    """The same for a value that was decoded already."""
+    """The same for a decoded value."""
     return document(None if value is None else json.dumps(value, ensure_ascii=False, default=str))
 
 

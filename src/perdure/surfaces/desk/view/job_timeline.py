@@ -1,8 +1,8 @@
-"""From what is known of a job to its timeline: waits, attempts and steps to scale, and what lies ahead.
+"""The timeline of a job: waits, attempts and steps to scale, and expected attempts.
 
-Attempts that did not succeed are recorded with their times; between them there was backoff, or no worker was free. An
-attempt that parked its job (a sleep, an event, a poll, children) is no failure and is not recorded: its end is read off
-the step that it waits for, and its beginning off the steps that it did before.
+Unsuccessful attempts are recorded with their times; between them was backoff, or no worker was free. An attempt that
+parked its job (for a sleep, an event, a poll or children) is no failure and is not recorded: its end is derived from
+the step that it waits for, and its start from the steps before that.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from perdure.surfaces.desk.view.states import colour
 WAITS: Final = "waits"
 ATTEMPTS: Final = "attempts"
 STEPS: Final = "steps"
-_GUESSED_LENGTH: Final = timedelta(seconds=30)  # of an attempt ahead, where none has run yet
+_GUESSED_LENGTH: Final = timedelta(seconds=30)  # of an expected attempt, if none has run yet
 _NOTICEABLE: Final = timedelta(milliseconds=1)
 _CRASHES: Final = frozenset({Reason.CRASHED, Reason.CRASH_LIMIT})
 
 
 def job_timeline(detail: JobDetail, ahead: Sequence[PlannedAt], now: datetime) -> Timeline:
-    """The timeline of one life of a job, from when it became due."""
+    """The timeline of the current life of a job, from when it became due."""
     job = detail.job
     attempts = [attempt for attempt in detail.attempts if attempt.finished_at >= job.since]
     failed = [Run(attempt.started_at, attempt.finished_at) for attempt in attempts]
@@ -52,7 +52,7 @@ def job_timeline(detail: JobDetail, ahead: Sequence[PlannedAt], now: datetime) -
 
 
 class Run(Struct, frozen=True):
-    """An attempt that is over, and what the job waited for after it; `tone` is the colour of that wait."""
+    """A finished attempt, and what the job waited for after it; `tone` is the colour of that wait."""
 
     start: datetime
     end: datetime
@@ -61,7 +61,7 @@ class Run(Struct, frozen=True):
 
 
 def _parked_runs(job: JobView, steps: Sequence[StepRecord], failed: Sequence[Run]) -> list[Run]:
-    """The attempts of this life that ended in a wait. A job that does not wait is past what is open."""
+    """The attempts of this life that ended in a wait. If the job does not wait now, its open waits are over."""
     parks = sorted((step for step in steps if step.kind is not StepKind.CALL), key=lambda step: step.begun_at)
     still = [park for park in parks if park.state is StepState.BEGUN][-1:] if job.state is JobState.WAITING else []
     runs: list[Run] = []
@@ -96,7 +96,7 @@ def _attempt_bar(attempt: Attempt) -> Bar:
 
 
 def _last_run(job: JobView, attempts: Sequence[Attempt]) -> list[Bar]:
-    """The attempt that runs now, or that ended the job without a failure."""
+    """The running attempt, or the one that finished the job without a failure."""
     number = str(len(attempts) + 1)
     if job.started_at is None:
         return []

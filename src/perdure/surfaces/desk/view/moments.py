@@ -1,4 +1,4 @@
-"""Times that a person writes into a form: a span back from now or ahead of it, or a date."""
+"""Times in forms: a span before or after now, or a date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SPAN: Final = re.compile(r"-?([0-9.]+ ?[a-z]+)")
 
 
 def read_moment(field: str, text: str, now: datetime) -> datetime | None:
-    """The time that is meant: `7d` is seven days ago, `2026-01-31T09:00` is UTC; None for an empty field."""
+    """The past time: `7d` is seven days ago, `2026-01-31T09:00` is UTC; None for an empty field."""
     if not (given := text.strip()):
         return None
     if given == "now":
@@ -24,7 +24,7 @@ def read_moment(field: str, text: str, now: datetime) -> datetime | None:
 
 
 def read_future(field: str, text: str, now: datetime) -> datetime | None:
-    """The time that is meant: `2h` and `+2h` are two hours from now; None for an empty field."""
+    """The future time: `2h` and `+2h` are two hours from now; None for an empty field."""
     if not (given := text.strip()):
         return None
     found = _AHEAD.fullmatch(given)

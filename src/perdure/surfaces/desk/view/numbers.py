@@ -31,7 +31,7 @@ def short_number(value: float | None) -> str:
 
 
 def number(value: float | None, *, capped: bool = False) -> Markup:
-    """A number for reading, with the exact one in its tooltip where they differ; `capped`: at least so many."""
+    """A number for reading, with the exact one in its tooltip if they differ; `capped`: at least this many."""
     shown = short_number(value) + ("+" if capped else "")
     exact = NOTHING if value is None else f"{value:,}"
     if capped:
@@ -40,12 +40,12 @@ def number(value: float | None, *, capped: bool = False) -> Markup:
 
 
 def amount(value: float) -> str:
-    """Money or another amount of no known unit: `8.1`, `1,204.5`, `0.0032`."""
+    """Money or another amount without a known unit: `8.1`, `1,204.5`, `0.0032`."""
     return f"{value:,.4g}" if abs(value) < 1 else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def rate(count: float, seconds: float) -> str:
-    """How many a second, or a minute or an hour where that reads better: `824 /s`, `3.2 /min`, `2 /h`."""
+    """A rate per second, or per minute or hour if that reads better: `824 /s`, `3.2 /min`, `2 /h`."""
     if not count or seconds <= 0:
         return "0 /s"
     each_second = count / seconds
@@ -103,7 +103,7 @@ def size(count: int) -> str:
 
 
 def _digits(value: float) -> str:
-    """Two digits where they say something: 0.41, 1.2, 31."""
+    """Two significant digits for small numbers: 0.41, 1.2, 31."""
     if abs(value) >= _TEN or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"

@@ -1,7 +1,7 @@
 """Untrusted text, shown so that nothing in it can hide.
 
-Arguments, errors and names may hold control characters, marks that turn the reading direction round, and characters
-without a width. HTML escaping stops none of them from misleading a reader. Each becomes its visible escape.
+Arguments, errors and names may contain control characters, marks that reverse the reading direction, and zero-width
+characters. HTML escaping does not stop them from misleading a reader. Each becomes a visible escape.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final
 from markupsafe import Markup, escape
 
 LONGEST_LINE: Final = 2_000
-_SHOWN_AS_IT_IS: Final = frozenset("\n\t\u200d\ufe0f")  # line breaks, tabs, and what joins the pieces of an emoji
+_SHOWN_AS_IT_IS: Final = frozenset("\n\t\u200d\ufe0f")  # line breaks, tabs, and the joiner of emoji parts
 _MAYBE_ODD: Final = re.compile(r"[^\n\t -~]")
-_HIDDEN: Final = frozenset({"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"})  # letters and marks without a shape
+_HIDDEN: Final = frozenset({"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"})  # characters without a shape
 
 
 def is_odd(char: str) -> bool:
-    """Whether a character moves, hides or turns text round instead of showing something."""
+    """Whether a character moves, hides or reverses text instead of showing something."""
     category = unicodedata.category(char)
     return char not in _SHOWN_AS_IT_IS and (category[0] == "C" or category in {"Zl", "Zp"} or char in _HIDDEN)
 
@@ -30,7 +30,7 @@ def plain(text: str) -> str:
 
 
 def visible(text: str, most: int = LONGEST_LINE) -> Markup:
-    """The text as HTML, with odd characters marked and named in a tooltip; what is too long ends in "…"."""
+    """The text as HTML, with odd characters marked and named in a tooltip; a long text is cut and ends in "…"."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     pieces: list[str] = []
     end = 0
@@ -42,7 +42,7 @@ def visible(text: str, most: int = LONGEST_LINE) -> Markup:
 
 
 def short_url(url: str, most: int = 26) -> str:
-    """A database in few characters: its scheme and the end of its path."""
+    """A short name of a database: its scheme and the end of its path."""
     if len(url) <= most:
         return url
     scheme, _, rest = url.partition("://")

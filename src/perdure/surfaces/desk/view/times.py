@@ -1,6 +1,6 @@
-"""Times: written in UTC by the server, put into the viewer's zone by the script, with UTC in the tooltip.
+"""Times: the server writes UTC, the script converts them to the viewer's zone, with UTC in the tooltip.
 
-Without the script a page still says the time, and says that it is UTC.
+Without the script a page still shows the time, marked as UTC.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_A_SENTENCE: Final = re.compile(f"{_TIME}|{_SPAN}")
 
 
 def moment(at: datetime | None, now: datetime) -> Markup:
-    """When: the time of day if that is near, else with its date."""
+    """The time of day if it is near, else the date and time."""
     if at is None:
         return Markup("{}").format(NOTHING)
     near = abs(now - at) < _NEAR
@@ -32,14 +32,14 @@ def moment(at: datetime | None, now: datetime) -> Markup:
 
 
 def full(at: datetime | None) -> Markup:
-    """When, with date and seconds."""
+    """The date and time, with seconds."""
     if at is None:
         return Markup("{}").format(NOTHING)
     return _time(at, "full", f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
 def ago(at: datetime | None, now: datetime) -> Markup:
-    """How long since, or until: `3 m ago`, `in 20 s`."""
+    """The time since, or until: `3 m ago`, `in 20 s`."""
     if at is None:
         return Markup("{}").format(NOTHING)
     gone = now - at
@@ -49,10 +49,10 @@ def ago(at: datetime | None, now: datetime) -> Markup:
 
 
 def sentence(words: str, now: datetime | None, most: int = LONGEST_LINE) -> Markup:
-    """Words that are not trusted, as `visible` shows them.
+    """Untrusted words, as `visible` shows them.
 
-    Times with a zone are shown as `moment` does, or as `full` does if `now` is None; spans such as `1h51m`, the form of
-    the terminal, as `span` does.
+    Times with a zone are formatted by `moment`, or by `full` if `now` is None; spans such as `1h51m`, the format of the
+    terminal, by `span`.
     """
     cut = words if len(words) <= most else words[: most - 1] + "…"
     pieces: list[str] = []

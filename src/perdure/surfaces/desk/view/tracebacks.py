@@ -1,4 +1,4 @@
-"""Tracebacks in which the eye meets the application's own lines first: those of libraries are paler."""
+"""Tracebacks that emphasize the application's own lines: lines of libraries are paler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_TRACEBACK: Final = 20_000
 
 
 def traceback(text: str, most: int = _LONGEST_TRACEBACK) -> Markup:
-    """The traceback as `visible` shows it, with the frames of libraries marked; nothing in it is left out."""
+    """The whole traceback as `visible` shows it, with the frames of libraries marked."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     pieces: list[Markup] = []
     part: list[str] = []

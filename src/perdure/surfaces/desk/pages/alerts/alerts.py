@@ -40,7 +40,7 @@ TONES: Final = {AlertSeverity.CRITICAL: "dead", AlertSeverity.WARNING: "retrying
 
 
 def limit_of(rule: AlertRule) -> str:
-    """The limit of a rule in its unit: `5 jobs`, `30 s`, `10 %`; nothing where there is none."""
+    """The limit of a rule in its unit: `5 jobs`, `30 s`, `10 %`; empty if there is none."""
     if rule.limit is None:
         return ""
     if rule.when in _OF_JOBS:
@@ -80,7 +80,7 @@ async def alerts(visit: Visit) -> Response:
 
 @room.page("/alerts/rules/{name:path}/preview")
 async def preview(visit: Visit) -> Response:
-    """What a rule finds now, and the notice it would send."""
+    """Preview a rule: what it finds now, and the notice it would send."""
     found = await visit.desk.alerts.preview(visit.path("name"))
     return await visit.page("pages/alerts/preview.html", title="Preview", now=await visit.now(), found=found)
 
@@ -132,7 +132,7 @@ async def test_channel(visit: Visit) -> Response:
 
 @room.command("/alerts/channels", scope=Scope.ADMIN)
 async def add_channel(visit: Visit) -> Response:
-    """Add a channel; what is wrong is said beside the form."""
+    """Add a channel; errors are shown beside the form."""
     try:
         name = await save_written(visit)
     except (ArgumentError, ConflictError, SettingsError) as error:

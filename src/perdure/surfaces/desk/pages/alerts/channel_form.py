@@ -1,4 +1,4 @@
-"""The form of a channel. Its address and secret go in, and come back on no page, not even with a mistake."""
+"""The form of a channel. No page shows its address or secret again, not even the form after an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN: Final = ("name", "allow_private")
 
 
 async def save_written(visit: Visit) -> str:
-    """Save what the form says under a new name, which is returned."""
+    """Save the channel of the form under a new name; returns the name."""
     desk, name = visit.desk.alerts, visit.field("name").strip()
     if name in {view.name for view in await desk.channels()}:
         raise ConflictError(f"there is a channel {name!r}: delete it first, or use perdure alerts channels add")
@@ -30,7 +30,7 @@ async def save_written(visit: Visit) -> str:
 
 
 async def channel_form(visit: Visit, error: Exception | None = None) -> Response:
-    """The form, with what is wrong."""
+    """The form, with an error if there is one."""
     address = visit.field("address").strip()
     return await visit.page(
         "pages/alerts/channel_form.html",
@@ -44,7 +44,7 @@ async def channel_form(visit: Visit, error: Exception | None = None) -> Response
 
 
 def _cli(visit: Visit) -> str:
-    """The same for a terminal: an address that is secret is read from its input, a secret from a variable."""
+    """The command for a terminal: it reads a secret address from its input, and a secret from a variable."""
     address, secret = visit.field("address").strip(), visit.field("secret").strip()
     given = {
         "address": address if address.startswith(ENV) else "-" if address else f"{ENV}VARIABLE",

@@ -1,4 +1,4 @@
-"""The form of a rule: what was written into it, and the rule that this means."""
+"""The form of a rule: its values, and the rule that they define."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TIMES: Final = frozenset({When.OLDEST, When.WAIT_P95})
 
 
 def written_fields(visit: Visit, view: RuleView | None) -> dict[str, str]:
-    """The form's values: as sent, else of the existing rule, else the defaults."""
+    """The form's values: as submitted, else from the existing rule, else the defaults."""
     if visit.form:
         return {name: visit.field(name) for name in _EMPTY}
     if view is None:
@@ -61,7 +61,7 @@ def written_fields(visit: Visit, view: RuleView | None) -> dict[str, str]:
 
 
 def rule_command(fields: Mapping[str, str], why: str) -> str:
-    """The command for a terminal that makes the rule of this form; what is usual there is left out."""
+    """The command for a terminal that makes the rule of this form; default values are left out."""
     given = {name: value.strip() for name, value in fields.items()}
     of = {name: given[name] for name in ("queue", "kind", "about")}
     unusual = {name: given[name] if given[name] != _EMPTY[name] else "" for name in _UNLESS_USUAL}
@@ -74,7 +74,7 @@ def rule_command(fields: Mapping[str, str], why: str) -> str:
 
 
 def read_rule(visit: Visit) -> AlertRule:
-    """The rule that was written; ArgumentError names the field that is wrong."""
+    """The rule in the form; ArgumentError names the invalid field."""
     given = {name: visit.field(name).strip() for name in _EMPTY}
     if not given["name"]:
         raise ArgumentError("name", "is missing: write one, such as payments")

@@ -1,1 +1,1 @@
-"""Forms that act: enqueue a job, emit an event, pause jobs, make tokens."""
+"""Forms of commands: enqueue a job, emit an event, pause jobs, make tokens."""

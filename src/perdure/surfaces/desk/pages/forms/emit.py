@@ -25,7 +25,7 @@ async def form(visit: Visit) -> Response:
 
 @room.command("/emit")
 async def emit(visit: Visit) -> Response:
-    """Emit it, or say what is wrong beside what was written."""
+    """Emit the event, or show the form again with the error."""
     if visit.field("show"):
         return await _form(visit)
     event, written = visit.field("event").strip(), visit.field("payload").strip()

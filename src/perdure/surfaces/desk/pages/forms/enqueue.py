@@ -1,4 +1,4 @@
-"""Enqueue a job by hand, where the app is loaded: its code checks the arguments."""
+"""Enqueue a job by hand, if the app is loaded: its code checks the arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def form(visit: Visit) -> Response:
 
 @room.command("/enqueue")
 async def enqueue(visit: Visit) -> Response:
-    """Store the job, or say what is wrong beside what was written."""
+    """Enqueue the job, or show the form again with the error."""
     app = visit.frame.app
     if app is None or visit.field("show"):
         return await _form(visit, None if app else ConflictError("only the app's code can check the arguments"))
@@ -78,7 +78,7 @@ async def _form(visit: Visit, error: Exception | None = None) -> Response:
 
 
 def _parameters(kind: Kind) -> list[tuple[str, bool]]:
-    """The handler's parameters, and whether each must be given."""
+    """The handler's parameters, and whether each is required."""
     return [(each.name, each.default is each.empty) for each in kind.signature.parameters]
 
 
@@ -86,5 +86,5 @@ def _cli(visit: Visit) -> str:
     written: dict[str, Any] = {name: visit.field(name).strip() for name in (*_EMPTY, "why")}
     kind = written.pop("kind") or visit.query("kind") or "KIND"
     if visit.frame.app is None:
-        written["app"] = "your_module:app"  # only its code can check the arguments
+        written["app"] = "your_module:app"  # only the app's code can check the arguments
     return command_line(["enqueue", kind], written)

@@ -1,4 +1,4 @@
-"""Pause jobs of a queue or kind: also only those with some arguments, also only until a time."""
+"""Pause jobs of a queue or kind, optionally only those with certain arguments, or only until a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def form(visit: Visit) -> Response:
 
 @room.command("/pause")
 async def pause(visit: Visit) -> Response:
-    """Pause, or say what is wrong beside what was written."""
+    """Pause the jobs, or show the form again with the error."""
     if visit.field("show"):
         return await _form(visit)
     given = {name: visit.field(name).strip() for name in _EMPTY}

@@ -1,4 +1,4 @@
-"""Access tokens, for admins: list, create, revoke. A secret is shown once, on the answer to its form."""
+"""Access tokens, for admins: list, create, revoke. A secret is shown once, in the response to its form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def tokens(visit: Visit) -> Response:
 
 @room.command("/tokens", scope=Scope.ADMIN)
 async def create(visit: Visit) -> Response:
-    """Make a token and show its secret. The page that shows it is never kept, and asking again makes no second one."""
+    """Make a token and show its secret. The page is never cached, and sending the form again makes no second token."""
     if visit.field("show"):
         return await _tokens(visit)
     name, expires = visit.field("name").strip(), visit.field("expires").strip()

@@ -1,4 +1,4 @@
-"""What a person writes into a form: JSON, priorities, and the form again with what is wrong in it."""
+"""Values from forms: JSON, priorities, and the form again with its error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def show_form(
     wrong: str = "",
     **values: Any,
 ) -> Response:
-    """A form: as it was sent, else as the URL says, else as is usual; with what is wrong, and the field to blame."""
+    """A form with the submitted values, else those of the URL, else defaults; with an error and its field, if any."""
     sent = visit.form
     fields = {name: visit.field(name) if sent else visit.query(name, value) for name, value in usual.items()}
     status = 422 if isinstance(error, ArgumentError) else 404 if isinstance(error, NotFoundError) else 409
@@ -41,11 +41,11 @@ async def show_form(
 
 
 REFUSALS = (ArgumentError, ConflictError, NotFoundError)
-"""What a form says beside its fields. Other errors become pages."""
+"""Errors that a form shows beside its fields. Other errors become pages."""
 
 
 def read_json(field: str, text: str) -> Any:
-    """The value that a text of JSON means."""
+    """The value of a JSON text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -53,7 +53,7 @@ def read_json(field: str, text: str) -> Any:
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Arguments by name. A masked secret is refused: it would be stored as it is shown."""
+    """Arguments by name. A masked secret is refused: otherwise the mask would be stored."""
     found = read_json("args", text)
     if not isinstance(found, dict):
         raise ArgumentError("args", f'must be a JSON object, such as {{"day": "monday"}}, got {text!r:.60}')
@@ -70,12 +70,12 @@ def read_priority(text: str) -> int:
 
 
 def command_line(words: Iterable[str], options: Mapping[str, str | Iterable[str]]) -> str:
-    """The command for a terminal that does the same; options without a value are left out, lists are repeated."""
+    """The same command for a terminal; options without a value are left out, list options are repeated."""
     values = {name: [value] if isinstance(value, str) else value for name, value in options.items()}
     given = [word for name, each in values.items() for value in each if value for word in (f"--{name}", value)]
     return shlex.join(["perdure", *words, *given])
 
 
 def listed_in(text: str, between: str = ",") -> list[str]:
-    """The words of a field that holds several."""
+    """The values of a field that holds several."""
     return [one.strip() for one in text.split(between) if one.strip()]

@@ -19,7 +19,7 @@ _VERDICTS: Final = {"approve": True, "deny": False}
 
 @room.page("/approvals")
 async def approvals(visit: Visit) -> Response:
-    """Open questions, the newest job first, a page at a time, and the last answers."""
+    """Open questions, newest job first, in pages, and the last answers."""
     number = _page_number(visit.query("page", "1"))
     asked = await visit.shared("approvals", lambda: visit.desk.approvals(most=_LOOKED_AT))
     answered = await visit.shared("answers", lambda: visit.desk.audit(action="answer", limit=_ANSWERED))

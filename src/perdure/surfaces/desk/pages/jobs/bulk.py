@@ -45,7 +45,7 @@ async def bulks(visit: Visit) -> Response:
 
 @room.page("/bulk/plan")
 async def plan(visit: Visit) -> Response:
-    """The counted dry run of a command on a search: what would happen, and the button that does it."""
+    """The counted dry run of a command on a search: what would happen, and the button that starts it."""
     action, text = visit.query("action"), visit.query("q")
     if action not in _WORDS:
         raise ArgumentError("action", f"must be one of {', '.join(_WORDS)}, got {action!r:.40}")
@@ -68,7 +68,7 @@ async def plan(visit: Visit) -> Response:
 
 @room.page("/bulk/{id}")
 async def bulk(visit: Visit) -> Response:
-    """How far a bulk command is, and what it did."""
+    """The progress of a bulk command, and its result."""
     found = await visit.desk.bulk(visit.path("id"))
     return await visit.page(
         "pages/jobs/bulk.html",
@@ -82,7 +82,7 @@ async def bulk(visit: Visit) -> Response:
 
 @room.command("/bulk")
 async def start(visit: Visit) -> Response:
-    """Start what a dry run has planned."""
+    """Start the command that a dry run has planned."""
     started = await visit.desk.start_bulk(visit.field("token"), why=visit.why)
     return visit.done("Started. This page shows its progress.", back=f"/bulk/{started.id}")
 

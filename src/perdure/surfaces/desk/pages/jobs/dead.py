@@ -1,4 +1,4 @@
-"""Dead letters: by group, with first seen and trend; one is requeued as a probe before the group is."""
+"""Dead letters by group, with first seen and trend. A probe requeues one job before the whole group is requeued."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEAD: Final = frozenset({JobState.DEAD})
 
 @room.page("/dead")
 async def groups(visit: Visit) -> Response:
-    """The groups of dead letters, the last to fail first."""
+    """The groups of dead letters, last failure first."""
     before, text = visit.query("before") or None, visit.query("q").strip()
     wanted = await read_search(visit, text)
     page = await visit.desk.failure_groups(wanted, limit=_PAGE, before=before)
@@ -40,7 +40,7 @@ async def groups(visit: Visit) -> Response:
 
 
 def _search_of(wanted: JobFilter, fingerprint: str) -> str:
-    """The dead letters of a group that match, as a search: what is counted is what a command is for."""
+    """The matching dead letters of a group, as a search: commands affect exactly the counted jobs."""
     return format_search(replace(wanted, fingerprint=fingerprint, states=_DEAD))
 
 

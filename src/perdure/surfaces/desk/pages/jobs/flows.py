@@ -1,4 +1,4 @@
-"""Flows: the jobs that wait, what for, and how far their children are, drawn for the newest of them."""
+"""Flows: waiting jobs, what they wait for, and the progress of their children, drawn for the newest jobs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def flows(visit: Visit) -> Response:
 
 
 async def _nodes(visit: Visit, flow: FlowView) -> list[Node]:
-    """The parent, a box for each family, and the most telling children of the families that it waits for."""
+    """The parent, a box for each family, and the most informative children of the families that it waits for."""
     job = flow.job
     awaited = {wait.name for wait in flow.waits if wait.what == "children"}
     nodes = [Node(id=job.id, label=job.kind, colour=colour(job.state), url=visit.url(f"/jobs/{job.id}"), note="waits")]

@@ -1,4 +1,4 @@
-"""One job: why it is not running and what helps, its timeline to scale, and everything that is known of it."""
+"""One job: why it is not running and the remedy, its timeline to scale, and all its data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ATTEMPTS_AHEAD: Final = 6
 
 
 class FamilyPart(Struct, frozen=True):
-    """The children of one key as they are drawn: boxes for a few of them, and of many a cell for each."""
+    """The drawn children of one key: boxes for a few of them, and a cell for each of many."""
 
     key: str
     total: int
@@ -102,7 +102,7 @@ async def run_now(visit: Visit) -> Response:
 
 @room.command("/jobs/{id}/reschedule")
 async def reschedule(visit: Visit) -> Response:
-    """Give a parked job another time: so much from now."""
+    """Reschedule a parked job: a delay from now."""
     given = visit.field("delay").strip()
     if not given:
         raise ArgumentError("delay", "is missing: write how long to wait from now, such as 30m or 2h")
@@ -128,7 +128,7 @@ async def delete(visit: Visit) -> Response:
 
 @room.command("/jobs/{id}/answer")
 async def answer(visit: Visit) -> Response:
-    """Answer what the job asks."""
+    """Answer the job's question."""
     verdict = visit.field("verdict")
     if verdict not in {"approve", "deny"}:
         raise ArgumentError("verdict", f"must be approve or deny, got {verdict!r:.40}")
@@ -139,7 +139,7 @@ async def answer(visit: Visit) -> Response:
 
 @room.command("/jobs/{id}/remedy")
 async def remedy(visit: Visit) -> Response:
-    """Apply the remedy for a job that is not running; it is looked up again, not taken from the form."""
+    """Apply the remedy for a job that is not running; it is determined again, not taken from the form."""
     name = visit.path("id")
     offered = (await visit.desk.why(name)).remedy
     if offered is None or offered.action != visit.field("action") or offered.target != visit.field("target"):
@@ -178,7 +178,7 @@ def _tab(visit: Visit, detail: JobDetail) -> str:
 
 
 def _ahead(visit: Visit, view: JobView, now: datetime) -> tuple[PlannedAt, ...]:
-    """The attempts ahead; without the policy, which stands in code, only the next one, if that has a date."""
+    """The future attempts. Without the policy, which is in code, only the next one, if it has a date."""
     try:
         known = preview_of_job(visit.frame.kinds, view, now, _ATTEMPTS_AHEAD)
     except (ArgumentError, NotFoundError):  # another app's kind, or a policy that cannot be read
@@ -192,7 +192,7 @@ def _ahead(visit: Visit, view: JobView, now: datetime) -> tuple[PlannedAt, ...]:
 
 
 async def _families(visit: Visit, detail: JobDetail, tab: str) -> list[FamilyPart]:
-    """The families of a job; their children only where they are shown."""
+    """The families of a job; children are read only for the tab that shows them."""
     parts = []
     for family in detail.families:
         part = FamilyPart(family.key, family.total, family.succeeded, family.failed)
@@ -205,7 +205,7 @@ async def _families(visit: Visit, detail: JobDetail, tab: str) -> list[FamilyPar
 
 
 def telling(children: Sequence[Child], most: int) -> tuple[Child, ...]:
-    """Of many children those that tell the most: that failed, then that are not final; in their order."""
+    """The most informative of many children: failed ones first, then unfinished ones; in their order."""
     if len(children) <= most:
         return tuple(children)
     first = {JobState.DEAD: 0, JobState.CANCELLED: 1, None: 2}

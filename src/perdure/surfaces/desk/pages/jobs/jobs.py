@@ -1,4 +1,4 @@
-"""Jobs: a search with suggestions, a live list, and commands on the jobs that were chosen or on all that match."""
+"""Jobs: a search with suggestions, a live list, and commands on the chosen jobs or on all that match."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TABS: Final = {
 
 @room.page("/jobs")
 async def jobs(visit: Visit) -> Response:
-    """The jobs that a search means, newest first."""
+    """The jobs that match a search, newest first."""
     text = visit.query("q").strip()
     now = await visit.now()
     try:
@@ -64,7 +64,7 @@ async def jobs(visit: Visit) -> Response:
 
 @room.page("/suggestions")
 async def suggestions(visit: Visit) -> Response:
-    """What could come next in the search box, as JSON for the script."""
+    """Suggestions for the search box, as JSON for the script."""
     found = await visit.desk.suggestions(visit.query("q")[:_LONGEST_SEARCH])
     body = json.dumps([{"text": each.text, "hint": each.hint} for each in found])
     return Response(body, headers={"Cache-Control": "no-store"}, media_type="application/json")
@@ -85,7 +85,7 @@ def _question(visit: Visit) -> str:
 
 @room.command("/jobs", confirm=_question)
 async def act(visit: Visit) -> Response:
-    """Do something to the jobs that were chosen by their boxes."""
+    """Run a command on the jobs whose boxes are checked."""
     done = await _act(visit.desk, visit.field("action"), _chosen(visit), visit.why)
     return visit.done(_account(visit.field("action"), done), back=visit.back("/jobs"))
 
@@ -119,7 +119,7 @@ def _account(action: str, done: Changed) -> str:
 
 
 async def read_search(visit: Visit, text: str) -> JobFilter:
-    """The filter that a search means; refuses one that is too long."""
+    """The filter of a search; refuses a search that is too long."""
     if len(text) > _LONGEST_SEARCH:
         raise ArgumentError("search", f"has {len(text):,} characters, {_LONGEST_SEARCH:,} are allowed")
     return parse_search(text, now=await visit.now())
@@ -133,7 +133,7 @@ def _tabs(text: str) -> list[tuple[str, str, bool]]:
 
 
 def attempts_shown(job: JobView) -> str:
-    """`Retry 3/5` as A12 words it: failures so far, of how many."""
+    """The numbers of `Retry 3/5` (A12): failures so far, of the maximum."""
     if job.state is JobState.SUCCEEDED or not job.failures:
         return ""
     return f"{job.failures}/{job.max_attempts}" if job.max_attempts else str(job.failures)

@@ -1,6 +1,6 @@
 """The receivers of events, their commands, and a form to add one.
 
-Secrets go in by the form, and are not shown by any page: not even in a form that comes back with a mistake.
+A form takes secrets, but no page shows them again, not even the form after an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.visit import Visit
 
 room = Room("webhooks")
-_FIELDS: Final = ("name", "url", "events", "queues", "kinds", "tags")  # what a form shows again: not the secret
+_FIELDS: Final = ("name", "url", "events", "queues", "kinds", "tags")  # shown again after an error
 
 
 @room.page("/webhooks")
@@ -38,7 +38,7 @@ async def webhooks(visit: Visit) -> Response:
 
 @room.command("/webhooks", scope=Scope.ADMIN)
 async def add(visit: Visit) -> Response:
-    """Add a webhook with the secret that its receiver knows; what is wrong is said beside the form."""
+    """Add a webhook with the secret that its receiver knows; errors are shown beside the form."""
     try:
         name = await _save(visit)
     except (ArgumentError, ConflictError) as error:
@@ -51,21 +51,21 @@ async def add(visit: Visit) -> Response:
     confirm="Pause the webhook {name}? Events during the pause are sent when it is resumed.",
 )
 async def pause(visit: Visit) -> Response:
-    """Tell a receiver nothing for now."""
+    """Pause a webhook."""
     await visit.desk.webhooks.pause(visit.path("name"), why=visit.why)
     return visit.done(f"Webhook {visit.path('name')} is paused.", back="/webhooks")
 
 
 @room.command("/webhooks/{name:path}/resume")
 async def resume(visit: Visit) -> Response:
-    """Go on where a webhook was paused."""
+    """Resume a webhook where it was paused."""
     await visit.desk.webhooks.resume(visit.path("name"), why=visit.why)
     return visit.done(f"Webhook {visit.path('name')} is resumed.", back="/webhooks")
 
 
 @room.command("/webhooks/{name:path}/test", confirm="Send a test to {name}?")
 async def send_test(visit: Visit) -> Response:
-    """Deliver a test as a job."""
+    """Enqueue a job that delivers a test."""
     receipt = await visit.desk.webhooks.test(visit.path("name"), why=visit.why)
     return visit.done(f"A test is on its way to {visit.path('name')}.", back=f"/jobs/{receipt.job_id}")
 
@@ -82,7 +82,7 @@ async def delete(visit: Visit) -> Response:
 
 
 async def _save(visit: Visit) -> str:
-    """Save what the form says under a new name; a secret must be given, because one that is made would be shown."""
+    """Save the webhook of the form under a new name. It needs a secret, because a new one would have to be shown."""
     desk, name, secret = visit.desk.webhooks, visit.field("name").strip(), visit.field("secret")
     if not secret:
         raise ArgumentError("secret", "is missing: write the one that the receiver checks requests with")
@@ -116,7 +116,7 @@ async def _form(visit: Visit, error: Exception | None) -> Response:
 
 
 def _cli(fields: dict[str, str], why: str) -> str:
-    """The same for a terminal, which reads the secret from a variable."""
+    """The command for a terminal, which reads the secret from a variable."""
     wants = {word: listed_in(fields[f"{word}s"]) for word in ("event", "queue", "kind", "tag")}
     words = ["webhooks", "save", fields["name"].strip() or "NAME", fields["url"].strip() or "URL"]
     return command_line(words, {**wants, "secret-env": "VARIABLE", "why": why})
