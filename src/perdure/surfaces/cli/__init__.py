@@ -3,7 +3,7 @@
 import os
 import sys
 
-_BEING_COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # what shells tell the program whose line they complete
+_BEING_COMPLETED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # environment variables that shells set for completion
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
 
 
 def _called() -> list[str]:
-    """The words of the command line; while a shell completes one, the command that stands complete in it."""
+    """The words of the command line; during shell completion, only the command, once it is complete."""
     if "_PERDURE_COMPLETE" not in os.environ:
         return sys.argv[1:]
     line = next((os.environ[name] for name in _BEING_COMPLETED if name in os.environ), "")

@@ -1,4 +1,4 @@
-"""The whole command line, put together. A command is imported only if it is called, or if all are listed."""
+"""The complete command line. A command is imported only if it is called, or if all are listed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class InOrder(Perdure):
 
 
 def command_line(words: Sequence[str] = ()) -> typer.Typer:
-    """The command line for these words: with the one command that they call, or with all where they call none."""
+    """The command line for these words: with the one command that they call, or with all if they call none."""
     perdure = typer.Typer(
         name="perdure",
         cls=InOrder,

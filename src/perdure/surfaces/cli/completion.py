@@ -2,8 +2,8 @@
 
 It queries only the database, which takes milliseconds; importing the app's code may take seconds.
 
-Names come from whoever may enqueue a job, and a shell puts what is offered here into the line as it is; the script for
-zsh even evaluates it. So only names that mean nothing to any shell are offered.
+Anyone who may enqueue jobs can choose names, and a shell inserts the suggestions unchanged; the script for zsh even
+evaluates them. Therefore only names without meaning to any shell are suggested.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Complete = Callable[..., list[str]]
 _JOBS_SUGGESTED: Final = 200  # the newest jobs
 _TIMEOUT_SECONDS: Final = 1.5  # seconds
-_HARMLESS: Final = re.compile(r"[\w.@%+=:,/][\w.@%+=:,/-]*")  # a word to every shell, and no option
-_HARMLESS_SEARCH: Final = re.compile(r"[\w.@%+=:,/~ -]*")  # the same inside of quotes
+_HARMLESS: Final = re.compile(r"[\w.@%+=:,/][\w.@%+=:,/-]*")  # a plain word in every shell, and no option
+_HARMLESS_SEARCH: Final = re.compile(r"[\w.@%+=:,/~ -]*")  # the same inside quotes
 
 
 def complete_state(incomplete: str) -> list[str]:
@@ -34,7 +34,7 @@ def complete_state(incomplete: str) -> list[str]:
 
 
 def complete_search(incomplete: str, ctx: typer.Context | None = None) -> list[str]:
-    """What the last word of a search could become."""
+    """Completions of the last word of a search."""
 
     async def look(desk: Desk) -> list[str]:
         done = incomplete[: len(incomplete) - len(incomplete.rsplit(" ", maxsplit=1)[-1])]
@@ -44,7 +44,7 @@ def complete_search(incomplete: str, ctx: typer.Context | None = None) -> list[s
 
 
 def _completion(look: Callable[[Desk], Awaitable[Iterable[str]]], *, in_order: bool = False) -> Complete:
-    """Completes with the names that the database knows."""
+    """Completes with names from the database."""
 
     def complete(incomplete: str, ctx: typer.Context | None = None) -> list[str]:
         names = _offered(incomplete, look, ctx, _HARMLESS)
@@ -144,7 +144,7 @@ async def _asking(desk: Desk) -> list[str]:
 complete_kind = _completion(_of_jobs("kind"))
 complete_queue = _completion(_of_jobs("queue"))
 complete_id = _completion(_of_jobs("id"), in_order=True)  # newest first
-complete_group = _completion(_groups, in_order=True)  # the last to fail first
+complete_group = _completion(_groups, in_order=True)  # last failure first
 complete_bulk = _completion(_bulks, in_order=True)
 complete_pause = _completion(_pauses, in_order=True)
 complete_asking = _completion(_asking, in_order=True)

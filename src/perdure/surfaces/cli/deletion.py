@@ -1,4 +1,4 @@
-"""Deleting a thing by its name: it is looked up, the operator is asked, and then it is gone for good."""
+"""Deletion by name: look the thing up, ask the operator, then delete it permanently."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from perdure.surfaces.cli.terminal.output import print_json, say
 
 
 class Deletion(Struct, frozen=True, kw_only=True):
-    """What is deleted, in words that are sanitized, and how.
+    """What to delete, in sanitized words, and how.
 
-    `look` raises NotFoundError, so that nobody is asked about a thing that does not exist. `document` names it in JSON.
+    `look` raises NotFoundError for a thing that does not exist, before the question. `document` names it in JSON.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
     document: Mapping[str, str]
 
     def carry_out(self, url: str | None, *, yes: bool, as_json: bool) -> NoReturn:
-        """Ask unless it is confirmed, delete it, report, and exit."""
+        """Ask unless it is already confirmed, delete, report, and exit."""
         if not yes:
             require_terminal(as_json=as_json)
 

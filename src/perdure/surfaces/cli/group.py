@@ -35,10 +35,10 @@ class Perdure(TyperGroup):
     ) -> Any:
         """Run a command line and exit with its code."""
         del standalone_mode
-        _without_type(self.params)  # the completion options were added after this command was made
+        _without_type(self.params)  # typer adds the completion options after it makes this command
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words
-        if as_json:  # without a log configuration, lines would go to standard error, between the documents
+        if as_json:  # without a log configuration, lines would go to standard error, among JSON documents
             logging.getLogger("perdure").addHandler(logging.NullHandler())
         try:
             code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
@@ -54,7 +54,7 @@ class Perdure(TyperGroup):
 
 
 def _show_flags_as_flags(command: Any, context: typer.Context) -> None:
-    """A flag takes no value: the help must not name a type for it, as typer does."""
+    """Remove the type that typer shows in the help of a flag: a flag takes no value."""
     _without_type(command.get_params(context))
     for inner in getattr(command, "commands", {}).values():
         _show_flags_as_flags(inner, typer.Context(inner, parent=context))
@@ -67,7 +67,7 @@ def _without_type(params: Sequence[Any]) -> None:
 
 
 def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: bool) -> None:
-    """Print an error; a value is named by its option, not by its name in the code."""
+    """Print an error; it names an option, not the name in the code."""
     if not isinstance(error, ArgumentError):
         complain(str(error), as_json=as_json)
         return
@@ -76,7 +76,7 @@ def _complain_of(error: PerdureError, typed: Callable[[str], str], *, as_json: b
 
 
 def _misused(error: typer.TyperException, better: str | None, path: str, *, as_json: bool) -> int:
-    """A command line that typer could not parse; one without any word prints the help."""
+    """Report a command line that typer cannot parse; one without any word prints the help."""
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
         error.show()  # type: ignore[attr-defined] # prints the help
     else:
@@ -90,7 +90,7 @@ def _misused(error: typer.TyperException, better: str | None, path: str, *, as_j
 
 
 def _in_our_words(error: typer.TyperException, field: str | None) -> str:
-    """What is wrong with a value that pydantic parsed for typer: the option, the rule and the value."""
+    """The error of a value that pydantic parsed for typer: the option, the rule and the value."""
     problems: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     problem = problems[0] if problems else {}
     match problem.get("type"):

@@ -1,4 +1,4 @@
-"""How a command reaches the database: by URL alone, without the app's code."""
+"""Connects a command to the database by URL alone, without the app's code."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Result = TypeVar("Result")
 
 SOURCE: Final = "cli"
 TIME_LIMIT: Final = timedelta(seconds=10)
-"""How long a query of a command may take; a list that has to look through jobs ends after half a second."""
+"""How long a query of a command may take; a list that must scan jobs stops after half a second."""
 
 
 def with_desk(url: str | None, work: Callable[[Desk], Awaitable[Result]]) -> Result:
-    """Open the database, check its schema, and run this with its desk."""
+    """Open the database, check its schema, and call this with its desk."""
 
     async def at_the_desk(store: Store) -> Result:
         await store.check_schema()
@@ -34,7 +34,7 @@ def with_desk(url: str | None, work: Callable[[Desk], Awaitable[Result]]) -> Res
 
 
 def with_store(url: str | None, work: Callable[[Store], Awaitable[Result]], *, create: bool = False) -> Result:
-    """Open the database and run this with it, without checking its schema. A missing file is made only on request."""
+    """Open the database without checking its schema, and call this with its store. `create` makes a missing file."""
 
     async def session() -> Result:
         meant = database_url(url)

@@ -1,4 +1,4 @@
-"""The command line's name of a value that an error knows by its name in the code."""
+"""Translates a name in the code to the option or argument that the user typed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALIASES: Final = {
 
 
 def as_typed(root: Any, words: Sequence[str]) -> Callable[[str], str]:
-    """Maps a field to the option or argument of this command; other fields stay unchanged."""
+    """The option or argument of this command for a field; other fields stay unchanged."""
     command = _called(root, words)
     names = {name: shown for param in command.params for name, shown in _names(param)}
 

@@ -39,7 +39,7 @@ def rule_table(found: Sequence[RuleView], alerts: Sequence[Alert], now: datetime
 
 
 def channel_table(found: Sequence[ChannelView], now: datetime) -> Table:
-    """Channels, and how their deliveries went."""
+    """Channels, and the outcomes of their deliveries."""
     table = columns("Name", "Address", "State", "Last sent", "Last error", "From", giving_way={"Address", "Last error"})
     for view in found:
         state = Text("does not work", style="bold red") if view.is_broken else Text("fine", style="green")
@@ -55,7 +55,7 @@ def channel_table(found: Sequence[ChannelView], now: datetime) -> Table:
 
 
 def alert_table(found: Sequence[Alert], now: datetime) -> Table:
-    """Alerts, open and over."""
+    """Open and ended alerts."""
     table = columns("Opened", "State", "Severity", "Rule", "What", "Count", giving_way={"Rule", "What"})
     for alert in found:
         over = "" if alert.closed_at is None else f"over {relative(alert.closed_at, now)}"

@@ -1,4 +1,4 @@
-"""`perdure alerts`: rules, what they have found, and what was sent."""
+"""`perdure alerts`: rules, alerts and sent notices."""
 
 from __future__ import annotations
 

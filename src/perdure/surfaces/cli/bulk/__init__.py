@@ -1,1 +1,1 @@
-"""Commands on all jobs that match a filter: done here with a progress bar, or left to the workers."""
+"""Commands on all jobs that match a filter: run here with a progress bar, or left to the workers."""

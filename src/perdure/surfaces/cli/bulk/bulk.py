@@ -1,4 +1,4 @@
-"""`perdure bulk`: commands on all jobs that match a filter, as far as they are."""
+"""`perdure bulk`: the progress of commands on all jobs that match a filter."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _WIDE: Final = 110
 
 
 def bulk_table(found: Sequence[BulkView], now: datetime, *, width: int) -> Table:
-    """A list of bulk commands, newest first; on a wide terminal with what was skipped, who, and why."""
+    """A list of bulk commands, newest first; on a wide terminal with skipped jobs, actor and reason."""
     wide = width >= _WIDE
     more = ("Skipped", "By", "From", "Why") if wide else ("By",)
     table = columns("ID", "Action", "State", "Done", "Started", *more, giving_way={"By", "From", "Why"})
@@ -95,7 +95,7 @@ def _condition(condition: Condition) -> str:
 
 
 def say_skipped(view: BulkView) -> None:
-    """Why jobs were skipped, and the first of them."""
+    """Print why jobs were skipped, and the first of them."""
     for why, count in sorted(view.reasons.items(), key=lambda item: -item[1]):
         say(f"  {some(count, 'job')} skipped: {one_line(why, 300)}", "yellow")
         for sample in view.samples:

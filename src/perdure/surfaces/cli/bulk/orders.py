@@ -1,4 +1,4 @@
-"""A command on a filter: counted, confirmed, started as a bulk command, and worked on here unless it is detached."""
+"""A command on a filter: counted, confirmed, started as a bulk command, and run here unless it is detached."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
         return agreed(f"{count}{history} will be {self.action.verb}{' for good' if history else ''}")
 
     async def _work(self, desk: Desk, view: BulkView) -> BulkView:
-        """Work on it here; a bar on a terminal shows how far it is."""
+        """Run it here; on a terminal with a progress bar."""
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),

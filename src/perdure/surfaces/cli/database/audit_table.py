@@ -1,4 +1,4 @@
-"""Entries of the audit trail on a terminal: a row each where it is wide, else two lines each."""
+"""Entries of the audit trail: on a wide terminal one row each, else two lines each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_VALUE: Final = 500
 
 
 def show_entries(entries: Sequence[AuditEntry]) -> None:
-    """Who did what, when, to what, why, from where, and what changed by it."""
+    """Print who did what, when, to what, why, from where, and what changed."""
     out = console()
     if out.is_terminal and out.width >= _WIDE:
         out.print(_table(entries))

@@ -1,4 +1,4 @@
-"""The tables of `perdure stats --span`: how attempts ended lately, how long jobs waited, and how long they ran."""
+"""The tables of `perdure stats --span`: outcomes of recent attempts, how long jobs waited, and how long they ran."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rates(Struct, frozen=True):
 
 
 async def read_rates(desk: Desk, span: str, by: Grouping | None, queue: str | None, kind: str | None) -> Rates:
-    """Ask the desk."""
+    """Read them from the desk."""
     ways: tuple[Grouping, ...] = ("queue", "kind") if by is None else (by,)
     total = await desk.statistics(span, queue=queue, kind=kind, points=False)
     tables = [(way, await desk.statistics(span, by=way, queue=queue, kind=kind, points=False)) for way in ways]
@@ -52,7 +52,7 @@ def rates_document(rates: Rates) -> dict[str, Any]:
 
 
 def print_rates(rates: Rates) -> None:
-    """The tables, busiest first."""
+    """Print the tables, busiest first."""
     whole = rates.total.groups[0].total
     span = rates.total.until - rates.total.since
     if not whole.attempts and not whole.held:

@@ -1,6 +1,6 @@
-"""`perdure stats`: count jobs by queue, kind and state; with --span, show what became of attempts lately.
+"""`perdure stats`: count jobs by queue, kind and state; with --span, show the outcomes of recent attempts.
 
-Counts are capped, and statistics are sums that workers write, so it is quick on any database.
+Counts are capped, and workers write the sums of the statistics, so it is quick on any database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`perdure token`: who may use the desk and the API from elsewhere."""
+"""`perdure token`: access to the desk and the API from other machines."""
 
 from __future__ import annotations
 

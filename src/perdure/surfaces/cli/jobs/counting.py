@@ -18,7 +18,7 @@ from perdure.surfaces.cli.terminal.pieces import cell, columns
 
 
 class By(StrEnum):
-    """What jobs are grouped by."""
+    """The columns by which jobs are grouped."""
 
     KIND = "kind"
     STATE = "state"
@@ -77,5 +77,5 @@ def _number(tally: Tally) -> str:
 
 
 def _document(tally: Tally, groups: list[str]) -> dict[str, Any]:
-    """A tally as JSON, without the groups that were not asked for."""
+    """A tally as JSON, without the columns that were not requested."""
     return {name: value for name, value in plain(tally).items() if name not in frozenset(By) or name in groups}

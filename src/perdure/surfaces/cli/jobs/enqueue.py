@@ -1,4 +1,4 @@
-"""`perdure enqueue`: make a job by hand. The app's code checks the arguments, so the app must be known."""
+"""`perdure enqueue`: enqueue a job by hand. The app's code checks the arguments, so the app must be known."""
 
 from __future__ import annotations
 

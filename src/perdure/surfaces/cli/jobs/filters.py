@@ -38,7 +38,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
     @property
     def has_conditions(self) -> bool:
-        """Whether anything but ids was given."""
+        """Whether options other than ids were given."""
         given = (self.kind, self.queue, self.tag, self.error, self.older_than, self.mark, self.finished_after)
         others = (self.finished_before, self.search, self.group)
         return bool(self.states or self.unmarked or self.where) or any(each is not None for each in (*given, *others))
@@ -70,7 +70,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 def _both(options: JobFilter, search: JobFilter) -> JobFilter:
-    """What options and a search ask for together; refuses what both say."""
+    """The combined conditions of options and search; refuses a condition that both contain."""
     said = {name: getattr(search, name) for name in search.__struct_fields__ if getattr(search, name) not in (None, ())}
     for name in said:
         if name != "where" and getattr(options, name) is not None:

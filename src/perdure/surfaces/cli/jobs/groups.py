@@ -1,4 +1,4 @@
-"""`perdure dead groups`: dead letters by what went wrong."""
+"""`perdure dead groups`: dead letters by error."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _table(shown: Sequence[FailureGroup], now: datetime) -> Table:
 
 
 def _print(out: Console, shown: Sequence[FailureGroup], now: datetime) -> None:
-    """On a narrow terminal the error gets a line of its own: it is what one looks for."""
+    """On a narrow terminal the error gets its own line, because people look for it."""
     for group in shown:
         head = Text.assemble(
             group.fingerprint,
@@ -129,6 +129,6 @@ def _error(group: FailureGroup) -> str:
 
 
 def _trend(group: FailureGroup) -> str:
-    """A bar for each hour; a dot where nothing died."""
+    """A bar for each hour; a dot for an hour without deaths."""
     most = max(group.trend)
     return "".join(_BARS[(count * len(_BARS) - 1) // most] if count else "·" for count in group.trend)

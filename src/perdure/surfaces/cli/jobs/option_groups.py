@@ -1,6 +1,6 @@
 """Groups of options that several commands on jobs take, each written once.
 
-A command names a group as one parameter, and gets it filled in:
+A command declares a group as one parameter and receives it filled in:
 
     @jobs.command("cancel")
     @with_option_groups
@@ -41,7 +41,7 @@ class JobFilters(OptionGroup, frozen=True, kw_only=True):
     older_than: options.CreatedBefore = None
 
     def chosen(self, ids: Iterable[str] | None = None, *, everything: bool = False) -> Chosen:
-        """The jobs that they mean, or those of the ids."""
+        """The jobs that match, or those of the ids."""
         return Chosen(
             ids=tuple(ids or ()),
             states=tuple(self.state or ()),
@@ -66,7 +66,7 @@ class EndFilters(OptionGroup, frozen=True, kw_only=True):
     unmarked: options.Unmarked = False
 
     def narrow(self, chosen: Chosen) -> Chosen:
-        """Those of the chosen jobs that they mean."""
+        """The chosen jobs that match these conditions too."""
         return structs.replace(chosen, **structs.asdict(self))
 
 
@@ -86,7 +86,7 @@ class DeadFilters(OptionGroup, frozen=True, kw_only=True):
     unmarked: options.Unmarked = False
 
     def chosen(self, ids: Iterable[str] | None = None, *, everything: bool = False) -> Chosen:
-        """The dead letters that they mean, or those of the ids."""
+        """The dead letters that match, or those of the ids."""
         given = structs.asdict(self) | {"where": tuple(self.where or ()), "older_than": age(self.older_than)}
         return Chosen(ids=tuple(ids or ()), by_death=True, everything=everything, **given)
 

@@ -1,1 +1,1 @@
-"""What other programs receive: the event log and webhooks."""
+"""Events for other programs: the event log and webhooks."""

@@ -45,7 +45,7 @@ def switch_on(
 
 @events.command("off")
 def switch_off(url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
-    """Log no more events, and delete those that were logged."""
+    """Stop logging events, and delete the logged ones."""
     _tell(with_desk(url, lambda desk: desk.feed.switch_off(why=why)), as_json=as_json)
 
 

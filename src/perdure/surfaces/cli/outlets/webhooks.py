@@ -147,7 +147,7 @@ def delete(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Delete a webhook and its secret; deliveries that wait are cancelled."""
+    """Delete a webhook and its secret; waiting deliveries are cancelled."""
     Deletion(
         name=f"Webhook {one_line(name)}",
         question=f"Webhook {one_line(name)} and its secret will be deleted, and deliveries that wait are cancelled",

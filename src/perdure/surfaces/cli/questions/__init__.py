@@ -1,1 +1,1 @@
-"""Commands that answer what jobs wait for: approvals and events."""
+"""Commands for jobs that wait for approvals and events."""

@@ -75,10 +75,10 @@ def _origin(view: ScheduleView, now: datetime) -> str:
 
 
 def _coming(detail: ScheduleDetail, now: datetime) -> Table:
-    """In UTC, and in its own zone if that differs."""
+    """The next times in UTC, and in the schedule's zone if that differs."""
     schedule = detail.view.schedule
     tz = "UTC" if schedule.expression.startswith("@every") else schedule.tz  # an interval has no zone
-    zone = None if tz == "UTC" else ZoneInfo(tz)  # it could be read, or there were no next time
+    zone = None if tz == "UTC" else ZoneInfo(tz)  # readable, because there is a next time
     table = columns("Time", "", *([] if zone is None else [one_line(tz)]))
     for time in detail.upcoming:
         there = [] if zone is None else [Text(time.astimezone(zone).strftime("%a %H:%M:%S %Z"))]
@@ -87,7 +87,7 @@ def _coming(detail: ScheduleDetail, now: datetime) -> Table:
 
 
 def _passed(detail: ScheduleDetail, jobs: Jobs, now: datetime, width: int) -> Table:
-    """The age is shown where there is room; times and ids are never cut, so that they can be copied."""
+    """The past times. Their age is shown if there is room; times and ids are never cut, so that they can be copied."""
     wide = width >= _WIDE
     table = columns("Time", *([""] if wide else []), "Became", "Cause", "Job", giving_way={"Cause"})
     for fire in detail.fires:

@@ -75,7 +75,7 @@ def _fire_document(fire: Fire, jobs: Jobs) -> dict[str, Any]:
 
 
 def runs(schedule: Schedule) -> str:
-    """When it runs, in its own words: the zone is left out where it is UTC or irrelevant."""
+    """When it runs, as it was declared; the zone is left out if it is UTC or irrelevant."""
     plainly = schedule.tz == "UTC" or schedule.expression.startswith("@every")
     return schedule.expression if plainly else f"{schedule.expression}  {schedule.tz}"
 
@@ -86,7 +86,7 @@ def is_paused(view: ScheduleView, now: datetime) -> bool:
 
 
 def is_overdue(next_at: datetime, now: datetime) -> bool:
-    """Whether a due time was not handled, although a worker should have handled it by now."""
+    """Whether a due time has not been handled, although a worker should have handled it by now."""
     return now - next_at > _AT_ONCE
 
 

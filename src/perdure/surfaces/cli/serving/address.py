@@ -1,4 +1,4 @@
-"""Where the desk is served: the options of `perdure desk` and `perdure up`, and what they print."""
+"""The address of the desk: the options of `perdure desk` and `perdure up`, and the line that they print."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ReadOnly = Annotated[
 
 
 def tell_address(address: str, *, pretty: bool) -> None:
-    """Tell people where the desk is, or a machine in one line of the log."""
+    """Print the address of the desk for people, or log it in one line for a machine."""
     if pretty:
         console(sys.stderr).print(Text.assemble("desk  ", (address, "bold underline")), soft_wrap=True)
     else:

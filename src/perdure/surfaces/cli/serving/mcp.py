@@ -28,7 +28,7 @@ class Agents(StrEnum):
 
     @property
     def settings(self) -> McpSettings:
-        """The settings that this word means."""
+        """The settings for this word."""
         return McpSettings(commands=self is Agents.COMMANDS)
 
 
@@ -70,6 +70,6 @@ def mcp(
         from perdure.surfaces.mcp.stdio import serve_stdio  # noqa: PLC0415 - an extra, and slow to load
     except ModuleNotFoundError as error:
         raise missing_mcp(error) from None
-    with redirect_stdout(sys.stderr):  # what modules of the app print
+    with redirect_stdout(sys.stderr):  # output of the app's modules
         source = database_url(url) if app is None else load_app(app)
     asyncio.run(serve_stdio(source, settings))

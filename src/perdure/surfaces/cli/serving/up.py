@@ -78,7 +78,7 @@ def up(
 
 
 class Place(Struct, frozen=True):
-    """Where the desk is served."""
+    """The address of the desk."""
 
     host: str
     port: int | None

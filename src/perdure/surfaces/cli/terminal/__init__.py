@@ -1,1 +1,1 @@
-"""What every command reads and prints: output, times, questions, sanitized text."""
+"""Input and output of all commands: output, times, questions, sanitized text."""

@@ -19,8 +19,8 @@ def require_terminal(*, as_json: bool, hint: str = "") -> None:
 def agreed(what_will_be: str) -> bool:
     """Ask; quoted text must be sanitized already.
 
-    An event loop handles Ctrl-C on its next turn, and there is none while this waits for an answer. So it is handled
-    here at once.
+    An event loop would handle Ctrl-C in its next iteration, which never comes while this waits for an answer. So Ctrl-C
+    is handled here.
     """
     kept = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""Text of others, made safe to show.
+"""Untrusted text, made safe to show.
 
 Arguments, errors and names of a job may contain escape sequences that recolour a terminal, retitle its window or type
 into it, line breaks that forge rows of a table, and marks that reverse the reading direction. Every such character
@@ -17,7 +17,7 @@ _BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
 
 
 def one_line(text: str, most: int = 2_000) -> str:
-    """Text for one line: nothing in it moves the cursor, hides, or changes colour; a long text ends in "…"."""
+    """Text for one line: nothing in it moves the cursor, hides, or changes colour; a cut text ends in "…"."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     return cut if cut.isprintable() else "".join(_visible(char) for char in cut)
 
@@ -34,7 +34,7 @@ def lines(text: str, most: int = 200) -> list[str]:
 def safe_json(document: str) -> str:
     """The same JSON document with every character that a terminal might interpret written as an escape.
 
-    Outside of strings JSON is plain ASCII, and inside of them the escape means the same.
+    Outside strings JSON is plain ASCII, and inside them the escape means the same.
     """
     return _BEYOND_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _json_escape(found[0]), document)
 

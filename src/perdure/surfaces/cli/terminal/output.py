@@ -34,7 +34,7 @@ _PADDING: Final = re.compile(r" +\n")
 def console(stream: IO[str] | None = None) -> Console:
     """A console on standard output (or `stream`): colours on a terminal only, and no markup parsed.
 
-    What goes into a pipe or a file is neither wrapped nor cut, unless COLUMNS says how wide it is.
+    Output into a pipe or file is neither wrapped nor cut, unless COLUMNS gives a width.
     """
     chosen = stream or sys.stdout
     columns = os.environ.get("COLUMNS", "")
@@ -45,13 +45,13 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 class _Unpadded:
-    """A stream that gets lines without the spaces with which a table fills its last column."""
+    """A stream that removes the spaces with which a table pads its last column."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write it."""
+        """Write the text without trailing spaces."""
         self._stream.write(_PADDING.sub("\n", text))
         return len(text)
 

@@ -1,4 +1,4 @@
-"""The parts of lists and pages, so that all of them look alike."""
+"""The parts of lists and pages, so that all look alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_DOCUMENT: Final = 30
 
 
 def columns(*titles: str, giving_way: Iterable[str] = ()) -> Table:
-    """An empty list; flexible columns are cut on a narrow terminal, all others are never cut."""
+    """An empty table; flexible columns are cut on a narrow terminal, all others never."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for title in titles:
         table.add_column(title, no_wrap=title not in giving_way)
@@ -26,7 +26,7 @@ def columns(*titles: str, giving_way: Iterable[str] = ()) -> Table:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """Text of others, cut before columns that must be whole."""
+    """A cell of untrusted text; it is cut if the terminal is too narrow."""
     return Text(one_line(text), style=style, no_wrap=True, overflow="ellipsis")
 
 
@@ -46,17 +46,17 @@ def section(title: str, body: RenderableType) -> RenderableType:
 
 
 def indented(body: RenderableType) -> Padding:
-    """The same, indented."""
+    """The body, indented."""
     return Padding(body, (0, 0, 0, 2), expand=False)
 
 
 def block(text: str, style: str = "", most: int = 200) -> Text:
-    """Text of others, of several lines."""
+    """Untrusted text of several lines."""
     return Text("\n".join(lines(text, most)), style=style, overflow="fold")
 
 
 def document(text: str) -> RenderableType:
-    """A stored JSON document, as readable as possible."""
+    """A stored JSON document, formatted for people."""
     value = unpacked(text)
     pretty = text if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     return block(pretty, most=_LONGEST_DOCUMENT)

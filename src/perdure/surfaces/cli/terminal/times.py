@@ -1,4 +1,4 @@
-"""Times as people read and write them."""
+"""Formats and parses times for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker prints when it starts: version, database, and what it found to run."""
+"""The lines that a worker prints when it starts: version, database, kinds, schedules and queues."""
 
 from __future__ import annotations
 

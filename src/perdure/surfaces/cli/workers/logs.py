@@ -1,4 +1,4 @@
-"""The log of a process that works or serves: to standard error, for people or for machines."""
+"""The log of a worker or server process: to standard error, for people or for machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from perdure.surfaces.cli.terminal.hostile import lines, one_line
 
 _AGENTS: Final = "mcp"
-"""The logger of the SDK for agents: as information it tells each session that begins or ends, with its id."""
+"""The logger of the MCP SDK: at level info it logs the begin and end of each session, with its id."""
 
 
 class LogFormat(StrEnum):
@@ -133,7 +133,7 @@ def _configure(log_format: LogFormat, level: LogLevel) -> None:
 
 
 def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """A line of perdure for a screen: the job's kind comes first, its long id last."""
+    """A line of perdure for a terminal: the job's kind comes first, its long id last."""
     if event.get("logger") == "perdure":
         del event["logger"]
     for last in ("job_id", "error"):
@@ -146,10 +146,10 @@ def _shortened(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.
 
 
 def _cleaned(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Texts of jobs, such as their errors, may contain terminal escapes: make them plain."""
+    """Escape control characters: texts of jobs, such as errors, may contain terminal escapes."""
     for key, value in event.items():
         if key in {"exception", "stack"}:
-            margin = "    " if key == "exception" else ""  # so that no line of a job looks like one of perdure
+            margin = "    " if key == "exception" else ""  # so that a job cannot forge a line of perdure
             event[key] = "\n".join(f"{margin}{line}" for line in lines(str(value)))
         elif isinstance(value, str):
             event[key] = one_line(value)

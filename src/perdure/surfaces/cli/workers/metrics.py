@@ -1,4 +1,4 @@
-"""The options of `perdure worker` for its metrics, and what serves them."""
+"""The options of `perdure worker` for its metrics, and their server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MetricsCluster = Annotated[
 
 
 def metrics_beside(app: App, host: str, port: int | None, *, cluster: bool) -> Beside | None:
-    """What serves the metrics of a worker while it runs; None: no port was given."""
+    """A server for the metrics of a worker while it runs; None: no port was given."""
     if port is None:
         return None
     try:

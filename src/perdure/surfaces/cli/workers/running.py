@@ -68,7 +68,7 @@ async def _until_stopped(worker: Worker, backstop: Backstop) -> None:
     loop = asyncio.get_running_loop()
     for number in _STOPPING:
         loop.add_signal_handler(number, signals.arrived)
-        signal.signal(number, backstop.arrived)  # in addition to the loop, which is notified by a socket of its own
+        signal.signal(number, backstop.arrived)  # in addition to the event loop, which has its own notification socket
         signal.siginterrupt(number, False)
     loop.add_signal_handler(signal.SIGTSTP, worker.quiet, BY_SIGNAL)
     loop.add_signal_handler(signal.SIGCONT, worker.loud, BY_SIGNAL)
@@ -82,14 +82,14 @@ async def _until_stopped(worker: Worker, backstop: Backstop) -> None:
 
 
 def _hint(worker: Worker) -> None:
-    """Tell people at a terminal what the next Ctrl-C does, if there is anything to wait for."""
+    """Print on a terminal what the next Ctrl-C does, if jobs are still running."""
     if worker.running and sys.stderr.isatty():
         jobs = "1 job" if worker.running == 1 else f"{worker.running} jobs"
         sys.stderr.write(f"\nWaiting for {jobs} to finish. Ctrl-C again gives them back to the queue at once.\n")
 
 
 class Backstop:
-    """Ends a process whose event loop does not handle stop signals: they interrupt what blocks it."""
+    """Ends a process whose event loop does not handle stop signals: the signal handler interrupts blocking code."""
 
     def __init__(self, limit: timedelta, emitter: Emitter) -> None:
         self._limit = limit
@@ -105,7 +105,7 @@ class Backstop:
 
 
 class Stacks:
-    """What SIGQUIT and SIGUSR1 print: the process, and the worker once there is one."""
+    """The report of SIGQUIT and SIGUSR1: on the process, and on the worker once there is one."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -118,7 +118,7 @@ class Stacks:
 
 
 class StopSignals:
-    """What stop signals mean: the first one stops, a later one hurries.
+    """Interprets stop signals: the first one stops, a later one hurries.
 
     One request may arrive twice: systemd signals every process of a service, and the supervisor passes the same signal
     on. So a signal within a second of the first is ignored.

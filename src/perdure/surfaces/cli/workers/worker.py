@@ -41,7 +41,7 @@ _CAPACITY: Final = "Capacity"
 _LEASES: Final = "Life and death"
 _DEFAULTS: Final = WorkerSettings()
 LINES_A_SECOND: Final = 50
-_MARGIN: Final = timedelta(seconds=10)  # for the database, beyond the time that a stop may take
+_MARGIN: Final = timedelta(seconds=10)  # for the database, in addition to the stop timeout
 
 AppName = Annotated[
     str | None,
@@ -159,7 +159,7 @@ class Logs(Struct, frozen=True):
         *,
         as_json: bool,
     ) -> Logs:
-        """The log settings of the command line."""
+        """The log settings from the options."""
         lines = None if attempts is AttemptLines.OFF else AttemptLog(attempts, per_second)
         return cls(LogFormat.JSON if as_json else log_format, level, lines)
 
@@ -246,7 +246,7 @@ def work(
 
 
 def queues_meant(given: str | None) -> tuple[Queue, ...] | None:
-    """The queues of the option, or of the project."""
+    """The queues from the option, or from the project."""
     asked = given or project().queues
     return None if asked is None else parse_queues(asked)
 
@@ -256,5 +256,5 @@ def _span(option: str, text: str | None) -> timedelta | None:
 
 
 def _own_name(name: str | None, processes: int) -> str | None:
-    """Several processes of one name are distinguished by their pid."""
+    """The name of this process: several processes with one name are distinguished by their pid."""
     return f"{name}:{os.getpid()}" if name and processes > 1 else name

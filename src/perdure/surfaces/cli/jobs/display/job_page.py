@@ -67,7 +67,7 @@ def _costs(costs: Sequence[Cost]) -> Iterator[tuple[str, Text]]:
 
 
 def _steps(steps: Sequence[StepRecord], now: datetime) -> Iterator[Text]:
-    """The steps; of very many, the last ones, which show where the job is."""
+    """The steps; if there are very many, only the last ones, which show where the job is."""
     if len(steps) > _MOST_STEPS:
         yield Text(f"… {len(steps) - _MOST_STEPS:,} before these: --json has all", style="dim")
     shown = steps[-_MOST_STEPS:]
@@ -121,7 +121,7 @@ def _fact_list(job: JobView, now: datetime) -> Iterator[tuple[str, Text]]:
 
 
 def _words(job: JobView) -> Iterator[tuple[str, Text]]:
-    """The short facts, as far as they exist."""
+    """The short facts that exist."""
     for name, word in (
         ("cancelled by" if job.finished_at else "asked by", job.cancelled_by),
         ("unique key", job.unique_key),

@@ -21,7 +21,7 @@ from perdure.surfaces.cli.terminal.times import relative
 
 WIDE: Final = 110
 _WAITS: Final = {JobState.WAITING, JobState.PAUSED}
-_ON_AN_ATTEMPT: Final = {JobState.RUNNING, JobState.SUCCEEDED}  # which neither failed nor crashed
+_ON_AN_ATTEMPT: Final = {JobState.RUNNING, JobState.SUCCEEDED}  # the attempt neither failed nor crashed
 _ANSWER: Final = "answer"
 _CHILDREN: Final = "children"
 _REMARK: Final = "Last error, or why it waits"
@@ -39,7 +39,7 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
         _say_how_far(page, now)
         return
     out = console()
-    out.width = max(out.width, NARROWEST)  # a terminal wraps longer lines by itself; half an id is useless
+    out.width = max(out.width, NARROWEST)  # let the terminal wrap longer lines; half an id is useless
     if not dead:
         out.print(_job_table(page.jobs, now, wide=out.width >= WIDE))
         if any(job.warnings for job in page.jobs):
@@ -54,7 +54,7 @@ def show_page(page: JobPage, now: datetime, *, as_json: bool, dead: bool = False
 
 
 def _say_how_far(page: JobPage, now: datetime) -> None:
-    """A search that ended early says so: older jobs may match."""
+    """If a search ended early, print how far it got: older jobs may match."""
     if page.searched_to is not None:
         say(f"Searched back to jobs made {relative(page.searched_to, now)}. Go on: --before {page.next}", "yellow")
 
@@ -89,7 +89,7 @@ def _awaited(job: JobView, thing: str) -> tuple[str, str]:
 
 
 def word_of(job: JobView) -> str:
-    """The app's word for the job's state, to follow it; empty if it is perdure's word too."""
+    """The app's word for the job's state, shown after it; empty if it is the same word."""
     return f" ({one_line(job.word)})" if job.word is not None and job.word != job.state else ""
 
 
@@ -146,7 +146,7 @@ def _dead_table(jobs: Sequence[JobView], now: datetime) -> Table:
 
 
 def _print_dead(out: Console, jobs: Sequence[JobView], now: datetime) -> None:
-    """On a narrow terminal the error gets its own line: it is what people look for."""
+    """On a narrow terminal the error gets its own line, because people look for it."""
     for job in jobs:
         where = Text(f" in {one_line(job.queue)}", style="dim")
         ref = f"{one_line(job.ref)}  " if job.ref is not None else ""
