@@ -39,7 +39,7 @@ async def test_a_rule_is_made_by_a_form_shown_and_acted_on(
     page = (await pages.get("/alerts")).text
     assert "Queue &lt;b&gt;reports has 1 ready job" in page
     assert "mail pending" in page
-    assert "would say now" in (await pages.get("/alerts/rules/deep/preview")).text
+    assert "would send now" in (await pages.get("/alerts/rules/deep/preview")).text
     for command in ("pause", "delete"):
         asked = await pages.post(f"/alerts/rules/deep/{command}")
         assert (asked.status_code, "deep" in asked.text) == (200, True), "it asks first"

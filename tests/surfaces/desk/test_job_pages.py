@@ -235,7 +235,7 @@ async def test_a_command_whose_answer_is_lost_says_that_it_may_have_been_done(
     monkeypatch.setattr(store, "requeue", away)
     page = await pages.post(f"/jobs/{job_id}/requeue", data={"confirmed": "yes"})
     assert page.status_code == 503
-    assert "The command may have been done or not" in page.text
+    assert "The command may have run or not" in page.text
 
 
 async def test_suggestions_are_words_that_could_come_next(pages: AsyncClient, store: Store) -> None:

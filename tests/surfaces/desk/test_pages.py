@@ -129,7 +129,7 @@ async def test_pausing_asks_first_then_pauses_with_the_reason_and_resumes(pages:
         assert (pause.why, pause.actor) == ("the provider is down", "ada")
         page = (await pages.get(f"/{what}/{name}")).text
         assert "the provider is down" in page
-        assert f"{name} is paused. Jobs that run already go on." in page
+        assert f"{name} is paused. Running jobs continue." in page
         assert f"{name} is paused." not in (await pages.get(f"/{what}/{name}")).text  # said once
         await pages.post(f"/{what}/{name}/resume", data={"back": f"/{what}"})
         assert await store.pauses() == []

@@ -44,7 +44,7 @@ def refusal(visit: Visit, refused: Refused, *, style: str = "") -> Response:
     head, again = _link_to(visit, style), ""
     if visit.method == "GET" and (wait := refused.headers.get("Retry-After")):
         head += f'<meta http-equiv="refresh" content="{escape(wait)}">'
-        again = f'<p class="soft small">This page asks again every {escape(wait)} seconds.</p>'
+        again = f'<p class="soft small">This page reloads every {escape(wait)} seconds.</p>'
     links = again + f'<p><a class="btn" href="{escape(visit.home)}">Overview</a></p>'
     page = _PAGE.format(title=escape(refused.title), detail=escape(refused.detail), head=head, links=links)
     return Response(page, refused.status, refused.headers, "text/html")

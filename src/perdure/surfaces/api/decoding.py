@@ -25,10 +25,10 @@ T = TypeVar("T", bound=Struct)
 def refuse_unread(request: Request, route: Route) -> None:
     """Refuse parameters that this route would ignore: a command with `dry_run` in its query must not run."""
     if route.query is None and request.query_params:
-        where = "" if route.request is None else "; what a command needs stands in its JSON body"
+        where = "" if route.request is None else "; give the parameters in the JSON body"
         raise ArgumentError(next(iter(request.query_params)), f"is not a parameter: this path takes none{where}")
     if route.request is not None and not route.guarded and "if-match" in request.headers:
-        raise HttpError(412, "no-version", "what this changes has no version to compare: leave If-Match out")
+        raise HttpError(412, "no-version", "this command compares no version: leave out If-Match")
 
 
 def read_query(request: Request, wanted: type[T], given: dict[str, Any]) -> T:

@@ -52,7 +52,7 @@ _WHERE: Final = {  # in the order of the help: module and name of each command o
         "breakers": "holds.breakers:breakers",
         "spent": "holds.breakers:spent",
     },
-    "Tell people and programs": {
+    "Notify people and programs": {
         "alerts": "alerts.alerts:alerts",
         "webhooks": "outlets.webhooks:webhooks",
         "events": "outlets.events:events",

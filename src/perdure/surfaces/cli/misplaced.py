@@ -25,7 +25,7 @@ def where_it_belongs(root: Any, words: Sequence[str]) -> str | None:
     if word.startswith("-"):
         takers = [path for path, command in _commands(root) if word in _options(command)]
         meant = [path for path in takers if set(path.split()[1:]) <= set(words)]  # the command that is typed after it
-        return f"{word} stands after the command, as in: {(meant or takers)[0]} {word} …" if takers else None
+        return f"{word} goes after the command, as in: {(meant or takers)[0]} {word} …" if takers else None
     paths = [path for path, _ in _commands(root) if path.split()[-1] == word]
     if not paths and word in _KNOWN_ELSEWHERE:
         paths = [_KNOWN_ELSEWHERE[word]]

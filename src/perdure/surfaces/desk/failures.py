@@ -20,7 +20,7 @@ from perdure.surfaces.desk.visit import Visit
 
 _STATUS: Final[tuple[tuple[type[PerdureError], int, str, str], ...]] = (
     (NotFoundError, 404, "Not found", "It may have been deleted or purged. Check the name, or search for it."),
-    (ArgumentError, 400, "Cannot be read", "Change what you asked for, and try again."),
+    (ArgumentError, 400, "Cannot be read", "Correct the input, and try again."),
     (ConflictError, 409, "Not possible now", "Another operator may have acted. Look at it again, then decide."),
     (SchemaError, 503, "Schema does not fit", "Run `perdure migrate`, or use the release that made this database."),
     (StoreRefused, 409, "The database refused", "It may be a standby, full, or without rights for this user."),
@@ -45,12 +45,12 @@ async def show_failure(visit: Visit, error: Exception) -> Response:
             title="Failed",
             status=500,
             problem="The desk failed on this page.",
-            advice="The log of the desk has the traceback. A command may have been done: look before you repeat it.",
+            advice="The log of the desk has the traceback. A command may have run: check before you repeat it.",
         )
     status, title, advice = next((s, t, a) for kind, s, t, a in _STATUS if isinstance(error, kind))
     problem = str(error)
     if visit.is_posted and isinstance(error, StoreError) and not isinstance(error, StoreRefused):
-        advice = "The command may have been done or not: once the database answers, look before you repeat it."
+        advice = "The command may have run or not: once the database answers, check before you repeat it."
     if isinstance(error, NotFoundError):  # other messages may begin with the name of a field
         problem = problem[:1].upper() + problem[1:]
     response = await visit.page("pages/problem.html", title=title, status=status, problem=problem, advice=advice)

@@ -66,7 +66,7 @@ _TO_END: Final = 1.0
 
 _log = logging.getLogger("perdure.desk")
 
-_NO_API: Final = problem(404, "Not Found", "The API stands below /api/v1; /api/v1/openapi.json describes it.")
+_NO_API: Final = problem(404, "Not Found", "The API is at /api/v1; /api/v1/openapi.json describes it.")
 _NO_AGENTS: Final = rpc_error(
     Refused(404, "Not Found", "Agents are not served here: start the desk with `--mcp read` or `--mcp commands`.")
 )

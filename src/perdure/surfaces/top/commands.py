@@ -46,9 +46,9 @@ async def pause_or_resume(desk: Desk, target: QueueView | KindView) -> Offer:
 
     async def pause() -> str:
         await desk.holds.pause(queue=queue, kind=kind)
-        return f"Paused {shown}. Running jobs go on."
+        return f"Paused {shown}. Running jobs continue."
 
-    return Offer(f"Pause {shown}?", pause, ("Running jobs go on. No further job starts until it is resumed.",))
+    return Offer(f"Pause {shown}?", pause, ("Running jobs continue. No further job starts until it is resumed.",))
 
 
 async def quiet_or_loud(desk: Desk, worker: WorkerView) -> Offer:

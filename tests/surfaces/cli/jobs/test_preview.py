@@ -148,7 +148,7 @@ def test_b14_a_finished_job_has_nothing_ahead(cli: Cli, arrange: Arrange[JobId])
 def test_b14_without_the_app_it_is_said_clearly(cli: Cli, arrange: Arrange[JobId], what: str) -> None:
     answer = cli("preview", "greet" if what == "kind" else arrange(enqueue), "--json")
     assert (answer.code, answer.error["field"]) == (Exit.USAGE, "--app")
-    assert "stands in code" in answer.error["error"]
+    assert "is in code" in answer.error["error"]
 
 
 def test_b14_what_cannot_be_previewed_is_named(cli: Cli, arrange: Arrange[JobId]) -> None:

@@ -10,7 +10,7 @@ from perdure.domain.alerts.rule import AlertSeverity, Grouping, When
 from perdure.surfaces.cli.completion import complete_channel, complete_kind, complete_queue, complete_rule
 
 _CAUSE: Final = "What"
-_TELL: Final = "How it is told"
+_TELL: Final = "Notices"
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The rule's name.", show_default=False, autocompletion=complete_rule)

@@ -105,7 +105,7 @@ def _show_job(app: App | None, job_id: JobId, url: str | None, limit: int, *, as
 
 
 def _needs_app(whose: str) -> ArgumentError:
-    return ArgumentError("--app", f"is needed: the policy {whose} stands in code; give it as --app module:app")
+    return ArgumentError("--app", f"is needed: the policy {whose} is in code; give it as --app module:app")
 
 
 def _show_plans(title: str, plans: RetryPreview, now: datetime, *, under_way: bool = False) -> None:

@@ -184,7 +184,7 @@ def _tell(view: WebhookView, what: str, *, as_json: bool) -> None:
 
 def _table(found: list[WebhookView]) -> Table:
     table = columns(
-        "Name", "URL", "Events", "Only", "State", "Told up to", giving_way={"URL", "Events", "Only", "Told up to"}
+        "Name", "URL", "Events", "Only", "State", "Sent up to", giving_way={"URL", "Events", "Only", "Sent up to"}
     )
     for one in found:
         wants = one.webhook.wants

@@ -69,7 +69,7 @@ def _named(names: Sequence[str]) -> str:
 def _warn(app: App, queues: Sequence[str]) -> None:
     log = structlog.stdlib.get_logger("perdure")
     if not app.kinds and not app.periodic:
-        log.warning("this app declares no jobs: are the modules imported that declare them? see include=")
+        log.warning("this app declares no jobs: import the modules that declare them, with include=")
     unserved: dict[str, list[str]] = {}
     for kind in app.kinds.values():
         if kind.queue not in queues:
@@ -87,7 +87,7 @@ def doubts_about_database(app: App) -> list[tuple[str, dict[str, str]]]:
     if named is not None and _place(named) != _place(app.url):
         doubts.append(
             (
-                "the app names another database than commands without --url use",
+                "the app uses another database than commands without --url",
                 {"app": without_password(app.url), "commands": without_password(named)},
             )
         )

@@ -63,7 +63,7 @@ async def pause(visit: Visit) -> Response:
     name = visit.path("name")
     await visit.desk.holds.pause(kind=name, why=visit.why)
     return visit.done(
-        f"Kind {name} is paused. Jobs that run already go on.", back=visit.back(f"/kinds/{quote(name, safe='')}")
+        f"Kind {name} is paused. Running jobs continue.", back=visit.back(f"/kinds/{quote(name, safe='')}")
     )
 
 

@@ -61,7 +61,7 @@ async def pause(visit: Visit) -> Response:
     name = visit.path("name")
     await visit.desk.holds.pause(queue=name, why=visit.why)
     return visit.done(
-        f"Queue {name} is paused. Jobs that run already go on.", back=visit.back(f"/queues/{quote(name, safe='')}")
+        f"Queue {name} is paused. Running jobs continue.", back=visit.back(f"/queues/{quote(name, safe='')}")
     )
 
 

@@ -73,7 +73,7 @@ async def workers(visit: Visit) -> Response:
     )
 
 
-@room.command("/workers/{id}/quiet", confirm="Let this worker claim no more jobs?")
+@room.command("/workers/{id}/quiet", confirm="Tell this worker to stop claiming?")
 async def quiet(visit: Visit) -> Response:
     """Tell one worker to stop claiming."""
     return await _tell(visit, [visit.path("id")], quiet=True)
@@ -85,7 +85,7 @@ async def loud(visit: Visit) -> Response:
     return await _tell(visit, [visit.path("id")], quiet=False)
 
 
-@room.command("/workers/quiet", confirm="Let no worker claim any more jobs?")
+@room.command("/workers/quiet", confirm="Tell all workers to stop claiming?")
 async def quiet_all(visit: Visit) -> Response:
     """Tell all workers to stop claiming."""
     return await _tell(visit, None, quiet=True)
@@ -101,8 +101,8 @@ async def _tell(visit: Visit, names: Sequence[str] | None, *, quiet: bool) -> Re
     told = await visit.desk.quiet(names, quiet=quiet, why=visit.why)
     if not told:
         return visit.done("No worker runs.", back="/workers")
-    what = "will claim nothing more; their jobs go on" if quiet else "claim again"
-    return visit.done(f"Told {listed(worker.name for worker in told)}: they {what}.", back="/workers")
+    what = "stop claiming; running jobs continue" if quiet else "claim again"
+    return visit.done(f"Told {listed(worker.name for worker in told)} to {what}.", back="/workers")
 
 
 def rows_of(views: Sequence[WorkerView], now: datetime, running: Sequence[JobView] = ()) -> list[WorkerRow]:
@@ -129,18 +129,18 @@ def _row_of(view: WorkerView, now: datetime, running: Sequence[JobView], *, is_a
 def _status(view: WorkerView, now: datetime) -> tuple[str, str, str]:
     if view.dead_at is not None:
         if view.phase is Phase.CLOSED:
-            return "closed", "❀", "It closed in good order."
-        return "lost", "", "It ended without a word; its jobs went to other workers."
+            return "closed", "❀", "It closed cleanly."
+        return "lost", "", "It died without closing; other workers took over its jobs."
     if now - view.beat_at > LEASE:
-        return "lost", "", "It sends no heartbeat; its jobs come back to other workers."
+        return "lost", "", "It sends no heartbeat; other workers take over its jobs."
     if view.phase in {Phase.OPENING, Phase.CLOSING}:
         return view.phase, *_GENTLE[view.phase]
     if view.phase is Phase.QUIET or view.quiet_at is not None:
-        return "quiet", "", "It was told to claim nothing; its running jobs go on."
+        return "quiet", "", "It was told to stop claiming; its running jobs continue."
     return view.phase, "", "It claims jobs."
 
 
 _GENTLE: Final = {
-    Phase.OPENING: ("✿", "It opens gently: it takes on more jobs step by step."),
-    Phase.CLOSING: ("❀", "It closes: it claims nothing, and lets its jobs finish."),
+    Phase.OPENING: ("✿", "It is opening: it claims more jobs step by step."),
+    Phase.CLOSING: ("❀", "It is closing: it claims nothing, and lets its running jobs finish."),
 }

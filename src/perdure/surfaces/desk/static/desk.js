@@ -1,5 +1,5 @@
 /* The desk's own script. Pages work without it: it brings local times, keys, dialogs, copying and live updates.
-   It writes no HTML of its own: what the server sent is morphed into the page, other text goes in as text. */
+   It writes no HTML itself: it morphs the server's HTML into the page, and inserts other text as plain text. */
 (() => {
   "use strict";
   const $ = (selector, root = document) => root.querySelector(selector);
@@ -26,11 +26,11 @@
     }
   }
 
-  /* Morphing is htmx's; an extension is how it hands that out. */
+  /* htmx does the morphing, which it offers to extensions only. */
   let morph = (target, fragment) => target.replaceChildren(fragment);
   if (window.htmx) htmx.registerExtension("desk", { init: (api) => { morph = (to, from) => api.morph(to, from, true); } });
 
-  /* Rows that appear or go while the pointer or the focus is in a table wait until the user asks for them. */
+  /* While the pointer or the focus is in a table, added and removed rows wait until the user asks for them. */
   const listOf = (rows) => rows.closest("table") || rows;
   const isBusy = (list) => list.matches(":hover") || list.contains(document.activeElement) || list.previousElementSibling?.matches(".waiting-rows:hover");
   function hold(shown, fresh) {
@@ -62,7 +62,7 @@
   }
   const dropNotice = (list) => { if (list.previousElementSibling?.matches(".waiting-rows")) list.previousElementSibling.remove(); };
 
-  /* What is under the pointer stays there when something above it grows or goes; without a pointer, what is read. */
+  /* Keep the element under the pointer in place when content above it changes; without a pointer, the one being read. */
   let pointer = null;
   addEventListener("pointermove", (event) => { pointer = event.pointerType === "mouse" ? [event.clientX, event.clientY] : null; }, { passive: true });
   function inPlace(change) {
@@ -72,9 +72,9 @@
     if (held?.isConnected) scrollBy({ top: held.getBoundingClientRect().top - before, behavior: "instant" });
   }
 
-  /* Refreshing: fetch this page's own URL, only its rail and content, and morph them in. A page that a person fills in,
-     or that answers a form, stays as it is; while a dialog is open, what its question is about stays too. */
-  /* A page that takes 0.1 s to answer is asked again after 8 s: an open tab costs a busy system an eightieth, no more. */
+  /* Refreshing: fetch this page's own URL, only its rail and content, and morph them in. A page with a form is refreshed
+     only on request, the response to a form never. While a dialog is open, no page refreshes by itself. */
+  /* A page that takes 0.1 s is refreshed after 8 s: an open tab uses at most 1/80 of the server's time. */
   const SHARE = 80, LONGEST = 15;
   const content = $("#content"), isStill = () => !Number(content.dataset.every);
   let busy = false, refreshed = Date.now(), planned = 0, since = null;
@@ -128,7 +128,7 @@
     if (!isStill()) plan(Math.max(0, refreshed + wait - Date.now()));
   }
 
-  /* The one stream of this tab: open while it is seen, tried again with growing pauses. */
+  /* The only stream of this tab: open while the tab is visible, reconnected with growing delays. */
   const mark = $("#live"), banner = $("#away");
   let stream = null, revision = null, tries = 0, retry = 0;
   const say = (state, word) => { mark.dataset.state = state; $(".word", mark).textContent = word; };
@@ -200,7 +200,7 @@
       const added = Object.entries(given).map(([name, value]) => Object.assign(document.createElement("input"), { type: "hidden", name, value }));
       form.append(...added);
       form.requestSubmit(button);
-      added.forEach((input) => input.remove()); // who comes back to this page is asked again
+      added.forEach((input) => input.remove()); // the question comes again after a return to this page
     };
   }
   document.addEventListener("click", (event) => { for (const menu of $$("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false; });
@@ -217,9 +217,9 @@
   async function copyText(text, beside) {
     try {
       if (navigator.clipboard) return await navigator.clipboard.writeText(text), true;
-    } catch { /* not allowed: the old way may be */ }
+    } catch { /* not allowed: try the old way */ }
     const box = Object.assign(document.createElement("textarea"), { value: text });
-    beside.after(box); // inside the dialog, if that is open: the rest of the page cannot be selected then
+    beside.after(box); // inside an open dialog: the rest of the page cannot be selected then
     box.select();
     const done = document.execCommand("copy");
     box.remove();
@@ -234,14 +234,14 @@
     document.cookie = `perdure_theme=${next}; path=${root || "/"}; max-age=31536000; samesite=strict`;
   }
 
-  /* Values of a chart under the pointer, said in its head. */
+  /* Show the values under the pointer in the head of their chart. */
   document.addEventListener("pointerover", (event) => {
     const hit = event.target.closest?.(".hit");
     const head = event.target.closest?.(".chart")?.querySelector(".readout");
     if (head) head.textContent = hit ? `${minute(new Date(hit.dataset.time))}  ${hit.dataset.said || "nothing"}` : "";
   });
 
-  /* Rows that are chosen by their boxes: the buttons for them appear, and say how many. */
+  /* Chosen rows: show the buttons for them, and their number. */
   const chosenBoxes = () => $$("[data-rows] input[type=checkbox]:checked");
   const chosenRows = () => (chosenBoxes().length === 1 ? "1 job" : `${chosenBoxes().length} jobs`);
   function countChosen() {
@@ -338,7 +338,7 @@
     if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
   });
 
-  /* Strips that scroll sideways begin at what matters: the page that is open, the tab that is chosen, the present. */
+  /* Scroll horizontal strips to what matters: the current page, the chosen tab, the present. */
   for (const [strip, point] of [["#rail", ".on"], [".tabs", ".on"], [".timeline", "line.now"]]) {
     const box = $(strip), at = box && $(point, box);
     if (at && box.scrollWidth > box.clientWidth) {

@@ -137,7 +137,7 @@ def _planned(action: Action, found: Changed, why: str, kinds: str = "") -> Plann
     if found.not_found:
         notes.append(f"There is no job {listed(found.not_found)}.")
     if found.more:
-        notes.append("More jobs match than this call may touch: the newest are meant.")
+        notes.append("More jobs match than one call may change: only the newest are selected.")
     return Planned(
         tool=action.name,
         about={"jobs": sorted(found.ids)},

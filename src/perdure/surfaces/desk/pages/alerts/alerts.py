@@ -100,7 +100,9 @@ async def save(visit: Visit) -> Response:
     return visit.done(f"Rule {made.rule.name} was saved.", back="/alerts")
 
 
-@room.command("/alerts/rules/{name:path}/pause", confirm="Pause the rule {name}? It says nothing until it is resumed.")
+@room.command(
+    "/alerts/rules/{name:path}/pause", confirm="Pause the rule {name}? It sends no notices until it is resumed."
+)
 async def pause(visit: Visit) -> Response:
     """Pause a rule."""
     await visit.desk.alerts.pause(visit.path("name"), why=visit.why)

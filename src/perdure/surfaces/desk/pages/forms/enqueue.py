@@ -19,8 +19,8 @@ room = Room("jobs")
 _EMPTY: Final = {"kind": "", "args": "{}", "queue": "", "delay": "", "priority": "", "ref": ""}
 _SAID: Final = {
     Intake.NEW: "Enqueued job {id}.",
-    Intake.EXISTING: "Job {id} is there already: it has the same unique key.",
-    Intake.REPLACED: "Job {id} took the place of the one with the same unique key.",
+    Intake.EXISTING: "Job {id} already exists: it has the same unique key.",
+    Intake.REPLACED: "Job {id} replaced the one with the same unique key.",
 }
 
 

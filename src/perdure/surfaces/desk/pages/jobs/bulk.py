@@ -87,7 +87,7 @@ async def start(visit: Visit) -> Response:
     return visit.done("Started. This page shows its progress.", back=f"/bulk/{started.id}")
 
 
-@room.command("/bulk/{id}/stop", confirm="Stop this bulk command? What it has done stays done.")
+@room.command("/bulk/{id}/stop", confirm="Stop this bulk command? Jobs that it has changed stay changed.")
 async def stop(visit: Visit) -> Response:
     """Stop a bulk command."""
     await visit.desk.stop_bulk(visit.path("id"), why=visit.why)
