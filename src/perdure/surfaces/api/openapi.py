@@ -181,8 +181,8 @@ def _finished(schemas: Mapping[str, Any], types: Iterable[Any]) -> dict[str, Any
 def _finished_one(shape: dict[str, Any], kind: Any) -> dict[str, Any]:
     if kind is None:
         return shape
-    told = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
-    finished = {**shape, "description": told} if told else shape
+    description = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
+    finished = {**shape, "description": description} if description else shape
     if "properties" not in shape:
         return finished
     documents = DOCUMENTS.get(kind, frozenset())

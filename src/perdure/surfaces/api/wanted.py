@@ -59,8 +59,8 @@ def refusal(error: msgspec.ValidationError, wanted: type[Struct], given: Mapping
 @cache
 def _types(wanted: type[Struct]) -> dict[str, inspect.Type]:
     """The types of its fields; null is left out of a union."""
-    told = cast("inspect.StructType", inspect.type_info(wanted))
-    return {field.encode_name: _without_null(field.type) for field in told.fields}
+    struct = cast("inspect.StructType", inspect.type_info(wanted))
+    return {field.encode_name: _without_null(field.type) for field in struct.fields}
 
 
 def _without_null(kind: inspect.Type) -> inspect.Type:

@@ -114,7 +114,7 @@ def version(as_json: options.Json = False) -> None:
         say(f"perdure {__version__} on Python {platform.python_version()}")
 
 
-def _tell_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         version()
         raise typer.Exit
@@ -122,7 +122,7 @@ def _tell_version(asked: bool) -> None:
 
 def _before_any_command(
     _: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the version and exit.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Durable jobs for Python, on SQLite and PostgreSQL."""

@@ -60,12 +60,12 @@ def _offered(
     harmless: re.Pattern[str],
 ) -> list[str]:
     with suppress(Exception):  # an error would be printed into the line that the user is typing
-        names = dict.fromkeys(_asked(look, None if ctx is None else ctx.params.get("url")))
+        names = dict.fromkeys(_names(look, None if ctx is None else ctx.params.get("url")))
         return [name for name in names if harmless.fullmatch(name) and name.startswith(incomplete)]
     return []
 
 
-def _asked(look: Callable[[Desk], Awaitable[Iterable[str]]], url: str | None) -> Iterable[str]:
+def _names(look: Callable[[Desk], Awaitable[Iterable[str]]], url: str | None) -> Iterable[str]:
     from perdure.surfaces.cli.session import with_desk  # noqa: PLC0415 - for those who press Tab
 
     async def in_time(desk: Desk) -> Iterable[str]:

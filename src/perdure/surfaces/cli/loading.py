@@ -81,13 +81,13 @@ def _import(name: str, folders: list[str]) -> object:
 
 def _where(error: Exception) -> str:
     """The error, and the last line of the app's own code in its traceback."""
-    said = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         frames = [(error.filename or "", error.lineno)]
     here = str(Path.cwd())
     own = [frame for frame in frames if frame[0].startswith(here)] or frames
-    return f"{said} ({own[-1][0]}, line {own[-1][1]})"
+    return f"{message} ({own[-1][0]}, line {own[-1][1]})"
 
 
 def _described(found: object, module_name: str) -> str:

@@ -114,8 +114,8 @@ class Visit:
     @property
     def came_from(self) -> str:
         """The page of this desk that contained the form; the first page if the browser does not say."""
-        if told := _own_page(self.field("came_from")):
-            return told
+        if named := _own_page(self.field("came_from")):
+            return named
         root = self.request.scope.get("root_path", "")
         referer = urlsplit(self.request.headers.get("referer", ""))
         is_ours = referer.netloc == self.request.headers.get("host") and referer.path.startswith(f"{root}/")

@@ -49,6 +49,6 @@ def user_at_terminal(*, commands: bool) -> Caller:
 
 def _client(context: Context[Any, Any]) -> str:
     """The agent's own name, in characters that cannot imitate another part of the actor."""
-    told = context.session.client_params
-    word = _ODD.sub("-", told.client_info.name)[:_LONGEST_CLIENT_NAME].strip("-") if told is not None else ""
+    params = context.session.client_params
+    word = _ODD.sub("-", params.client_info.name)[:_LONGEST_CLIENT_NAME].strip("-") if params is not None else ""
     return word or _UNKNOWN

@@ -149,8 +149,8 @@ async def _looked(look: Callable[[], Awaitable[Check]]) -> Check:
 
 def _for_others(readiness: Readiness) -> Readiness:
     """The result for callers on other machines: without the texts of errors."""
-    told = (replace(check, seen=_ELSEWHERE) if isinstance(check, _Error) else check for check in readiness.checks)
-    return Readiness(readiness.status, tuple(told))
+    checks = (replace(check, seen=_ELSEWHERE) if isinstance(check, _Error) else check for check in readiness.checks)
+    return Readiness(readiness.status, tuple(checks))
 
 
 def _answer(document: object, status: int) -> Response:

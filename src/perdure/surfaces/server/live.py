@@ -196,11 +196,11 @@ class LiveHub(Loop[int]):
                 self._last.clear()  # so that every topic is sent again
             sent = [await self._refresh(topic, desk) for topic in topics.values()]
         except StoreError as error:
-            self._tell_away(str(error))
+            self._report_outage(str(error))
             return 0
         if self._away is not None:
             self._away = None
-            self._tell_all(sse(BACK, b"{}"))
+            self._send_to_all(sse(BACK, b"{}"))
         return sum(sent)
 
     async def _refresh(self, topic: Topic, desk: Desk) -> int:
@@ -219,12 +219,12 @@ class LiveHub(Loop[int]):
             stream.put(topic.key, message)
         return len(readers)
 
-    def _tell_away(self, problem: str) -> None:
+    def _report_outage(self, problem: str) -> None:
         if self._away is None:
             self._away = sse(AWAY, msgspec.json.encode({"error": problem, "since": self._clock.now()}))
-            self._tell_all(self._away)
+            self._send_to_all(self._away)
 
-    def _tell_all(self, message: bytes) -> None:
+    def _send_to_all(self, message: bytes) -> None:
         for stream in self._streams:
             stream.put(_OUTAGE, message)
 

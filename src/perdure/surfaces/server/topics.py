@@ -38,8 +38,8 @@ async def _revision(desk: Desk) -> object:
     workers = [(one.id, one.phase, one.running, one.dead_at, one.quiet_at) for one in await desk.workers()]
     trail = (await desk.audit(limit=1)).entries
     stretch = int((await desk.now()).timestamp() / _REFRESH_INTERVAL_SECONDS)
-    told = msgspec.json.encode([counts, workers, [entry.id for entry in trail], stretch])
-    return {"revision": hashlib.blake2b(told, digest_size=8).hexdigest()}
+    content = msgspec.json.encode([counts, workers, [entry.id for entry in trail], stretch])
+    return {"revision": hashlib.blake2b(content, digest_size=8).hexdigest()}
 
 
 TICK: Final = Topic("tick", "tick", _revision)

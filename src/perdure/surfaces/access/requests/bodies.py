@@ -9,10 +9,10 @@ from perdure.surfaces.access.requests.visit import Visit
 
 def limited(visit: Visit, receive: Receive, most: int) -> Receive:
     """Raise Refused (413) for a body that is too large: at once if its Content-Length says so, else while reading."""
-    told = visit.headers.get("content-length")
-    if told is not None and not (told.isascii() and told.isdigit()):
+    announced = visit.headers.get("content-length")
+    if announced is not None and not (announced.isascii() and announced.isdigit()):
         raise Refused(400, "Bad Request", "Content-Length must be a number.")
-    if told is not None and int(told) > most:
+    if announced is not None and int(announced) > most:
         raise _too_large(most)
     seen = 0
 

@@ -140,21 +140,21 @@ async def put_schedule(call: Call[None, ScheduleBody]) -> ScheduleView:
         jitter=body.jitter,
     )
     await _check(call, name)
-    return _told(call, await call.desk.calendar.save(schedule, why=body.why))
+    return _with_etag(call, await call.desk.calendar.save(schedule, why=body.why))
 
 
 async def pause_schedule(call: Call[None, PauseVersionUntil]) -> ScheduleView:
     """Pause a schedule, optionally until a time."""
     name = call.path["name"]
     await _check(call, name)
-    return _told(call, await call.desk.calendar.pause(name, until=call.body.until, why=call.body.why))
+    return _with_etag(call, await call.desk.calendar.pause(name, until=call.body.until, why=call.body.why))
 
 
 async def resume_schedule(call: Call[None, OneVersion]) -> ScheduleView:
     """Resume a paused schedule with its next time."""
     name = call.path["name"]
     await _check(call, name)
-    return _told(call, await call.desk.calendar.resume(name, why=call.body.why))
+    return _with_etag(call, await call.desk.calendar.resume(name, why=call.body.why))
 
 
 async def delete_schedule(call: Call[None, OneVersion]) -> None:
@@ -212,6 +212,6 @@ async def _check(call: Call[Any, Any], name: str) -> None:
     check_version(call.request, call.body.revision, etag, f"schedule {name!r}")
 
 
-def _told(call: Call[Any, Any], view: ScheduleView) -> ScheduleView:
+def _with_etag(call: Call[Any, Any], view: ScheduleView) -> ScheduleView:
     call.headers["etag"] = schedule_etag(view)
     return view

@@ -108,9 +108,9 @@ def add_rule(
         recovery=not no_recovery,
     )
     if preview:
-        _tell_preview(with_desk(url, lambda desk: desk.alerts.preview(rule)), as_json=as_json)
+        _print_preview(with_desk(url, lambda desk: desk.alerts.preview(rule)), as_json=as_json)
         return
-    _tell("saved", with_desk(url, lambda desk: desk.alerts.save(rule, why=why)), as_json=as_json)
+    _report("saved", with_desk(url, lambda desk: desk.alerts.save(rule, why=why)), as_json=as_json)
 
 
 @alerts.command("pause")
@@ -128,7 +128,7 @@ def pause(
         end = None if moment is None else moment.when(await desk.now())
         return await desk.alerts.pause(name, until=end, why=why)
 
-    _tell("paused", with_desk(url, act), as_json=as_json)
+    _report("paused", with_desk(url, act), as_json=as_json)
 
 
 @alerts.command("resume")
@@ -136,7 +136,7 @@ def resume(
     name: rule_options.Name, why: options.Why = None, url: options.Url = None, as_json: options.Json = False
 ) -> None:
     """Resume a paused rule."""
-    _tell("resumed", with_desk(url, lambda desk: desk.alerts.resume(name, why=why)), as_json=as_json)
+    _report("resumed", with_desk(url, lambda desk: desk.alerts.resume(name, why=why)), as_json=as_json)
 
 
 @alerts.command("delete")
@@ -163,7 +163,7 @@ def delete(
 @alerts.command("preview")
 def preview_rule(name: rule_options.Name, url: options.Url = None, as_json: options.Json = False) -> None:
     """Show what a rule finds now and its notice; nothing is sent."""
-    _tell_preview(with_desk(url, lambda desk: desk.alerts.preview(name)), as_json=as_json)
+    _print_preview(with_desk(url, lambda desk: desk.alerts.preview(name)), as_json=as_json)
 
 
 @alerts.command("test")
@@ -243,14 +243,14 @@ def key() -> None:
     say(f"{KEY_VARIABLE}={new_key()}")
 
 
-def _tell(action: str, view: RuleView, *, as_json: bool) -> None:
+def _report(action: str, view: RuleView, *, as_json: bool) -> None:
     if as_json:
         print_json({"action": action, "rule": plain(view)})
     else:
         say(f"Rule {one_line(view.rule.name)} {action}: {one_line(meaning(view.rule))}", "bold")
 
 
-def _tell_preview(found: AlertPreview, *, as_json: bool) -> None:
+def _print_preview(found: AlertPreview, *, as_json: bool) -> None:
     if as_json:
         print_json(plain(found))
         return

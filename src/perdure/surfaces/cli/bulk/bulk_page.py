@@ -77,16 +77,16 @@ def show_bulk(view: BulkView, now: datetime) -> None:
 
 def _written(which: JobFilter) -> str:
     """A filter in words, as `state ready, running; kind mail; args.user.id=42`."""
-    said = []
+    conditions = []
     for name, value in plain(which).items():
         if name == "states" and value:
-            said.append(f"state {', '.join(state for state in JobState if state in value)}")
+            conditions.append(f"state {', '.join(state for state in JobState if state in value)}")
         elif name == "where":
-            said += [_condition(condition) for condition in which.where]
+            conditions += [_condition(condition) for condition in which.where]
         elif value not in (None, []):
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            said.append(f"{name.replace('_', ' ')} {text}")
-    return "; ".join(said) or "all jobs"
+            conditions.append(f"{name.replace('_', ' ')} {text}")
+    return "; ".join(conditions) or "all jobs"
 
 
 def _condition(condition: Condition) -> str:

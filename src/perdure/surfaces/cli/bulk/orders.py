@@ -53,7 +53,7 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
             return plan, view if self.detach else await self._work(desk, view), True
 
         plan, view, was_agreed = with_desk(url, at)
-        self._tell(plan, view)
+        self._report(plan, view)
         raise typer.Exit(_code(view) if was_agreed else Exit.CONFLICT)
 
     def _agreed(self, plan: BulkPlan) -> bool:
@@ -86,7 +86,7 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
             raise
         return view
 
-    def _tell(self, plan: BulkPlan, view: BulkView | None) -> None:
+    def _report(self, plan: BulkPlan, view: BulkView | None) -> None:
         if self.as_json:
             counted = {"jobs": plan.jobs, "able": plan.able, "capped": plan.capped, "notes": list(plan.notes)}
             done = None if view is None else plain(view)
@@ -102,9 +102,9 @@ class BulkOrder(Struct, frozen=True, kw_only=True):
             say(f"Bulk command {view.id} started on {some(view.jobs, 'job')}; workers do it.", "bold")
             say(f"  perdure bulk show {view.id}", "dim")
         else:
-            self._tell_done(view)
+            self._report_done(view)
 
-    def _tell_done(self, view: BulkView) -> None:
+    def _report_done(self, view: BulkView) -> None:
         done = some(view.done, "job") if view.done else "Nothing"
         verb = self.action.verb if view.done else f"was {self.action.verb}"
         say(f"{done} {verb}.", "bold" if view.done else "yellow")

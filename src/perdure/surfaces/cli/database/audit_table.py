@@ -29,8 +29,8 @@ def show_entries(entries: Sequence[AuditEntry]) -> None:
         who = f"  {one_line(entry.actor)}"
         head = Text.assemble((absolute(entry.at), "dim"), "  ", (one_line(entry.action), "bold"), who, _on(entry))
         out.print(head, soft_wrap=True)
-        said = {"why": entry.why, "from": entry.source, "bulk": entry.bulk}
-        pieces = [f"{name}={one_line(text, _LONGEST_VALUE)}" for name, text in said.items() if text is not None]
+        origin = {"why": entry.why, "from": entry.source, "bulk": entry.bulk}
+        pieces = [f"{name}={one_line(text, _LONGEST_VALUE)}" for name, text in origin.items() if text is not None]
         if rest := "  ".join([*pieces, *_details(entry)]):
             out.print(Text(f"    {rest}", "dim"), soft_wrap=True)
 
@@ -59,7 +59,7 @@ def _on(entry: AuditEntry) -> str:
 def _details(entry: AuditEntry) -> list[str]:
     """What changed, as `state: dead → ready`, and other details."""
     before, after = (_facts(entry.details.get(when)) for when in ("before", "after"))
-    changes = [f"{one_line(name)}: {_told(before, name)} → {_told(after, name)}" for name in {**before, **after}]
+    changes = [f"{one_line(name)}: {_text(before, name)} → {_text(after, name)}" for name in {**before, **after}]
     others = [
         f"{one_line(name)}={one_line(str(value), _LONGEST_VALUE)}"
         for name, value in entry.details.items()
@@ -72,5 +72,5 @@ def _facts(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _told(facts: dict[str, Any], name: str) -> str:
+def _text(facts: dict[str, Any], name: str) -> str:
     return one_line(str(facts[name]), _LONGEST_VALUE) if facts.get(name) is not None else "none"

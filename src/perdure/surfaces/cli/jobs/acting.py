@@ -57,7 +57,7 @@ class Order(Struct, frozen=True, kw_only=True):
             return await desk.act(self.action, which, limit=MOST_AT_ONCE, why=self.why), True
 
         changed, was_agreed = with_desk(url, at)
-        self._tell(changed)
+        self._report(changed)
         raise typer.Exit(_code(changed) if was_agreed else Exit.CONFLICT)
 
     def _agreed(self, foreseen: Changed) -> bool:
@@ -65,7 +65,7 @@ class Order(Struct, frozen=True, kw_only=True):
         history = f" and {'its' if count == 1 else 'their'} history" if self.action.for_good else ""
         return agreed(f"{some(count, 'job')}{history} will be {self.action.verb}{' for good' if history else ''}")
 
-    def _tell(self, changed: Changed) -> None:
+    def _report(self, changed: Changed) -> None:
         if self.as_json:
             print_json({"action": self.action.verb, "dry_run": self.dry_run, **plain(changed)})
             return

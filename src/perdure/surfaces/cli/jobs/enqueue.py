@@ -96,11 +96,11 @@ def enqueue(
     loaded = load_app(app)
     if not as_json:
         for doubt, facts in doubts_about_database(loaded):
-            told = "  ".join(f"{name}={one_line(value, 500)}" for name, value in facts.items())
-            console(sys.stderr).print(Text(f"note: {doubt}  {told}", style="yellow"), soft_wrap=True)
+            details = "  ".join(f"{name}={one_line(value, 500)}" for name, value in facts.items())
+            console(sys.stderr).print(Text(f"note: {doubt}  {details}", style="yellow"), soft_wrap=True)
     job = loaded.job_named(kind)
     known = typed_arguments(loaded, kind, given)
-    said = _object("--meta", meta) if meta is not None else None
+    metadata = _object("--meta", meta) if meta is not None else None
 
     async def act() -> tuple[Handle[Any], JobView, datetime]:
         async with loaded:
@@ -113,7 +113,7 @@ def enqueue(
                 id=job_id,
                 ref=ref,
                 tags=tuple(tag or ()),
-                meta=said,
+                meta=metadata,
             )
             desk = await loaded.desk(actor(), SOURCE)
             receipt = await desk.enqueue(prepared.call(**known).job, why=why)

@@ -32,7 +32,7 @@ Types = Annotated[
 @events.command("status")
 def status(url: options.Url = None, as_json: options.Json = False) -> None:
     """Show whether events are logged, for how long they are kept, and the oldest and newest cursor."""
-    _tell(with_desk(url, lambda desk: desk.feed.state()), as_json=as_json)
+    _print_state(with_desk(url, lambda desk: desk.feed.state()), as_json=as_json)
 
 
 @events.command("on")
@@ -40,13 +40,13 @@ def switch_on(
     keep: Keep = None, url: options.Url = None, why: options.Why = None, as_json: options.Json = False
 ) -> None:
     """Start to log events; on PostgreSQL as the owner of the tables."""
-    _tell(with_desk(url, lambda desk: desk.feed.switch_on(keep=keep, why=why)), as_json=as_json)
+    _print_state(with_desk(url, lambda desk: desk.feed.switch_on(keep=keep, why=why)), as_json=as_json)
 
 
 @events.command("off")
 def switch_off(url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
     """Stop logging events, and delete the logged ones."""
-    _tell(with_desk(url, lambda desk: desk.feed.switch_off(why=why)), as_json=as_json)
+    _print_state(with_desk(url, lambda desk: desk.feed.switch_off(why=why)), as_json=as_json)
 
 
 @events.command("list")
@@ -75,7 +75,7 @@ def list_events(
     say(f"More: --after {page.next}" if page.more else f"No more. Later events: --after {page.next}", "dim")
 
 
-def _tell(state: FeedState, *, as_json: bool) -> None:
+def _print_state(state: FeedState, *, as_json: bool) -> None:
     if as_json:
         print_json(plain(state))
     elif state.keep is None:

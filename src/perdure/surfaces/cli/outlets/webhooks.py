@@ -130,13 +130,13 @@ def new_secret(
 @webhooks.command("pause")
 def pause(name: Name, url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
     """Pause a webhook; events during the pause are sent when it is resumed."""
-    _tell(with_desk(url, lambda desk: desk.webhooks.pause(name, why=why)), "paused", as_json=as_json)
+    _report(with_desk(url, lambda desk: desk.webhooks.pause(name, why=why)), "paused", as_json=as_json)
 
 
 @webhooks.command("resume")
 def resume(name: Name, url: options.Url = None, why: options.Why = None, as_json: options.Json = False) -> None:
     """Resume a webhook where it was paused."""
-    _tell(with_desk(url, lambda desk: desk.webhooks.resume(name, why=why)), "resumed", as_json=as_json)
+    _report(with_desk(url, lambda desk: desk.webhooks.resume(name, why=why)), "resumed", as_json=as_json)
 
 
 @webhooks.command("delete")
@@ -175,7 +175,7 @@ def _secret(variable: str | None) -> str | None:
     return found
 
 
-def _tell(view: WebhookView, what: str, *, as_json: bool) -> None:
+def _report(view: WebhookView, what: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"action": what, "webhook": plain(view)})
     else:

@@ -41,10 +41,10 @@ def emit(
     async def act(desk: Desk) -> Emission:
         return await desk.emit(event, text, why=why)
 
-    _tell(with_desk(url, act), as_json=as_json)
+    _report(with_desk(url, act), as_json=as_json)
 
 
-def _tell(emission: Emission, *, as_json: bool) -> None:
+def _report(emission: Emission, *, as_json: bool) -> None:
     name = one_line(emission.event)
     if as_json:
         print_json({**plain(emission), "payload": unpacked(emission.payload)})

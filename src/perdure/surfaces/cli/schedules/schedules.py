@@ -170,7 +170,7 @@ def create(
         return await desk.calendar.save(schedule, why=why), await desk.now()
 
     view, now = with_desk(url, make)
-    _tell("made" if view.version == 1 else "changed", view, now, as_json=as_json)
+    _report("made" if view.version == 1 else "changed", view, now, as_json=as_json)
 
 
 @schedules.command("pause")
@@ -189,7 +189,7 @@ def pause(
         end = None if moment is None else moment.when(now)
         return await desk.calendar.pause(name, until=end, why=why), now
 
-    _tell("paused", *with_desk(url, act), as_json=as_json)
+    _report("paused", *with_desk(url, act), as_json=as_json)
 
 
 @schedules.command("resume")
@@ -199,7 +199,7 @@ def resume(name: Name, url: options.Url = None, why: options.Why = None, as_json
     async def act(desk: Desk) -> tuple[ScheduleView, datetime]:
         return await desk.calendar.resume(name, why=why), await desk.now()
 
-    _tell("resumed", *with_desk(url, act), as_json=as_json)
+    _report("resumed", *with_desk(url, act), as_json=as_json)
 
 
 @schedules.command("trigger")
@@ -293,7 +293,7 @@ def _agreed(name: str, times: int, *, as_json: bool) -> bool:
     return agreed(f"Up to {some(times, 'job')} of schedule {one_line(name)} will be made")
 
 
-def _tell(done: str, view: ScheduleView, now: datetime, *, as_json: bool) -> None:
+def _report(done: str, view: ScheduleView, now: datetime, *, as_json: bool) -> None:
     if as_json:
         print_json({"action": done, "schedule": schedule_document(view)})
         return

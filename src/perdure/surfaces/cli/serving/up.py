@@ -69,12 +69,12 @@ def up(
     """
     begin(reload=reload)
     loaded = load_app(app)
-    said = {"queues": queues_meant(queues), "concurrency": concurrency, "threads": threads}
+    overrides = {"queues": queues_meant(queues), "concurrency": concurrency, "threads": threads}
     logs = Logs.asked(log_format, log_level, log_attempts, log_attempts_per_second, as_json=as_json)
     settings = None if mcp is None else mcp.settings
     place = Place(host, port, prefix)
     desk = None if no_desk else _desk_beside(loaded, place, settings, read_only=read_only, pretty=not as_json)
-    work(loaded, said, logs, beside=desk)
+    work(loaded, overrides, logs, beside=desk)
 
 
 class Place(Struct, frozen=True):

@@ -88,10 +88,10 @@ def quiet(
             raise ArgumentError("WORKER", f"is missing: name workers by name or id, or give --all; {there}")
         return await desk.quiet(names or None, quiet=not off, why=why)
 
-    _tell(with_desk(url, act), "told to claim again" if off else "told to stop claiming", as_json=as_json)
+    _report(with_desk(url, act), "told to claim again" if off else "told to stop claiming", as_json=as_json)
 
 
-def _tell(asked: Sequence[WorkerView], what: str, *, as_json: bool) -> None:
+def _report(asked: Sequence[WorkerView], what: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"action": what, "workers": [{"id": worker.id, "name": worker.name} for worker in asked]})
     elif asked:

@@ -203,7 +203,7 @@ def worker(
         raise ArgumentError("--reload", "and --processes cannot be combined: --reload is for development")
     begin(reload=reload)
     loaded = load_app(app)
-    said = {
+    overrides = {
         "name": _own_name(loaded.worker_settings.name if name is None else name, processes),
         "queues": queues_meant(queues),
         "concurrency": concurrency,
@@ -219,7 +219,7 @@ def worker(
         loaded.keep_schema()
     logs = Logs.asked(log_format, log_level, log_attempts, log_attempts_per_second, as_json=as_json)
     beside = metrics_beside(loaded, metrics_host, metrics_port, cluster=metrics_cluster)
-    work(loaded, said, logs, processes=processes, beside=beside)
+    work(loaded, overrides, logs, processes=processes, beside=beside)
 
 
 def begin(*, reload: bool) -> None:
@@ -231,11 +231,11 @@ def begin(*, reload: bool) -> None:
 
 
 def work(
-    app: App, said: Mapping[str, object], logs: Logs, *, processes: int = 1, beside: Beside | None = None
+    app: App, overrides: Mapping[str, object], logs: Logs, *, processes: int = 1, beside: Beside | None = None
 ) -> NoReturn:
     """Run workers of the app with these settings, each replacing the app's own unless None, and exit."""
     is_pretty = set_up_logging(logs.format, logs.level)
-    given = {field: value for field, value in said.items() if value is not None}
+    given = {field: value for field, value in overrides.items() if value is not None}
     settings = app.serving(replace(app.worker_settings, **given))
     if not is_supervised():
         greet(app, settings, pretty=is_pretty)

@@ -76,33 +76,33 @@ async def workers(visit: Visit) -> Response:
 @room.command("/workers/{id}/quiet", confirm="Tell this worker to stop claiming?")
 async def quiet(visit: Visit) -> Response:
     """Tell one worker to stop claiming."""
-    return await _tell(visit, [visit.path("id")], quiet=True)
+    return await _set_quiet(visit, [visit.path("id")], quiet=True)
 
 
 @room.command("/workers/{id}/loud")
 async def loud(visit: Visit) -> Response:
     """Tell one worker to claim again."""
-    return await _tell(visit, [visit.path("id")], quiet=False)
+    return await _set_quiet(visit, [visit.path("id")], quiet=False)
 
 
 @room.command("/workers/quiet", confirm="Tell all workers to stop claiming?")
 async def quiet_all(visit: Visit) -> Response:
     """Tell all workers to stop claiming."""
-    return await _tell(visit, None, quiet=True)
+    return await _set_quiet(visit, None, quiet=True)
 
 
 @room.command("/workers/loud")
 async def loud_all(visit: Visit) -> Response:
     """Tell all workers to claim again."""
-    return await _tell(visit, None, quiet=False)
+    return await _set_quiet(visit, None, quiet=False)
 
 
-async def _tell(visit: Visit, names: Sequence[str] | None, *, quiet: bool) -> Response:
-    told = await visit.desk.quiet(names, quiet=quiet, why=visit.why)
-    if not told:
+async def _set_quiet(visit: Visit, names: Sequence[str] | None, *, quiet: bool) -> Response:
+    asked = await visit.desk.quiet(names, quiet=quiet, why=visit.why)
+    if not asked:
         return visit.done("No worker runs.", back="/workers")
     what = "stop claiming; running jobs continue" if quiet else "claim again"
-    return visit.done(f"Told {listed(worker.name for worker in told)} to {what}.", back="/workers")
+    return visit.done(f"Told {listed(worker.name for worker in asked)} to {what}.", back="/workers")
 
 
 def rows_of(views: Sequence[WorkerView], now: datetime, running: Sequence[JobView] = ()) -> list[WorkerRow]:

@@ -18,7 +18,7 @@ _FRACTION: Final = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d+")  # deci
 _SPAN: Final = re.compile(r"-?P(?=[\dT])(\d+D)?(T\d+(\.\d+)?S)?")  # as JSON holds it
 _SECONDS: Final = frozenset({"keep"})  # names of spans that are stored as numbers
 _FIRST: Final = 16  # facts and changes
-_TOLD_ELSEWHERE: Final = frozenset({"before", "after"})
+_ELSEWHERE: Final = frozenset({"before", "after"})
 
 
 class Change(Struct, frozen=True):
@@ -53,11 +53,9 @@ def account_of(entry: AuditEntry) -> Account:
     """The details formatted for people; unchanged values are left out."""
     before, after = (_named(entry.details.get(when)) for when in ("before", "after"))
     changes = [
-        Change(name, _told(name, before.get(name)), _told(name, after.get(name))) for name in {**before, **after}
+        Change(name, _text(name, before.get(name)), _text(name, after.get(name))) for name in {**before, **after}
     ]
-    facts = [
-        (name, _told(name, value) or "none") for name, value in entry.details.items() if name not in _TOLD_ELSEWHERE
-    ]
+    facts = [(name, _text(name, value) or "none") for name, value in entry.details.items() if name not in _ELSEWHERE]
     return Account(tuple(facts), tuple(change for change in changes if change.before != change.after))
 
 
@@ -67,7 +65,7 @@ def _named(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def _told(name: str, value: Any) -> str | None:
+def _text(name: str, value: Any) -> str | None:
     if value is None:
         return None
     if name in _SECONDS and isinstance(value, int | float):

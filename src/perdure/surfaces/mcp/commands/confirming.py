@@ -73,7 +73,7 @@ class Confirming:
         dry_runs = await self._ground.dry_runs(desk)
         try:
             dry_run = await dry_runs.check(dry_run_id, plan.tool, plan.about)
-            answer = await _asked(ask, _question(plan, desk.actor))
+            answer = await _ask_person(ask, _question(plan, desk.actor))
             if isinstance(answer, InputRequiredResult):
                 return answer
             await dry_runs.use(dry_run)
@@ -104,7 +104,7 @@ class Confirming:
         )
 
 
-async def _asked(ask: Ask, question: str) -> bool | InputRequiredResult:
+async def _ask_person(ask: Ask, question: str) -> bool | InputRequiredResult:
     """Whether the person agrees; True if the client cannot ask: the dry run's id is enough then."""
     can = ask.client_capabilities.elicitation if ask.client_capabilities is not None else None
     if can is None or (can.form is None and can.url is not None):

@@ -80,8 +80,8 @@ def _step(step: StepRecord, now: datetime, width: int) -> Text:
     tries = f", {step.tries} tries" if step.tries > 1 and step.kind in _TRIED else ""
     due = f", until {both(step.due_at, now)}" if step.due_at and step.state is StepState.BEGUN else ""
     note = f": {one_line(step.note)}" if step.note and step.state is not StepState.DONE else ""
-    told = f"  {step.kind}, {step.state}{tries}{due}{note}"
-    return Text.assemble((one_line(step.key).ljust(width), "bold"), (told, _STEP_STYLE[step.state]), overflow="fold")
+    line = f"  {step.kind}, {step.state}{tries}{due}{note}"
+    return Text.assemble((one_line(step.key).ljust(width), "bold"), (line, _STEP_STYLE[step.state]), overflow="fold")
 
 
 def _line(line: LogLine) -> Text:
@@ -136,8 +136,8 @@ def _words(job: JobView) -> Iterator[tuple[str, Text]]:
 def _family(family: FamilyView) -> Text:
     enough = f", {family.quorum} are enough" if family.quorum is not None else ""
     kept = ", kept when the parent ends" if family.on_end is OnEnd.KEEP else ""
-    told = f"{family.succeeded:,} of {family.total:,} succeeded, {family.failed:,} failed{enough}{kept}"
-    return Text.assemble((one_line(family.key), "bold"), f"  {told}")
+    line = f"{family.succeeded:,} of {family.total:,} succeeded, {family.failed:,} failed{enough}{kept}"
+    return Text.assemble((one_line(family.key), "bold"), f"  {line}")
 
 
 def _attempts(job: JobView) -> str:
