@@ -17,7 +17,7 @@ from perdure.storage.records import JobFilter
 from perdure.surfaces.api.route import Given
 from perdure.surfaces.api.values import Instant
 
-_MARK: Final = 8  # characters that tell one list from another
+_MARK: Final = 8  # characters that identify a list
 _LONGEST_CURSOR: Final = 500
 
 

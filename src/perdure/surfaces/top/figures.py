@@ -46,7 +46,7 @@ def share(part: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A span in seconds, as people say it; a dash where it is not known."""
+    """A span in seconds, formatted for people; a dash if it is unknown."""
     return NOTHING if value is None else took(timedelta(seconds=value))
 
 

@@ -21,7 +21,7 @@ class SpanQuery(Given, frozen=True, kw_only=True):
 
 
 class StatisticsQuery(Given, frozen=True, kw_only=True):
-    """Which statistics: of which span, by queue or kind, of one queue or kind, with or without a time series."""
+    """The span, grouping and filters of statistics; with a time series unless `points` is false."""
 
     span: str = "1h"
     by: Literal["queue", "kind"] | None = None
@@ -37,7 +37,7 @@ class QueueList(Struct, frozen=True):
 
 
 class KindList(Struct, frozen=True):
-    """All kinds with recent jobs, by name."""
+    """All recently seen kinds, by name."""
 
     kinds: tuple[KindView, ...]
 

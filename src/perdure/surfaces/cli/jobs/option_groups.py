@@ -118,7 +118,7 @@ class Care(OptionGroup, frozen=True, kw_only=True):
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Offer each field of a command's option groups as an option of its own, in the place of the group."""
+    """Replace each option group in a command's parameters with its fields, as separate options."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, type[OptionGroup]] = {}
     offered: list[inspect.Parameter] = []
