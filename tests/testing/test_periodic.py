@@ -111,7 +111,7 @@ async def test_a_call_that_exceeds_its_limit_is_told_to_stop(office: Office) -> 
 async def test_a_call_that_does_not_stop_keeps_the_next_from_beginning(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.testing.periodic.GRACE", 0.01)
+    monkeypatch.setattr("perdure.testing.periodic.GRACE_SECONDS", 0.01)
     blocker = Blocker(deaf=True)
 
     @office.app.every("1m", limit="10ms")

@@ -16,7 +16,7 @@ from perdure.kinds.signature import Signature
 from perdure.policy.own_settings import settings_text
 from perdure.testing.enqueued import Enqueued
 
-_SHOWN = 20
+_LINES_SHOWN = 20
 
 
 class Expectation:
@@ -143,4 +143,4 @@ def _apart(differences: list[str]) -> str:
 
 
 def _cut(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"  … and {len(lines) - _SHOWN} more"]
+    return lines if len(lines) <= _LINES_SHOWN else [*lines[:_LINES_SHOWN], f"  … and {len(lines) - _LINES_SHOWN} more"]

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from perdure.app.app import App
 from perdure.clock import ManualClock
 from perdure.events import LoopFailed, LoopOverran, LoopSkipped
-from perdure.lifecycle.loops.tick import GRACE
+from perdure.lifecycle.loops.tick import GRACE_SECONDS
 from perdure.worker.periodic import Periodic, PeriodicLoop
 
 
@@ -56,7 +56,7 @@ class SandboxPeriodic:
         overran = not task.done() or self._clock.now() - began > one.limit
         if not task.done():
             task.cancel()
-            await asyncio.wait({task}, timeout=GRACE)
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
         if not task.done():
             self._stuck[one.name] = task, began
         if overran:

@@ -35,7 +35,7 @@ from perdure.testing.keeper import Keeper
 from perdure.worker.settings import WorkerSettings
 
 R = TypeVar("R")
-ATTEMPTS: Final = 1_000
+ATTEMPTS_LIMIT: Final = 1_000
 
 
 class Sandbox:
@@ -150,7 +150,7 @@ class Sandbox:
         travel: bool | Duration = False,
         until: Callable[[], bool] | None = None,
         concurrency: int = 1,
-        limit: int = ATTEMPTS,
+        limit: int = ATTEMPTS_LIMIT,
         raising: bool = False,
     ) -> Drained:
         """Run due jobs, in one queue or in all, and the jobs that they enqueue, until none is left.
@@ -179,7 +179,7 @@ class Sandbox:
         *,
         travel: bool | Duration = False,
         until: Callable[[], bool] | None = None,
-        limit: int = ATTEMPTS,
+        limit: int = ATTEMPTS_LIMIT,
         raising: bool = False,
     ) -> Drained:
         """Blocking version of `drain`; sync handlers run in the calling thread."""
@@ -298,7 +298,7 @@ class Sandbox:
     async def _stored(self, jobs: Sequence[NewJob], receipts: Sequence[Receipt]) -> None:
         fresh = self._note(jobs, receipts)
         if self._inline and fresh:
-            await self._drainer.run_inline(fresh, limit=ATTEMPTS, raising=self._raising)
+            await self._drainer.run_inline(fresh, limit=ATTEMPTS_LIMIT, raising=self._raising)
 
     @property
     def _drainer(self) -> Drainer:

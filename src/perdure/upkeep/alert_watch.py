@@ -25,7 +25,7 @@ from perdure.storage.port import Store
 LEAD: Final = "alerts"
 _LEASE: Final = timedelta(seconds=3)  # short, because it is not given back: the next leader waits until it ends
 _DECLARED_EVERY: Final = CODE_KEPT / 6
-_IDLE: Final = timedelta(seconds=2)
+_IDLE_WAIT: Final = timedelta(seconds=2)
 
 
 class AlertWatch(Loop[Evaluated | None]):
@@ -73,7 +73,7 @@ class AlertWatch(Loop[Evaluated | None]):
 
     def next_wait(self, did: Evaluated | None) -> timedelta:
         """Seldom while there are no rules."""
-        return _IDLE if did is None else self.interval
+        return _IDLE_WAIT if did is None else self.interval
 
     def use_outage(self, limits: OutageLimits) -> None:
         """Apply these limits to the leadership as well."""

@@ -12,8 +12,8 @@ from perdure.operate.bulk.batches import BulkBatches
 from perdure.storage.operate.bulk import BulkHold, BulkState
 from perdure.storage.port import Store
 
-_BATCHES: Final = 20  # in one tick; a worker that closes waits for the end of it
-_SOON: Final = timedelta(milliseconds=20)
+_BATCHES_PER_TICK: Final = 20  # a worker that closes waits for the end of it
+_WAIT_AFTER_WORK: Final = timedelta(milliseconds=20)
 
 
 class BulkRunner(Loop[int]):
@@ -35,7 +35,7 @@ class BulkRunner(Loop[int]):
         hold, self._hold = self._hold, None  # taken up anew after an error
         hold = hold or await self._batches.take()
         done = 0
-        while hold is not None and hold.view.state is BulkState.RUNNING and done < _BATCHES:
+        while hold is not None and hold.view.state is BulkState.RUNNING and done < _BATCHES_PER_TICK:
             hold = await self._batches.do_next(hold)
             done += 1
         self._hold = hold if hold is not None and hold.view.state is BulkState.RUNNING else None
@@ -43,4 +43,4 @@ class BulkRunner(Loop[int]):
 
     def next_wait(self, did: int) -> timedelta:
         """Soon again while there is work."""
-        return _SOON if did else self.interval
+        return _WAIT_AFTER_WORK if did else self.interval

@@ -8,10 +8,10 @@ from perdure.events import Emitter
 from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.gates import GateStore
 
-_BATCH = 5_000
-_SPENDS = 1_000  # each is rewritten, which takes longer than a look
-_BACKLOG = 500
-_MANY = 50
+_ROWS_PER_CALL = 5_000
+_SPENDS_PER_CALL = 1_000  # each is rewritten, which takes longer than a look
+_BACKLOG_ROWS = 500
+_MANY_ROWS = 50
 
 
 class GateSweeper(Loop[int]):
@@ -26,10 +26,10 @@ class GateSweeper(Loop[int]):
 
     async def tick(self) -> int:
         """Sweep once; returns how many rows that took."""
-        return await self._store.sum_spends(_SPENDS) + await self._store.forget_gates(_BATCH)
+        return await self._store.sum_spends(_SPENDS_PER_CALL) + await self._store.forget_gates(_ROWS_PER_CALL)
 
     def next_wait(self, did: int) -> timedelta:
         """At once while there is a backlog, and soon where much is spent: every gate reads spends not summed yet."""
-        if did >= _BACKLOG:
+        if did >= _BACKLOG_ROWS:
             return timedelta(milliseconds=50)
-        return timedelta(seconds=3) if did >= _MANY else self.interval
+        return timedelta(seconds=3) if did >= _MANY_ROWS else self.interval

@@ -9,7 +9,7 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
 
-_BATCH = 1_000
+_ROWS_PER_CALL = 1_000
 
 
 class Pruner(Loop[int]):
@@ -25,12 +25,12 @@ class Pruner(Loop[int]):
 
     async def tick(self) -> int:
         """Delete one batch of jobs and of events, and fingerprint dead letters; returns the largest count."""
-        pruned = await self._store.prune(self._keep, _BATCH)
+        pruned = await self._store.prune(self._keep, _ROWS_PER_CALL)
         if pruned:
             self.emitter.emit(JobsPruned(pruned))
-        forgotten = await self._store.forget_events(_BATCH)
-        return max(pruned, forgotten, await self._store.fingerprint_dead(_BATCH))
+        forgotten = await self._store.forget_events(_ROWS_PER_CALL)
+        return max(pruned, forgotten, await self._store.fingerprint_dead(_ROWS_PER_CALL))
 
     def next_wait(self, did: int) -> timedelta:
         """Soon again while there is a backlog."""
-        return timedelta(milliseconds=50) if did >= _BATCH else self.interval
+        return timedelta(milliseconds=50) if did >= _ROWS_PER_CALL else self.interval

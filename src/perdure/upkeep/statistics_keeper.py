@@ -10,8 +10,8 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.operate.statistics import MINUTES_AT_ONCE, StatisticStore
 from perdure.storage.records import Keep
 
-_BATCH: Final = 5_000
-_SOON: Final = timedelta(milliseconds=50)
+_ROWS_PER_CALL: Final = 5_000
+_WAIT_AFTER_WORK: Final = timedelta(milliseconds=50)
 
 
 class StatisticsKeeper(Loop[bool]):
@@ -28,9 +28,9 @@ class StatisticsKeeper(Loop[bool]):
     async def tick(self) -> bool:
         """Roll up and delete one batch each; whether there may be more."""
         rolled = await self._store.roll_up_statistics()
-        forgotten = await self._store.forget_statistics(self._keep, _BATCH)
-        return rolled >= MINUTES_AT_ONCE or forgotten >= _BATCH
+        forgotten = await self._store.forget_statistics(self._keep, _ROWS_PER_CALL)
+        return rolled >= MINUTES_AT_ONCE or forgotten >= _ROWS_PER_CALL
 
     def next_wait(self, did: bool) -> timedelta:
         """Soon again while there is a backlog."""
-        return _SOON if did else self.interval
+        return _WAIT_AFTER_WORK if did else self.interval

@@ -158,7 +158,7 @@ def test_a20_a_shutdown_ends_although_a_task_and_a_thread_do_not(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From launch to the end of the event loop, in real time: nothing hangs, and nothing is lamented."""
-    monkeypatch.setattr(tick, "GRACE", 0.01)
+    monkeypatch.setattr(tick, "GRACE_SECONDS", 0.01)
     free = threading.Event()
     stuck = PeriodicLoop(periodic(free.wait, "1h", name="thread"), Emitter())
 

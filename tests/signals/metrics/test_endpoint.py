@@ -104,7 +104,7 @@ async def test_what_is_no_request_is_not_answered_with_metrics(app: App, sent: b
 
 
 async def test_a_caller_that_says_nothing_is_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "_SECONDS_TO_ASK", 0.05)
+    monkeypatch.setattr(endpoint, "_REQUEST_TIMEOUT_SECONDS", 0.05)
     async with served_metrics(exporter(app), app.store, "127.0.0.1", 0) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await asyncio.wait_for(reader.read(), 10) == b""

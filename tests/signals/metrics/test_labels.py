@@ -9,7 +9,7 @@ from perdure.enqueue.counts import EnqueueCounts
 from perdure.events import Emitter, ScheduleFired
 from perdure.signals.metrics.exporter import Exporter
 from perdure.signals.metrics.families import LES
-from perdure.signals.metrics.labels import LONGEST_LABEL, Labels, clean
+from perdure.signals.metrics.labels import LABEL_LIMIT_CHARACTERS, Labels, clean
 from perdure.signals.metrics.making import make_exporter
 from perdure.signals.metrics.process import ProcessMetrics
 from perdure.signals.metrics.settings import MetricsSettings
@@ -47,7 +47,7 @@ async def test_hostile_names_stay_inside_their_label() -> None:
         assert seen.total("perdure_deaths_total") == 0
         names = seen.values_of("kind")
         assert clean(HOSTILE[0]) in names
-        assert max(map(len, names)) <= LONGEST_LABEL
+        assert max(map(len, names)) <= LABEL_LIMIT_CHARACTERS
         assert all(name.isprintable() for name in names)
 
 

@@ -12,7 +12,7 @@ from tests.support.receiver import Reply, drips, floods, never, receiving, says
 
 from perdure import Permanent, RetryAfter
 from perdure.signals.webhooks.addresses import Place
-from perdure.signals.webhooks.sender import MOST_READ, MOST_SENT
+from perdure.signals.webhooks.sender import ANSWER_LIMIT_BYTES, BODY_LIMIT_BYTES
 from perdure.webhooks import Sender, SendFailed, SendRefused, verify
 
 BODY = b'{"id":7}'
@@ -147,9 +147,12 @@ async def test_the_status_says_whether_a_retry_may_help(status: int, raised: typ
         (says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"), b"abcde"),
         (says(b"HTTP/1.0 200\r\n\r\nuntil ", b"closed"), b"until closed"),
         (says(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"), b""),
-        (says(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n", b"y" * 1_000_000), b"y" * MOST_READ),
-        (says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n", b"z" * 1_000_000), b"z" * MOST_READ),
-        (floods, b"x" * MOST_READ),
+        (says(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n", b"y" * 1_000_000), b"y" * ANSWER_LIMIT_BYTES),
+        (
+            says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n", b"z" * 1_000_000),
+            b"z" * ANSWER_LIMIT_BYTES,
+        ),
+        (floods, b"x" * ANSWER_LIMIT_BYTES),
     ],
 )
 async def test_an_answer_is_read_up_to_a_limit(reply: Reply, body: bytes) -> None:
@@ -205,5 +208,5 @@ async def test_headers_cannot_change_the_meaning_of_a_request(headers: dict[str,
         with pytest.raises(SendRefused, match="header"):
             await Sender(allow_private=True).send(receiver.url, BODY, headers=headers)
         with pytest.raises(SendRefused, match="at most"):
-            await Sender(allow_private=True).send(receiver.url, b"x" * (MOST_SENT + 1))
+            await Sender(allow_private=True).send(receiver.url, b"x" * (BODY_LIMIT_BYTES + 1))
     assert receiver.connections == 0

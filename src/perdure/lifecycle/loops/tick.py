@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from perdure.lifecycle.timer import Timer, pause
 
-GRACE: Final = 1.0
+GRACE_SECONDS: Final = 1.0
 """Seconds that a tick has to stop when told to."""
 
 _LEFT_BEHIND: Final[set[asyncio.Task[Any]]] = set()  # the event loop keeps no task from being collected
@@ -39,7 +39,7 @@ class Tick:
     def stop(self) -> None:
         """Tell it to stop, because its limit is reached."""
         self.overran = True
-        self.deadline = self._timer.monotonic() + GRACE
+        self.deadline = self._timer.monotonic() + GRACE_SECONDS
         self._task.cancel()
 
     def give_up(self) -> None:
@@ -62,7 +62,7 @@ class Tick:
             over = asyncio.Event()
             self._task.add_done_callback(lambda _: over.set())
             try:
-                await pause(self._timer, over, GRACE)
+                await pause(self._timer, over, GRACE_SECONDS)
             finally:
                 if not self._task.done():
                     _leave_behind(self._task)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.clock import Clock, SystemClock
 from perdure.events import Emitter, Event, EventLoopBlocked, HeartbeatStuck, LoopOverran, LoopSkipped, StoreSlow
 
-_KEPT: Final = 50
+_INCIDENTS_KEPT: Final = 50
 _TOLD: Final = (EventLoopBlocked, StoreSlow, HeartbeatStuck, LoopOverran, LoopSkipped)
 
 
@@ -39,7 +39,7 @@ class IncidentLog:
     def __init__(self, emitter: Emitter, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._since = self._clock.now()
-        self._kept: deque[Incident] = deque(maxlen=_KEPT)
+        self._kept: deque[Incident] = deque(maxlen=_INCIDENTS_KEPT)
         self._total = 0
         self.stop = emitter.subscribe(self._hear, *_TOLD)
 

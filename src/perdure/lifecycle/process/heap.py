@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-_PAGE: Final = 4096
+_PAGE_BYTES: Final = 4096
 _STATM: Final = Path("/proc/self/statm")
 
 
@@ -59,6 +59,6 @@ def _name(kind: type) -> str:
 
 def _resident() -> int | None:
     try:
-        return int(_STATM.read_text().split()[1]) * _PAGE
+        return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except (OSError, ValueError, IndexError):
         return None

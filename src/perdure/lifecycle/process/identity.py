@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from perdure.domain.worker import ProcessIdentity
 
-_START_TIME = 19  # field 22 of /proc/PID/stat, counted after the command's closing bracket
+_START_TIME_FIELD = 19  # field 22 of /proc/PID/stat, counted after the command's closing bracket
 
 
 @lru_cache(maxsize=1)
@@ -70,4 +70,4 @@ def _start_time(pid: int) -> int | None:
     fields = stat.rpartition(")")[2].split()
     if fields[0] in {"Z", "X"}:
         return None
-    return int(fields[_START_TIME])
+    return int(fields[_START_TIME_FIELD])

@@ -16,9 +16,9 @@ from typing import Final
 from msgspec import Struct
 
 LONGEST_PROFILE_SECONDS: Final = 25.0
-_DEEPEST: Final = 100
-_MOST_STACKS: Final = 500
-_MOST_DIFFERENT: Final = 20_000
+_FRAMES_SHOWN: Final = 100
+_STACKS_SHOWN: Final = 500
+_STACKS_COUNTED: Final = 20_000
 _IDLE: Final = frozenset(
     {
         "wait",
@@ -72,7 +72,7 @@ def sample_profile(seconds: float, rate: int) -> Profile:
             samples += 1
             if _is_idle(frame):
                 idle += 1
-            elif len(stacks) < _MOST_DIFFERENT:
+            elif len(stacks) < _STACKS_COUNTED:
                 stacks[_codes(frame)] += 1
         time.sleep(max(0.0, 1 / rate - (time.monotonic() - now)))
     return Profile(
@@ -80,7 +80,7 @@ def sample_profile(seconds: float, rate: int) -> Profile:
         samples=samples,
         idle=idle,
         functions=_hottest(stacks),
-        stacks=tuple((_folded(codes), count) for codes, count in stacks.most_common(_MOST_STACKS)),
+        stacks=tuple((_folded(codes), count) for codes, count in stacks.most_common(_STACKS_SHOWN)),
     )
 
 
@@ -91,7 +91,7 @@ def _is_idle(frame: FrameType) -> bool:
 
 def _codes(frame: FrameType | None) -> tuple[CodeType, ...]:
     found: list[CodeType] = []
-    while frame is not None and len(found) < _DEEPEST:
+    while frame is not None and len(found) < _FRAMES_SHOWN:
         found.append(frame.f_code)
         frame = frame.f_back
     return tuple(reversed(found))
@@ -104,7 +104,7 @@ def _hottest(stacks: Counter[tuple[CodeType, ...]]) -> tuple[HotLine, ...]:
         own[codes[-1]] += count
         for code in set(codes):
             total[code] += count
-    ranked = sorted(total, key=lambda code: (-own[code], -total[code]))[:_DEEPEST]
+    ranked = sorted(total, key=lambda code: (-own[code], -total[code]))[:_FRAMES_SHOWN]
     return tuple(
         HotLine(
             function=code.co_qualname,

@@ -34,9 +34,9 @@ from perdure.worker.attempt.context.context import Context
 from perdure.worker.settings import Queue
 
 RETRY: Final = Retry(attempts=9, backoff=Backoff.exponential("2s", 3, "10m"), jitter=Jitter.ratio(0.2))
-_AT_ONCE: Final = 4
+_DELIVERIES_AT_ONCE: Final = 4
 _TIMEOUT: Final = timedelta(seconds=60)
-_LONGEST_ERROR: Final = 500
+_ERROR_LIMIT_CHARACTERS: Final = 500
 
 
 def serve(app: App) -> None:
@@ -54,7 +54,7 @@ def serve(app: App) -> None:
         queue=ALERT_QUEUE,
         timeout=_TIMEOUT,
     )
-    app.serve_own(kind, Queue(ALERT_QUEUE, concurrency=_AT_ONCE, reserved=True))
+    app.serve_own(kind, Queue(ALERT_QUEUE, concurrency=_DELIVERIES_AT_ONCE, reserved=True))
 
 
 async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int = 1) -> None:
@@ -70,7 +70,7 @@ async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int =
     try:
         await _send(channel, notice, attempt)
     except PerdureError as error:
-        await store.note_delivery(notice_id, name, str(error)[:_LONGEST_ERROR])
+        await store.note_delivery(notice_id, name, str(error)[:_ERROR_LIMIT_CHARACTERS])
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, the channel does not work; its text may hold a secret
         words = f"the delivery failed with an unexpected error: {type(error).__name__}"

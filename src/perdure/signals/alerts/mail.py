@@ -20,9 +20,9 @@ from perdure.signals.alerts.message import subject, text
 from perdure.signals.alerts.threads import in_thread
 
 DEADLINE_SECONDS: Final = 20.0
-_ANSWER_SECONDS: Final = 10.0
-_PERMANENT: Final = 500
-_LONGEST_ERROR: Final = 300
+_ANSWER_TIMEOUT_SECONDS: Final = 10.0
+_PERMANENT_FROM_CODE: Final = 500
+_ERROR_LIMIT_CHARACTERS: Final = 300
 
 
 async def send_mail(address: MailAddress, notice: Notice, *, deadline: float = DEADLINE_SECONDS) -> None:
@@ -70,9 +70,11 @@ class _Client:
         """Connect, secure, log in, send."""
         address, context = self._address, ssl.create_default_context()
         if address.is_tls:
-            smtp: smtplib.SMTP = smtplib.SMTP_SSL(timeout=_ANSWER_SECONDS, context=context, local_hostname="localhost")
+            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
+                timeout=_ANSWER_TIMEOUT_SECONDS, context=context, local_hostname="localhost"
+            )
         else:
-            smtp = smtplib.SMTP(timeout=_ANSWER_SECONDS, local_hostname="localhost")
+            smtp = smtplib.SMTP(timeout=_ANSWER_TIMEOUT_SECONDS, local_hostname="localhost")
         self._smtp = smtp
         smtp._host = address.host  # type: ignore[attr-defined] # noqa: SLF001 - the name that TLS checks
         try:
@@ -101,21 +103,21 @@ class _Client:
 
 def _judged(address: MailAddress, code: int, answer: bytes | str) -> Exception:
     said = f"{_place(address)} answered {code}: {_words(address, answer)}"
-    return DeliveryRefused(said) if code >= _PERMANENT else DeliveryFailed(said)
+    return DeliveryRefused(said) if code >= _PERMANENT_FROM_CODE else DeliveryFailed(said)
 
 
 def _some_refused(address: MailAddress, refused: Mapping[str, tuple[int, bytes | str]]) -> Exception:
     """Some receivers, or all, were refused. A retry sends it to all again, as the same message."""
     each = "; ".join(f"{to} was answered {code}: {_words(address, said)}" for to, (code, said) in refused.items())
-    told = f"{_place(address)} refused {len(refused)} of {len(address.to)} receivers: {each}"[:_LONGEST_ERROR]
-    is_final = all(code >= _PERMANENT for code, _ in refused.values())
+    told = f"{_place(address)} refused {len(refused)} of {len(address.to)} receivers: {each}"[:_ERROR_LIMIT_CHARACTERS]
+    is_final = all(code >= _PERMANENT_FROM_CODE for code, _ in refused.values())
     return DeliveryRefused(told) if is_final else DeliveryFailed(told)
 
 
 def _words(address: MailAddress, answer: bytes | str) -> str:
     """What the server said, on one line, without the password in case it repeats it."""
     words = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
-    return one_line(words.replace(address.password, "••••") if address.password else words, _LONGEST_ERROR)
+    return one_line(words.replace(address.password, "••••") if address.password else words, _ERROR_LIMIT_CHARACTERS)
 
 
 def _place(address: MailAddress) -> str:
@@ -123,4 +125,4 @@ def _place(address: MailAddress) -> str:
 
 
 def _brief(error: BaseException) -> str:
-    return (str(error) or type(error).__name__)[:_LONGEST_ERROR]
+    return (str(error) or type(error).__name__)[:_ERROR_LIMIT_CHARACTERS]

@@ -23,12 +23,12 @@ from perdure.storage.port import Store
 from perdure.storage.records import Count, JobFilter
 from perdure.storage.time_limits import time_limit
 
-LIMIT: Final = timedelta(seconds=5)
+QUERY_TIMEOUT: Final = timedelta(seconds=5)
 """How long all questions may take together. Prometheus gives up after 10 s."""
 WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
-_FRONT: Final = 10  # jobs looked at in each priority of a queue for the one that waits longest
-_MOST_BUDGETS: Final = 20
-_MOST_GROUPS: Final = 500
+_JOBS_PER_FRONT: Final = 10  # jobs looked at in each priority of a queue for the one that waits longest
+_BUDGETS_SHOWN: Final = 20
+_FAILURE_GROUPS_READ: Final = 500
 _ALL: Final = JobFilter()
 
 
@@ -58,7 +58,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
 
 async def read_cluster(store: Store, settings: MetricsSettings, kinds: Registry | None) -> Cluster:
     """Ask the database; raises StoreError."""
-    with time_limit(LIMIT):
+    with time_limit(QUERY_TIMEOUT):
         now = await store.now()
         counts = await store.counts(settings.cap)
         return Cluster(
@@ -66,7 +66,7 @@ async def read_cluster(store: Store, settings: MetricsSettings, kinds: Registry 
             totals=await store.statistic_totals(),
             counts=counts,
             oldest=await _oldest(store, counts),
-            dead=await store.failure_groups(_ALL, _MOST_GROUPS),
+            dead=await store.failure_groups(_ALL, _FAILURE_GROUPS_READ),
             workers=await store.workers(),
             paused=_paused(await store.pauses()),
             breakers=await store.breakers(),
@@ -79,7 +79,7 @@ async def _oldest(store: Store, counts: list[Count]) -> dict[str, datetime]:
     """Since when the oldest ready job of each queue waits."""
     ready = sorted({count.queue for count in counts if count.state is JobState.READY})
     oldest: dict[str, datetime] = {}
-    for front in await store.fronts(ready, _FRONT) if ready else ():
+    for front in await store.fronts(ready, _JOBS_PER_FRONT) if ready else ():
         oldest[front.queue] = min(front.since, oldest.get(front.queue, front.since))
     return oldest
 
@@ -90,7 +90,7 @@ async def _budgets(store: Store, now: datetime, kinds: Registry | None) -> list[
     for kind in () if kinds is None else kinds.values():
         for name, budget in kind.budgets.items():
             limits[name] = dict(budget.limits)
-    names = list(dict.fromkeys((*limits, *await store.budgets(_MOST_BUDGETS))))[:_MOST_BUDGETS]
+    names = list(dict.fromkeys((*limits, *await store.budgets(_BUDGETS_SHOWN))))[:_BUDGETS_SHOWN]
     return [
         BudgetUse(name, window, await store.spent(name, now - span), limits.get(name, {}).get(span))
         for name in names

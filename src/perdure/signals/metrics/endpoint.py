@@ -18,14 +18,14 @@ from perdure.errors import SettingsError, StoreError
 from perdure.operate.commands.tokens import check_token, has_live_token
 from perdure.signals.metrics.exporter import Exporter, StoreSource
 
-_MOST_BYTES: Final = 16_384
-_SECONDS_TO_ASK: Final = 5.0
-_SECONDS_TO_ANSWER: Final = 10.0
-_MOST_AT_ONCE: Final = 20
+_REQUEST_LIMIT_BYTES: Final = 16_384
+_REQUEST_TIMEOUT_SECONDS: Final = 5.0
+_ANSWER_TIMEOUT_SECONDS: Final = 10.0
+_ANSWERS_AT_ONCE: Final = 20
 _BEARER: Final = "bearer"
 _UNAUTHORIZED: Final = "Send a token: Authorization: Bearer pdr_…; `perdure token create --scope read` makes one.\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
-_PORTS: Final = 65_535
+_HIGHEST_PORT: Final = 65_535
 _FORWARDING: Final = frozenset({"x-forwarded-for", "forwarded", "x-real-ip", "via"})  # a proxy stands between
 
 
@@ -35,8 +35,8 @@ async def served_metrics(exporter: Exporter, store: StoreSource, host: str, port
 
     Raises SettingsError for an address that cannot be used, and for one that others reach while there is no token.
     """
-    if not 0 <= port <= _PORTS:
-        raise SettingsError("--metrics-port", f"must be from 0 (any that is free) to {_PORTS}, got {port}")
+    if not 0 <= port <= _HIGHEST_PORT:
+        raise SettingsError("--metrics-port", f"must be from 0 (any that is free) to {_HIGHEST_PORT}, got {port}")
     if not is_here(host) and not await has_live_token(await store()):
         raise SettingsError(
             "--metrics-host",
@@ -45,7 +45,7 @@ async def served_metrics(exporter: Exporter, store: StoreSource, host: str, port
         )
     endpoint = MetricsEndpoint(exporter, store)
     try:
-        server = await asyncio.start_server(endpoint.answer, host, port, limit=_MOST_BYTES)
+        server = await asyncio.start_server(endpoint.answer, host, port, limit=_REQUEST_LIMIT_BYTES)
     except OSError as error:
         raise SettingsError(
             "--metrics-port", f"{port} of {host} cannot be used: {error.strerror}; choose another, or 0 for any"
@@ -61,16 +61,16 @@ class MetricsEndpoint:
     def __init__(self, exporter: Exporter, store: StoreSource) -> None:
         self._exporter = exporter
         self._store = store
-        self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._turns = asyncio.Semaphore(_ANSWERS_AT_ONCE)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection; a caller that hangs up or dawdles is left."""
         try:
             with suppress(OSError, TimeoutError, EOFError, ValueError, asyncio.LimitOverrunError):
-                async with asyncio.timeout(_SECONDS_TO_ASK):
+                async with asyncio.timeout(_REQUEST_TIMEOUT_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
                 peer = writer.get_extra_info("peername")  # None: hung up already
-                async with asyncio.timeout(_SECONDS_TO_ANSWER), self._turns:
+                async with asyncio.timeout(_ANSWER_TIMEOUT_SECONDS), self._turns:
                     writer.write(await self._response(head, str(peer[0] if peer else "")))
                     await writer.drain()
         finally:

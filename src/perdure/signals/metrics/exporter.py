@@ -16,7 +16,7 @@ from perdure.clock import Clock, SystemClock
 from perdure.errors import StoreError
 from perdure.kinds.kind import Registry
 from perdure.signals.metrics import catalogue as c
-from perdure.signals.metrics.cluster import LIMIT, read_cluster
+from perdure.signals.metrics.cluster import QUERY_TIMEOUT, read_cluster
 from perdure.signals.metrics.cluster_families import cluster_families
 from perdure.signals.metrics.families import Family, Numbers, as_openmetrics, as_text
 from perdure.signals.metrics.labels import Labels
@@ -26,7 +26,7 @@ from perdure.storage.port import Store
 
 StoreSource = Callable[[], Awaitable[Store]]
 _OPENMETRICS: Final = "application/openmetrics-text"
-_READ_TIMEOUT_SECONDS: Final = (LIMIT + timedelta(seconds=1)).total_seconds()  # a connection may take long, too
+_READ_TIMEOUT_SECONDS: Final = (QUERY_TIMEOUT + timedelta(seconds=1)).total_seconds()  # a connection may take long, too
 _END: Final = b"# EOF\n"
 
 

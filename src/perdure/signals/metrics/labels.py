@@ -13,16 +13,17 @@ from typing import Final
 from perdure.domain.operate.statistics import OTHER
 from perdure.signals.metrics.settings import MetricsSettings
 
-LONGEST_LABEL: Final = 100
+LABEL_LIMIT_CHARACTERS: Final = 100
 _CUT: Final = "…"
 
 
 def clean(name: str) -> str:
     """The name as printable text of at most 100 characters; an empty one is "-"."""
-    if name.isprintable() and 0 < len(name) <= LONGEST_LABEL:  # as nearly all are, and a scrape cleans all of them
+    # Nearly all names are like this, and a scrape cleans all of them.
+    if name.isprintable() and 0 < len(name) <= LABEL_LIMIT_CHARACTERS:
         return name
-    text = "".join(sign if sign.isprintable() else "�" for sign in name[: LONGEST_LABEL + 1])
-    return (text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + _CUT) or "-"
+    text = "".join(sign if sign.isprintable() else "�" for sign in name[: LABEL_LIMIT_CHARACTERS + 1])
+    return (text if len(text) <= LABEL_LIMIT_CHARACTERS else text[: LABEL_LIMIT_CHARACTERS - 1] + _CUT) or "-"
 
 
 class Names:

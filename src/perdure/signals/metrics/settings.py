@@ -11,7 +11,7 @@ from perdure.domain.duration import Duration, read_spans
 from perdure.errors import SettingsError
 
 _NUMBERS: Final = ("kinds", "queues", "names", "cap")
-_MOST: Final = 100_000
+_LABELS_LIMIT: Final = 100_000
 
 
 class MetricsSettings(Struct, frozen=True, kw_only=True):
@@ -45,6 +45,8 @@ class MetricsSettings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for field in _NUMBERS:
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
-                raise SettingsError(f"metrics.{field}", f"must be a whole number from 1 to {_MOST:,}, got {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LABELS_LIMIT:
+                raise SettingsError(
+                    f"metrics.{field}", f"must be a whole number from 1 to {_LABELS_LIMIT:,}, got {value!r}"
+                )
         read_spans("metrics", self, ("fresh", "silence"))

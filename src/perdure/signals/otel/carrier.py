@@ -25,11 +25,11 @@ _SPAN_KEY: Final = next(
 )  # under which a context has its span
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _HEAD: Final = '{"traceparent":"00-'
-_LENGTH: Final = 73  # of metadata that is a traceparent of version 00 and nothing else
-_FLAGS_END: Final = 70
+_META_CHARACTERS: Final = 73  # of metadata that is a traceparent of version 00 and nothing else
+_FLAGS_PLACE: Final = 70
 _START, _STOP = 16, 71
 _FLAGS: Final = {digit: bool(int(digit, 16) & 1) for digit in "0123456789abcdef"}
-_LONGEST_HEADER: Final = 512
+_HEADER_LIMIT_CHARACTERS: Final = 512
 
 
 def is_sampled(meta: str) -> bool | None:
@@ -38,8 +38,8 @@ def is_sampled(meta: str) -> bool | None:
     Each attempt asks. So metadata with a traceparent alone, which is nearly all, is not decoded; its ids are checked
     when a span needs them.
     """
-    if len(meta) == _LENGTH and meta.startswith(_HEAD) and meta[_FLAGS_END] in _FLAGS:
-        return _FLAGS[meta[_FLAGS_END]]
+    if len(meta) == _META_CHARACTERS and meta.startswith(_HEAD) and meta[_FLAGS_PLACE] in _FLAGS:
+        return _FLAGS[meta[_FLAGS_PLACE]]
     context = read(meta)
     return None if context is None else context.trace_flags.sampled
 
@@ -48,7 +48,7 @@ def read(meta: str | None) -> SpanContext | None:
     """The span that enqueued a job with this metadata; None: there is none, or it cannot be read."""
     if meta is None:
         return None
-    if len(meta) == _LENGTH and meta.startswith(_HEAD):
+    if len(meta) == _META_CHARACTERS and meta.startswith(_HEAD):
         return extract({TRACEPARENT: meta[_START:_STOP]})
     try:
         document = msgspec.json.decode(meta)
@@ -60,10 +60,10 @@ def read(meta: str | None) -> SpanContext | None:
 def extract(document: dict[str, Any]) -> SpanContext | None:
     """The span context in a document of headers; None: there is none, or it cannot be read."""
     parent, state = document.get(TRACEPARENT), document.get(TRACESTATE)
-    if not isinstance(parent, str) or len(parent) > _LONGEST_HEADER:
+    if not isinstance(parent, str) or len(parent) > _HEADER_LIMIT_CHARACTERS:
         return None
     headers = {TRACEPARENT: parent}
-    if isinstance(state, str) and len(state) <= _LONGEST_HEADER:
+    if isinstance(state, str) and len(state) <= _HEADER_LIMIT_CHARACTERS:
         headers[TRACESTATE] = state
     try:
         context = trace.get_current_span(_PROPAGATOR.extract(headers, EMPTY)).get_span_context()

@@ -27,7 +27,7 @@ from perdure.signals.otel.event_counts import EventCounts
 from perdure.version import __version__
 from perdure.worker.recording.totals import AttemptTotals, LoopTally, WorkerTally
 
-_PATIENCE_SECONDS: Final = 1.0
+_ANSWER_TIMEOUT_SECONDS: Final = 1.0
 
 ENQUEUED: Final = "perdure.enqueued"
 ATTEMPTS: Final = "perdure.attempts"
@@ -171,5 +171,5 @@ def _tally_of(worker: Any, loop: asyncio.AbstractEventLoop, thread: int) -> Work
 
     with suppress(RuntimeError, TimeoutError):  # it has just closed, or is blocked
         loop.call_soon_threadsafe(make)
-        return answer.result(_PATIENCE_SECONDS)
+        return answer.result(_ANSWER_TIMEOUT_SECONDS)
     return None

@@ -16,7 +16,7 @@ _PARENT_BASED: Final = re.compile(
 )
 _RATIO: Final = re.compile(r"TraceIdRatioBased\{([0-9.eE+-]+)\}")
 _SHARES: Final = {"AlwaysOnSampler": 1.0, "AlwaysOffSampler": 0.0}
-_LOW_BITS: Final = 1 << 64
+_TRACE_IDS: Final = 1 << 64
 
 
 class Answers(Struct, frozen=True):
@@ -51,4 +51,4 @@ def _share(described: str) -> float | None:
 
 
 def _bound(share: float | None) -> int | None:
-    return None if share is None else round(share * _LOW_BITS)
+    return None if share is None else round(share * _TRACE_IDS)

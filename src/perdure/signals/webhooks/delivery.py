@@ -27,7 +27,7 @@ DELIVERY_RETRY: Final = Retry(
 )
 """Eight attempts within about ten hours; then the delivery is a dead letter, which can be requeued."""
 
-_NOT_HERE: Final = "1m"
+_UNDECLARED_RETRY: Final = "1m"
 
 
 class Declared(Struct, frozen=True):
@@ -95,7 +95,9 @@ class Deliverer:
         for view in await store.webhooks():
             if view.webhook.name == name:
                 if view.webhook.is_declared:
-                    raise Snooze(_NOT_HERE, f"webhook {name!r} is declared in code that this worker does not have")
+                    raise Snooze(
+                        _UNDECLARED_RETRY, f"webhook {name!r} is declared in code that this worker does not have"
+                    )
                 secret = await store.webhook_secret(name)
                 return view.webhook.url, None if secret is None else Secret(secret)
         raise CancelJob(f"webhook {name!r} was deleted")

@@ -19,8 +19,8 @@ from perdure.operate.commands.webhooks import delivery_of
 from perdure.signals.webhooks.delivery import Declared
 from perdure.storage.port import Store
 
-_BATCH: Final = 500
-_BATCHES: Final = 20  # of one webhook in one tick
+_EVENTS_PER_CALL: Final = 500
+_CALLS_PER_TICK: Final = 20  # for one webhook
 _CODE: Final = By("app", source="code")
 
 
@@ -64,9 +64,9 @@ class Dispatcher:
     async def _deliver(self, store: Store, hook: WebhookView) -> int:
         made = 0
         cursor = read_cursor("cursor", hook.cursor)
-        for _ in range(_BATCHES):
+        for _ in range(_CALLS_PER_TICK):
             try:
-                events = await store.read_events(cursor, _BATCH)
+                events = await store.read_events(cursor, _EVENTS_PER_CALL)
             except EventsGone as gone:
                 await self._skip(store, hook, str(gone))
                 break
@@ -77,7 +77,7 @@ class Dispatcher:
             if not events:
                 break
             to = read_cursor("id", events[-1].id)
-            if not await store.move_webhook(hook.webhook.name, cursor, to) or len(events) < _BATCH:
+            if not await store.move_webhook(hook.webhook.name, cursor, to) or len(events) < _EVENTS_PER_CALL:
                 break
             cursor = to
         return made

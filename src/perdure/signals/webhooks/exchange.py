@@ -16,9 +16,9 @@ from msgspec import Struct
 from perdure.policy.outbound.target import Target
 from perdure.signals.webhooks.errors import SendRefused
 
-MOST_HEAD: Final = 32 * 1024
-_MOST_LINES: Final = 200
-_MOST_INTERIM: Final = 5  # answers such as 103 Early Hints before the real one
+HEAD_LIMIT_BYTES: Final = 32 * 1024
+_HEAD_LIMIT_LINES: Final = 200
+_INTERIM_ANSWERS_LIMIT: Final = 5  # answers such as 103 Early Hints before the real one
 _OWN: Final = frozenset({"host", "content-length", "connection", "transfer-encoding", "expect", "upgrade", "te"})
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])(?: [^\r\n]*)?")
@@ -55,15 +55,15 @@ def request(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
 async def read_answer(reader: asyncio.StreamReader, most: int) -> tuple[Head, bytes]:
     """The answer: its head, and at most `most` bytes of its body; raises `BadAnswer`."""
     try:
-        for _ in range(_MOST_INTERIM):
+        for _ in range(_INTERIM_ANSWERS_LIMIT):
             head = await _read_head(reader)
             if head.status >= 200:  # noqa: PLR2004 - 1xx announces the real answer
                 return head, await _read_body(reader, head, most)
     except asyncio.IncompleteReadError as error:
         raise BadAnswer("closed the connection before the end of its answer") from error
     except asyncio.LimitOverrunError as error:
-        raise BadAnswer(f"sent a line of more than {MOST_HEAD:,} bytes") from error
-    raise BadAnswer(f"sent {_MOST_INTERIM} interim answers and no real one")
+        raise BadAnswer(f"sent a line of more than {HEAD_LIMIT_BYTES:,} bytes") from error
+    raise BadAnswer(f"sent {_INTERIM_ANSWERS_LIMIT} interim answers and no real one")
 
 
 async def _read_head(reader: asyncio.StreamReader) -> Head:
@@ -73,16 +73,16 @@ async def _read_head(reader: asyncio.StreamReader) -> Head:
         raise BadAnswer(f"does not speak HTTP/1.1: {first[:50]!r}")
     headers: dict[str, str] = {}
     size = 0
-    for _ in range(_MOST_LINES):
+    for _ in range(_HEAD_LIMIT_LINES):
         line = await reader.readuntil(b"\r\n")
         if line == b"\r\n":
             return Head(int(found[1]), headers)
         size += len(line)
-        if size > MOST_HEAD:
+        if size > HEAD_LIMIT_BYTES:
             break
         name, _, value = line.decode("latin-1").partition(":")
         headers.setdefault(name.strip().lower(), value.strip())
-    raise BadAnswer(f"sent more than {MOST_HEAD:,} bytes or {_MOST_LINES} lines of headers")
+    raise BadAnswer(f"sent more than {HEAD_LIMIT_BYTES:,} bytes or {_HEAD_LIMIT_LINES} lines of headers")
 
 
 async def _read_body(reader: asyncio.StreamReader, head: Head, most: int) -> bytes:

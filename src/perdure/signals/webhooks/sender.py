@@ -25,16 +25,16 @@ from perdure.policy.outbound.target import Target, read_target
 from perdure.policy.retries.http import retry_after
 from perdure.signals.webhooks.addresses import AddressRules, Place, Resolve, resolve
 from perdure.signals.webhooks.errors import SendFailed, SendRefused
-from perdure.signals.webhooks.exchange import MOST_HEAD, BadAnswer, Head, read_answer, request
+from perdure.signals.webhooks.exchange import HEAD_LIMIT_BYTES, BadAnswer, Head, read_answer, request
 from perdure.signals.webhooks.signing import SecretText, signed_headers
 from perdure.version import __version__
 
 TIMEOUT: Final = "30s"
-MOST_SENT: Final = 1024 * 1024
-MOST_READ: Final = 16 * 1024
+BODY_LIMIT_BYTES: Final = 1024 * 1024
+ANSWER_LIMIT_BYTES: Final = 16 * 1024
 
-_LONGEST_REASON: Final = 200
-_TRY_NEXT_AFTER: Final = 5.0  # seconds before the next address of a name is tried
+_REASON_LIMIT_CHARACTERS: Final = 200
+_TRY_NEXT_AFTER_SECONDS: Final = 5.0  # before the next address of a name is tried
 _PASSING: Final = frozenset({408, 425, 429})  # 4xx that say "later", not "never"
 _DEFAULTS: Final = {
     "User-Agent": f"perdure/{__version__}",
@@ -89,8 +89,8 @@ class Sender:
         `SendFailed` if one may: the network, TLS, the time limit, an answer that is not HTTP, 408, 425, 429 and 5xx.
         """
         target = _read(url)
-        if len(body) > MOST_SENT:
-            raise SendRefused(f"the body must have at most {MOST_SENT:,} bytes, got {len(body):,}")
+        if len(body) > BODY_LIMIT_BYTES:
+            raise SendRefused(f"the body must have at most {BODY_LIMIT_BYTES:,} bytes, got {len(body):,}")
         limit = parse_duration("timeout", timeout).total_seconds()
         proof = {} if secret is None else signed_headers(secret, body, sent_at or self._clock.now())
         wire = request(target, _joined(_DEFAULTS, headers or {}, proof), body)
@@ -98,7 +98,7 @@ class Sender:
         try:
             async with asyncio.timeout(limit), self._connected(target) as (reader, writer):
                 writer.write(wire)
-                head, content = await read_answer(reader, MOST_READ)
+                head, content = await read_answer(reader, ANSWER_LIMIT_BYTES)
         except TimeoutError:
             raise SendFailed(f"{target.origin} did not answer within {limit:g} s") from None
         except BadAnswer as error:
@@ -121,7 +121,9 @@ class Sender:
         tls = (self._tls or _system_tls()) if target.is_encrypted else None
         name = target.host if target.is_encrypted else None
         try:
-            reader, writer = await asyncio.open_connection(sock=sock, ssl=tls, server_hostname=name, limit=MOST_HEAD)
+            reader, writer = await asyncio.open_connection(
+                sock=sock, ssl=tls, server_hostname=name, limit=HEAD_LIMIT_BYTES
+            )
         except BaseException:
             sock.close()
             raise
@@ -148,7 +150,7 @@ async def _connect(places: list[Place]) -> socket.socket:
         sock = socket.socket(place.family, socket.SOCK_STREAM)
         sock.setblocking(False)
         try:
-            async with asyncio.timeout(_TRY_NEXT_AFTER if number < len(places) else None):
+            async with asyncio.timeout(_TRY_NEXT_AFTER_SECONDS if number < len(places) else None):
                 await loop.sock_connect(sock, place.address)
         except TimeoutError:
             sock.close()
@@ -186,7 +188,7 @@ def _joined(*parts: Mapping[str, str]) -> dict[str, str]:
 def _brief(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid: {error.verify_message}"
-    return " ".join((error.strerror or str(error) or type(error).__name__).split())[:_LONGEST_REASON]
+    return " ".join((error.strerror or str(error) or type(error).__name__).split())[:_REASON_LIMIT_CHARACTERS]
 
 
 @lru_cache(maxsize=1)

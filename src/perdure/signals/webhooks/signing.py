@@ -25,7 +25,7 @@ MAX_ATTEMPTS_HEADER: Final = "X-Webhook-Max-Attempts"
 TIMESTAMP_HEADER: Final = "X-Webhook-Timestamp"
 SIGNATURE_HEADER: Final = "X-Webhook-Signature"
 
-_MOST_DIGITS: Final = 15
+_TIMESTAMP_LIMIT_DIGITS: Final = 15
 
 SecretText = str | Secret[str]
 
@@ -64,7 +64,7 @@ def verify(
     """
     given = {str(name).lower(): str(value) for name, value in headers.items()}
     stamp = given.get(TIMESTAMP_HEADER.lower(), "")
-    if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= _MOST_DIGITS):
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= _TIMESTAMP_LIMIT_DIGITS):
         raise SignatureRefused(f"{TIMESTAMP_HEADER} must be seconds since 1970, got {stamp[:50]!r}")
     longest = parse_duration("tolerance", tolerance).total_seconds()
     age = (now or SystemClock().now()).timestamp() - int(stamp)

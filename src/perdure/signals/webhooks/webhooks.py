@@ -21,7 +21,7 @@ from perdure.worker.settings import Queue
 
 _LOOP: Final = "perdure webhooks"
 _TICK_LIMIT: Final = "30s"
-_LONGEST_NAME: Final = 100
+_NAME_LIMIT_CHARACTERS: Final = 100
 
 
 class Webhooks:
@@ -72,7 +72,7 @@ class Webhooks:
         `events` lists `job.succeeded`, `job.died`, `job.cancelled` and `schedule.missed`. A list that is left out lets
         everything through; of `tags` one is enough.
         """
-        if checked_name("name", name, _LONGEST_NAME) in self._declared:
+        if checked_name("name", name, _NAME_LIMIT_CHARACTERS) in self._declared:
             raise SettingsError(f"webhook {name}", "is declared twice: give one another name")
         read_target(url)
         kept = secret if isinstance(secret, Secret) else Secret(secret)

@@ -24,9 +24,9 @@ from perdure.storage.claims import ClaimStore
 from perdure.storage.records import Front, Wanted
 
 LOOK_INTERVAL_SECONDS: Final = 1.0
-DEPTH: Final = 50  # aged jobs that one look can find in a priority
-SHARE: Final = 0.25
-MOST_SPARED: Final = 10  # looks in a row at one queue
+JOBS_PER_FRONT: Final = 50  # aged jobs that one look can find in a priority
+SHARE_FOR_AGED: Final = 0.25
+LOOKS_SPARED: Final = 10  # looks in a row at one queue
 
 
 class Ageing:
@@ -50,7 +50,7 @@ class Ageing:
         """Divide what is claimed of each queue: part of it comes from its aged priority, if it has one."""
         is_due = self._monotonic() - self._last_look >= LOOK_INTERVAL_SECONDS
         if is_due and (queues := [want.queue for want in wanted if not self._spares(want.queue)]):
-            fronts = await self._store.fronts(queues, DEPTH)
+            fronts = await self._store.fronts(queues, JOBS_PER_FRONT)
             self._last_look = self._monotonic()
             self._aged = {want.queue: want for want in aged(fronts, self._ageing)}
             self._credit = {queue: self._credit.get(queue, 1.0) for queue in self._aged}
@@ -58,7 +58,7 @@ class Ageing:
         return [part for want in wanted for part in self._parts(want)] if self._aged else list(wanted)
 
     def _spares(self, queue: str) -> bool:
-        if queue in self._emptied and self._spared[queue] < MOST_SPARED:
+        if queue in self._emptied and self._spared[queue] < LOOKS_SPARED:
             self._spared[queue] += 1
             return True
         self._spared[queue] = 0
@@ -68,7 +68,7 @@ class Ageing:
         found = self._aged.get(want.queue)
         if found is None:
             return [want]
-        credit = self._credit[want.queue] + want.limit * SHARE
+        credit = self._credit[want.queue] + want.limit * SHARE_FOR_AGED
         first = min(int(credit), found.limit, want.limit)
         self._credit[want.queue] = min(credit, 1.0 + want.limit) - first
         if first == found.limit:

@@ -46,7 +46,7 @@ from perdure.worker.attempt.services import Services
 from perdure.worker.isolation.child_services import RelayedCheckpoints, RelayedFlows, RelayedGates, RelayedSpending
 from perdure.worker.isolation.memory import MemoryLimit
 from perdure.worker.isolation.wire import (
-    LONGEST_LINE,
+    LINE_LIMIT_BYTES,
     READY,
     STOPPED,
     Notice,
@@ -102,8 +102,10 @@ class ParentSocket:
         """Ask the parent to store or find something; its answer arrives later."""
         answer: Future[Notice] = Future()
         line = to_line(request)
-        if len(line) > LONGEST_LINE:
-            raise PayloadError("request", f"to the worker has {len(line)} bytes, {LONGEST_LINE} are allowed at once")
+        if len(line) > LINE_LIMIT_BYTES:
+            raise PayloadError(
+                "request", f"to the worker has {len(line)} bytes, {LINE_LIMIT_BYTES} are allowed at once"
+            )
         with self._asking:  # so that answers arrive in the order of requests
             self._unanswered.append(answer)
             self._socket.sendall(line)

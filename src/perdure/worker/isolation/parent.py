@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from perdure.worker.isolation.stderr_tail import StderrTail
-from perdure.worker.isolation.wire import LONGEST_LINE, Notice, Order, Place, Report, from_line, to_line
+from perdure.worker.isolation.wire import LINE_LIMIT_BYTES, Notice, Order, Place, Report, from_line, to_line
 
 _MAIN: Final = "__main__"
 _BOOT: Final = (
@@ -41,7 +41,7 @@ class IsolatedProcess:
     async def start(cls, module: str) -> IsolatedProcess:
         """Start a process that imports this module and waits; raises OSError if the system refuses."""
         ours, theirs = socket.socketpair()
-        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST_LINE)
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LINE_LIMIT_BYTES)
         stderr = StderrTail()
         try:
             main = _main_again() if module == _MAIN else None

@@ -11,7 +11,7 @@ from perdure.policy.failures import storable
 
 _BYTES_KEPT: Final = 4 * 1024
 _BYTES_PER_READ: Final = 64 * 1024
-_OURS: Final = 2
+_STDERR: Final = 2
 
 
 class StderrTail:
@@ -50,7 +50,7 @@ class StderrTail:
             return False
         self._kept = (self._kept + data)[-_BYTES_KEPT:]
         with suppress(OSError):  # our own may be closed
-            os.write(_OURS, data)
+            os.write(_STDERR, data)
         return True
 
     def _end(self) -> None:

@@ -194,7 +194,7 @@ class Report(Struct, frozen=True):
         return outcome
 
 
-LONGEST_LINE: Final = 64 * 1024 * 1024
+LINE_LIMIT_BYTES: Final = 64 * 1024 * 1024
 READY: Final = Report(_READY)
 STOPPED: Final = Report(_STOPPED)
 

@@ -29,11 +29,11 @@ from perdure.lifecycle.loops.loop import Loop
 from perdure.storage.operate.statistics import MINUTE, Counted, Flush, StatisticStore
 from perdure.worker.recording.totals import AttemptTotals, Pair, PairTotal
 
-MOST_PAIRS: Final = 1_000
+PAIRS_LIMIT: Final = 1_000
 """The most pairs of queue and kind that a worker counts separately; further ones count as the kind `other`."""
-MOST_KEPT: Final = 20_000
+TIMES_KEPT: Final = 20_000
 """The most counts that wait while the database is away."""
-_FOLD_AT: Final = 4_096  # times kept as a list before they go into a histogram
+_TIMES_BEFORE_FOLDING: Final = 4_096  # times kept as a list before they go into a histogram
 
 _Cells = dict[Ending, dict[Pair, "_Cell"]]
 
@@ -81,7 +81,7 @@ class _Cell(Struct):
 class AttemptCounts:
     """The counts that are not written yet. Only the worker's event loop uses them."""
 
-    def __init__(self, clock: Clock, most_pairs: int = MOST_PAIRS, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, clock: Clock, most_pairs: int = PAIRS_LIMIT, most_kept: int = TIMES_KEPT) -> None:
         self._clock = clock
         self._most_pairs = most_pairs
         self._most_kept = most_kept
@@ -107,7 +107,7 @@ class AttemptCounts:
             cell.new_waits.append(claim.claimed_at - claim.due_at)
         runs = cell.new_runs
         runs.append(ended - started)
-        if len(runs) >= _FOLD_AT:
+        if len(runs) >= _TIMES_BEFORE_FOLDING:
             cell.fold()
 
     def ended(self, move: Transition, started: float, ended: float) -> None:
@@ -126,7 +126,7 @@ class AttemptCounts:
                 self._totals.hold(self._pair(claim), move.reason)
             else:
                 cell.new_runs.append(ended - started)
-            if len(cell.new_waits) + len(cell.new_runs) >= _FOLD_AT:
+            if len(cell.new_waits) + len(cell.new_runs) >= _TIMES_BEFORE_FOLDING:
                 cell.fold()
 
     def sent_back(self, move: Transition, now: datetime | None = None) -> None:
