@@ -30,7 +30,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-_TOLD = 3  # children by name in one message
+_CHILDREN_NAMED = 3  # children by name in one message
 _OF_ITS_OWN = "its own children failed: "
 
 
@@ -139,9 +139,9 @@ class ChildrenTimeout(ChildrenFailed):
 
 def _listed(failed: tuple[FailedChild, ...]) -> str:
     told = "; ".join(
-        f"job {c.job_id} is {c.state}{f': {_innermost(c.error)}' if c.error else ''}" for c in failed[:_TOLD]
+        f"job {c.job_id} is {c.state}{f': {_innermost(c.error)}' if c.error else ''}" for c in failed[:_CHILDREN_NAMED]
     )
-    more = f"; and {len(failed) - _TOLD} more" if len(failed) > _TOLD else ""
+    more = f"; and {len(failed) - _CHILDREN_NAMED} more" if len(failed) > _CHILDREN_NAMED else ""
     return f": {told}{more}" if told else ""
 
 

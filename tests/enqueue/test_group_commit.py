@@ -161,7 +161,7 @@ async def test_no_caller_waits_for_long_behind_a_batch_that_is_stuck(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What keeps the first may keep it for long, and ends with an error that concerns no other caller."""
-    monkeypatch.setattr("perdure.enqueue.group_commit._HELD_BACK", 0.01)
+    monkeypatch.setattr("perdure.enqueue.group_commit._HELD_BACK_SECONDS", 0.01)
     stuck = Stuck(store)
     group_commit = GroupCommit(stuck, PATIENCE)
     first = asyncio.create_task(group_commit.put(a_job()))

@@ -30,7 +30,7 @@ from perdure import (
 from perdure.domain.jobs.states import Reason
 from perdure.domain.jobs.transition import paused
 from perdure.events import StaleWrites
-from perdure.flows.results import RESULT_LIMIT
+from perdure.flows.results import RESULT_LIMIT_BYTES
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
 from perdure.worker.attempt.context.stop_flag import StopFlag
@@ -372,7 +372,7 @@ async def test_a_limit_that_leaves_no_time_for_a_try_is_refused_by_name(app: App
 
 
 def too_much() -> str:
-    return "x" * RESULT_LIMIT
+    return "x" * RESULT_LIMIT_BYTES
 
 
 def not_what_it_says() -> int:
@@ -381,7 +381,7 @@ def not_what_it_says() -> int:
 
 BAD = [
     (object, "step bad returned a value that cannot be stored as JSON"),
-    (too_much, f"step bad returned {RESULT_LIMIT + 2} bytes as JSON, {RESULT_LIMIT} are allowed"),
+    (too_much, f"step bad returned {RESULT_LIMIT_BYTES + 2} bytes as JSON, {RESULT_LIMIT_BYTES} are allowed"),
     (not_what_it_says, "step bad does not fit what not_what_it_says is annotated to return"),
 ]
 

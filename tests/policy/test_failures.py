@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.failures import MESSAGE_LIMIT, bad_arguments, failure_of, lineage, noted, storable, type_name
+from perdure.policy.failures import (
+    MESSAGE_LIMIT_CHARACTERS,
+    bad_arguments,
+    failure_of,
+    lineage,
+    noted,
+    storable,
+    type_name,
+)
 
 
 class Mute(Exception):  # noqa: N818 - it says nothing
@@ -27,7 +35,7 @@ def test_an_error_that_cannot_be_turned_into_text_is_recorded_all_the_same() -> 
 
 def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
     message = failure_of(ValueError("begin" + "x" * 100_000 + "end")).message
-    assert len(message) <= MESSAGE_LIMIT
+    assert len(message) <= MESSAGE_LIMIT_CHARACTERS
     assert (message.startswith("begin"), message.endswith("end"), "characters cut" in message) == (True, True, True)
 
 

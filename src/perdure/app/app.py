@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from perdure.worker.worker import Worker
 
 R = TypeVar("R")
-_PAYLOAD_LIMIT = 64 * 1024
+_PAYLOAD_LIMIT_BYTES = 64 * 1024
 
 
 class App(Declarations, AppDatabase):
@@ -61,7 +61,7 @@ class App(Declarations, AppDatabase):
         queues: Iterable[str] | None = None,
         include: Iterable[str] | str = (),
         retry: RetrySource = DEFAULT_RETRY,
-        payload_limit: int = _PAYLOAD_LIMIT,
+        payload_limit: int = _PAYLOAD_LIMIT_BYTES,
         migrate: bool = True,
         enqueue_patience: Duration = "2s",
         worker: WorkerSettings | None = None,

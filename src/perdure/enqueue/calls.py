@@ -19,7 +19,7 @@ from perdure.kinds.options import checked_name
 R_co = TypeVar("R_co", covariant=True)
 N = TypeVar("N")
 
-LONGEST_PLAN: Final = 16 * 1024 * 1024
+PLAN_LIMIT_BYTES: Final = 16 * 1024 * 1024
 LINKS_SHOWN: Final = 20  # links of a chain that its arguments show; all links are stored beside it
 RESULT: Final = "result"
 RESULTS: Final = "results"
@@ -126,8 +126,8 @@ def plan_job(gateway: Gateway, kind: str, queue: str, plan: tuple[str, ...] = ()
     gateway.check_queue(checked_name("queue", queue))
     document = encode(arguments)
     size = len(document) + sum(map(len, plan))
-    if size > LONGEST_PLAN:
+    if size > PLAN_LIMIT_BYTES:
         raise ArgumentError(
-            "calls", f"take {size} bytes together, {LONGEST_PLAN} are allowed: spawn them from a job of yours"
+            "calls", f"take {size} bytes together, {PLAN_LIMIT_BYTES} are allowed: spawn them from a job of yours"
         )
     return NewJob(id=new_job_id(), kind=kind, args=document, queue=queue, plan=plan)

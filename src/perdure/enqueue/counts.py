@@ -10,7 +10,7 @@ from typing import Final
 from perdure.domain.jobs.job import Intake, NewJob, Receipt
 from perdure.domain.operate.statistics import OTHER
 
-MOST_PAIRS: Final = 1_000
+PAIRS_LIMIT: Final = 1_000
 
 
 class EnqueueCounts:
@@ -19,7 +19,7 @@ class EnqueueCounts:
     Beyond a limit of queues and kinds the rest is counted as `other`.
     """
 
-    def __init__(self, most_pairs: int = MOST_PAIRS) -> None:
+    def __init__(self, most_pairs: int = PAIRS_LIMIT) -> None:
         self._most_pairs = most_pairs
         self._lock = threading.Lock()  # handlers in threads enqueue at the same time
         self.jobs: dict[tuple[str, str], int] = {}

@@ -22,9 +22,9 @@ from perdure.enqueue.counts import EnqueueCounts
 from perdure.errors import PerdureError, StoreLocked, StoreUnavailable
 from perdure.storage.port import Store
 
-_PAUSE = 0.05
-_HELD_BACK = 1.0  # seconds
-_LONELY = 8  # after so many enqueues alone, waiting for others is tried only now and then
+_FIRST_RETRY_SECONDS = 0.05
+_HELD_BACK_SECONDS = 1.0
+_LONELY_ENQUEUES = 8  # after so many enqueues alone, waiting for others is tried only now and then
 
 
 class GroupCommit:
@@ -48,11 +48,11 @@ class GroupCommit:
             future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
             self._waiting.append((job, future))
             if self._watch is None:
-                self._watch = asyncio.get_running_loop().call_later(_HELD_BACK, self._look_after_waiting)
+                self._watch = asyncio.get_running_loop().call_later(_HELD_BACK_SECONDS, self._look_after_waiting)
             return await future
         self._busy = True
         try:
-            if self._alone < _LONELY or not self._alone % _LONELY:
+            if self._alone < _LONELY_ENQUEUES or not self._alone % _LONELY_ENQUEUES:
                 await asyncio.sleep(0)  # let concurrent callers join
             if not self._waiting:
                 self._alone += 1
@@ -82,7 +82,7 @@ class GroupCommit:
 
     async def _insist(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + self._patience, _PAUSE
+        deadline, pause = loop.time() + self._patience, _FIRST_RETRY_SECONDS
         while True:
             await asyncio.sleep(pause)
             pause *= 2
@@ -110,8 +110,8 @@ class GroupCommit:
         self._watch = None
         if not self._waiting:
             return
-        if loop.time() - self._begun < _HELD_BACK:
-            self._watch = loop.call_later(_HELD_BACK, self._look_after_waiting)
+        if loop.time() - self._begun < _HELD_BACK_SECONDS:
+            self._watch = loop.call_later(_HELD_BACK_SECONDS, self._look_after_waiting)
             return
         batch, self._waiting = self._waiting, []
         task = loop.create_task(self._store_batch(batch))

@@ -19,7 +19,7 @@ from perdure.errors import ConflictError, JobNotSuccessful, NotFoundError
 from perdure.kinds.kind import Kind
 
 R_co = TypeVar("R_co", covariant=True)
-_LAST_LOOK = 0.5  # seconds to fetch the state for the message of a timeout
+_LAST_LOOK_TIMEOUT_SECONDS = 0.5  # to fetch the state for the message of a timeout
 
 
 class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
@@ -99,6 +99,6 @@ class Handle(Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     async def _seen(self) -> str:
         """The state of the job for an error message, if the database answers soon."""
         with suppress(Exception):
-            async with asyncio.timeout(_LAST_LOOK):
+            async with asyncio.timeout(_LAST_LOOK_TIMEOUT_SECONDS):
                 return f": it is {(await self.view()).state}"
         return ""

@@ -44,10 +44,10 @@ from perdure.storage.port import Store
 
 Result = TypeVar("Result")
 
-LONGEST_NAME: Final = 200
-LONGEST_NOTE: Final = 500
-MOST_WARNINGS: Final = 100
-_TURNS: Final = 10
+NAME_LIMIT_CHARACTERS: Final = 200
+NOTE_LIMIT_CHARACTERS: Final = 500
+WARNINGS_KEPT: Final = 100
+_LOOP_TURNS_WAITED: Final = 10
 _NOTHING: Final = timedelta(0)
 _WORDS: Final = {
     StepKind.CALL: "a call (ctx.step)",
@@ -268,7 +268,7 @@ class Journal:
 
     def warn(self, key: str, warning: str) -> None:
         """Make the job end "done with warnings", if it succeeds; the last warning of each key is kept."""
-        if key in self._warnings or len(self._warnings) < MOST_WARNINGS:
+        if key in self._warnings or len(self._warnings) < WARNINGS_KEPT:
             self._warnings[key] = warning
         else:
             self._unkept_warnings += 1
@@ -277,7 +277,7 @@ class Journal:
         """The warnings of a job whose handler has returned: steps given up, not asked for, or never begun."""
         told, kept = list(self._warnings.values()), self._records or {}
         if self._unkept_warnings:
-            told.append(f"and {self._unkept_warnings} more warnings, of which {MOST_WARNINGS} are kept")
+            told.append(f"and {self._unkept_warnings} more warnings, of which {WARNINGS_KEPT} are kept")
         if unasked := [key for key in kept if key not in self._asked]:
             told.append(f"stored steps were not used (was the handler changed?): {', '.join(unasked)}")
         if never := [f"{call} of {key}" for key, call in self._named.items() if key not in self._asked | kept.keys()]:
@@ -303,7 +303,7 @@ class Journal:
         if word is None:
             return None
         current, total, note = word
-        said = None if note is None else self.without_secrets(storable(note, LONGEST_NOTE))
+        said = None if note is None else self.without_secrets(storable(note, NOTE_LIMIT_CHARACTERS))
         return Progress(current=current, total=total, note=said, at=self.now)
 
     def _stir(self) -> None:
@@ -316,7 +316,7 @@ class Journal:
         A task may need a few turns of the event loop to go from one call to its next.
         """
         turns = 0
-        while self.parked is None and turns < _TURNS:
+        while self.parked is None and turns < _LOOP_TURNS_WAITED:
             if self._busy > len(self._wishes):
                 self._stirred = self._stirred or asyncio.Event()
                 self._stirred.clear()
@@ -344,7 +344,7 @@ def checked_name(field: str, name: object) -> None:
     """Refuse a name that cannot be stored, or would be taken for another."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise ArgumentError(field, f"must be a word or two, got {name!r}")
-    if len(name) > LONGEST_NAME:
-        raise ArgumentError(field, f"must have at most {LONGEST_NAME} characters, got {len(name)}")
+    if len(name) > NAME_LIMIT_CHARACTERS:
+        raise ArgumentError(field, f"must have at most {NAME_LIMIT_CHARACTERS} characters, got {len(name)}")
     if "#" in name:
         raise ArgumentError(field, f"must not contain '#', which numbers repeated names, got {name!r}")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from perdure.domain.jobs.outcome import Parked
 
-MOST_AWAITED: Final = 100
+AWAITED_LIMIT: Final = 100
 """The most things that wake a job directly; the first to arrive wakes it."""
 
 LOOK_ROUND: Final = timedelta(seconds=30)
@@ -37,10 +37,10 @@ def merged(wishes: Iterable[Parked]) -> Parked:
         return first
     times = [wish.after for wish in (first, *others) if wish.after is not None]
     awaited = tuple(dict.fromkeys(thing for wish in (first, *others) for thing in wish.awaits))
-    if len(awaited) > MOST_AWAITED:
+    if len(awaited) > AWAITED_LIMIT:
         times.append(LOOK_ROUND)
     shown = next((wish for wish in (first, *others) if wish.awaits), first)
-    return replace(shown, after=min(times, default=None), also=awaited[1:MOST_AWAITED])
+    return replace(shown, after=min(times, default=None), also=awaited[1:AWAITED_LIMIT])
 
 
 def parked_in(error: BaseException) -> Parked | None:

@@ -27,7 +27,7 @@ from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.flows.results import read, reader, written
 from perdure.kinds.encoding import encode
-from perdure.policy.failures import MESSAGE_LIMIT, failure_of, storable
+from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, failure_of, storable
 from perdure.policy.retries.backoff import Backoff
 from perdure.policy.retries.jitter import Jitter, Randomness
 from perdure.policy.retries.retry import Retry
@@ -179,7 +179,7 @@ def _is_own_wait(error: Exception) -> bool:
 
 
 def _noted(error: Exception) -> str:
-    return storable(_said(error), MESSAGE_LIMIT)
+    return storable(_said(error), MESSAGE_LIMIT_CHARACTERS)
 
 
 def _said(error: Exception) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from perdure.errors import StepError
 from perdure.kinds.encoding import encode, from_plain
 
-RESULT_LIMIT: Final = 1024 * 1024
+RESULT_LIMIT_BYTES: Final = 1024 * 1024
 _READERS: Final[WeakKeyDictionary[Any, msgspec.json.Decoder[Any]]] = WeakKeyDictionary()
 
 
@@ -32,9 +32,11 @@ def written(key: str, result: Any) -> str | None:
             f"returned a value that cannot be stored as JSON: {error};"
             " return plain data, or the key of data stored elsewhere",
         ) from error
-    if (size := len(text.encode())) > RESULT_LIMIT:
+    if (size := len(text.encode())) > RESULT_LIMIT_BYTES:
         raise StepError(
-            key, f"returned {size} bytes as JSON, {RESULT_LIMIT} are allowed; store the data elsewhere, return its key"
+            key,
+            f"returned {size} bytes as JSON, {RESULT_LIMIT_BYTES} are allowed; "
+            "store the data elsewhere, return its key",
         )
     return text
 

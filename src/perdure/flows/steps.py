@@ -20,7 +20,7 @@ from perdure.flows.calling import Calling
 from perdure.flows.journal import Journal
 from perdure.flows.results import read, reader, written
 from perdure.flows.step_gates import StepGate
-from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, storable
 from perdure.policy.retries.retry import RetrySource, read_policy
 from perdure.policy.retries.triage import classify
 
@@ -100,7 +100,7 @@ def _after_failure(
     outcome = classify(error, journal.triage, now=journal.now)
     if not isinstance(outcome, Failed | Permanent):  # a verdict about the whole job, not the step
         return replace(record, due_at=None)
-    note, tries = journal.without_secrets(storable(str(outcome.failure), MESSAGE_LIMIT)), record.tries + 1
+    note, tries = journal.without_secrets(storable(str(outcome.failure), MESSAGE_LIMIT_CHARACTERS)), record.tries + 1
     if retry is not None and isinstance(outcome, Failed):
         rule = read_policy(retry).for_error(outcome.kinds)
         if rule is not None and not rule.is_last(tries - 1):

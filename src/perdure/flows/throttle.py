@@ -12,7 +12,7 @@ from perdure.domain.duration import Duration, format_duration, parse_duration
 from perdure.errors import ArgumentError
 from perdure.storage.throttle import ThrottleStore
 
-LONGEST_KEY: Final = 200
+KEY_LIMIT_CHARACTERS: Final = 200
 
 
 class Throttle(Struct, frozen=True):
@@ -29,8 +29,9 @@ class Throttle(Struct, frozen=True):
 
 def throttle(period: Duration, key: Any) -> Throttle:
     """Check the arguments: a valid key, and a period longer than 0."""
-    if not isinstance(key, str) or not key.strip() or not key.isprintable() or len(key) > LONGEST_KEY:
-        problem = f"must be 1 to {LONGEST_KEY} printable characters, as in 'alert:42', got {str(key)[:LONGEST_KEY]!r}"
+    if not isinstance(key, str) or not key.strip() or not key.isprintable() or len(key) > KEY_LIMIT_CHARACTERS:
+        shown = str(key)[:KEY_LIMIT_CHARACTERS]
+        problem = f"must be 1 to {KEY_LIMIT_CHARACTERS} printable characters, as in 'alert:42', got {shown!r}"
         raise ArgumentError("key", problem)
     span = parse_duration("period", period)
     if not span:

@@ -19,11 +19,11 @@ from perdure.policy.keys.uniqueness import Unique
 from perdure.policy.own_settings import checked_own_retry, settings_text
 from perdure.policy.retries.retry import Retry
 
-_LONGEST_NAME = 100
-_LONGEST_REF = 200
-_LONGEST_META = 16 * 1024
-_MOST_TAGS = 100
-_LONGEST_ECHO = 120
+_NAME_LIMIT_CHARACTERS = 100
+_REF_LIMIT_CHARACTERS = 200
+_META_LIMIT_CHARACTERS = 16 * 1024
+_TAGS_LIMIT = 100
+_ECHO_LIMIT_CHARACTERS = 120
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ def checked_options(
     )
 
 
-def checked_name(field: str, value: object, longest: int = _LONGEST_NAME) -> str:
+def checked_name(field: str, value: object, longest: int = _NAME_LIMIT_CHARACTERS) -> str:
     """A name of a queue, kind or tag: short, printable, not blank."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest or not value.isprintable():
         raise ArgumentError(field, f"must be 1 to {longest} printable characters, got {_echo(value)}")
@@ -102,7 +102,7 @@ def checked_limit(setting: str, value: Duration) -> timedelta:
 
 def checked_ref(value: object) -> str:
     """An external name for a job; one that looks like a job id is refused."""
-    ref = checked_name("ref", value, _LONGEST_REF)
+    ref = checked_name("ref", value, _REF_LIMIT_CHARACTERS)
     if ref != ref.strip():
         raise ArgumentError("ref", f"must not begin or end with spaces, got {value!r}")
     if is_job_id(ref):
@@ -112,7 +112,7 @@ def checked_ref(value: object) -> str:
 
 def _echo(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+    return text if len(text) <= _ECHO_LIMIT_CHARACTERS else f"{text[:_ECHO_LIMIT_CHARACTERS]}…"
 
 
 def checked_names(field: str, values: Iterable[str]) -> frozenset[str]:
@@ -178,8 +178,10 @@ def _checked_tags(values: object) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ArgumentError("tags", f'must be a list of names, such as ["monthly"], got {_echo(values)}')
     tags = tuple(checked_name("tags", tag) for tag in values)
-    if len(tags) > _MOST_TAGS:
-        raise ArgumentError("tags", f"are {len(tags)}, {_MOST_TAGS} are allowed: put values with many variants in meta")
+    if len(tags) > _TAGS_LIMIT:
+        raise ArgumentError(
+            "tags", f"are {len(tags)}, {_TAGS_LIMIT} are allowed: put values with many variants in meta"
+        )
     return tags
 
 
@@ -190,6 +192,6 @@ def _checked_meta(meta: object) -> str:
         text = encode(dict(meta))
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise PayloadError("meta", f"cannot be stored as JSON: {error}") from error
-    if len(text) > _LONGEST_META:
-        raise PayloadError("meta", f"takes {len(text)} characters, {_LONGEST_META} are allowed")
+    if len(text) > _META_LIMIT_CHARACTERS:
+        raise PayloadError("meta", f"takes {len(text)} characters, {_META_LIMIT_CHARACTERS} are allowed")
     return text

@@ -13,16 +13,16 @@ from perdure.errors import ArgumentError, PayloadError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name
 from perdure.operate.records import AuditPage
-from perdure.policy.failures import MESSAGE_LIMIT, storable
+from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, storable
 from perdure.policy.secrets.redaction import redact_document
 from perdure.storage.checking import check_whole, echo
 from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 
-LONGEST_PAGE: Final = 500
+ENTRIES_PER_PAGE: Final = 500
 _LARGEST_ID: Final = 2**63 - 1
 _ACTION_LIMIT_CHARACTERS: Final = 100
-_LONGEST_SOURCE: Final = 100
+_SOURCE_LIMIT_CHARACTERS: Final = 100
 _DETAILS_LIMIT_CHARACTERS: Final = 16 * 1024
 _NUL: Final = "\\u0000"
 
@@ -40,7 +40,7 @@ def checked_actor(actor: object) -> str:
 
 async def read_trail(store: Store, which: AuditFilter, limit: int, before: int | None) -> AuditPage:
     """A page of the entries that match."""
-    check_whole("limit", limit, 1, LONGEST_PAGE)
+    check_whole("limit", limit, 1, ENTRIES_PER_PAGE)
     if before is not None:
         check_whole("before", before, 1, _LARGEST_ID)
     found = await store.audit(which, limit + 1, before)
@@ -52,14 +52,14 @@ def checked_source(source: object) -> str:
     """The source of an action: a surface, and its address if it has one."""
     if not isinstance(source, str) or not source.strip():
         raise ArgumentError("source", f'must name a surface, as "code" or "api 10.0.0.7", got {echo(source)}')
-    return storable(source, _LONGEST_SOURCE)
+    return storable(source, _SOURCE_LIMIT_CHARACTERS)
 
 
 def checked_why(why: object) -> str | None:
     """A reason as stored; a blank one becomes None."""
     if why is not None and not isinstance(why, str):
         raise ArgumentError("why", f"must be text or None, got {echo(why)}")
-    return storable(why, MESSAGE_LIMIT) if why is not None and why.strip() else None
+    return storable(why, MESSAGE_LIMIT_CHARACTERS) if why is not None and why.strip() else None
 
 
 async def add_entry(

@@ -56,7 +56,7 @@ from perdure.domain.jobs.transition import (
     waiting,
 )
 from perdure.policy.consequences import HELD_KEY_WAIT
-from perdure.policy.failures import MESSAGE_LIMIT, noted, storable
+from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, noted, storable
 from perdure.policy.retries.jitter import Randomness
 from perdure.policy.retries.retry import DEFAULT_RETRY, Retry, RetrySource, read_policy
 
@@ -165,13 +165,15 @@ def give_back(claim: Claim, *, has_passed: bool = False) -> Transition:
 
 def put_off(claim: Claim, wait: timedelta, why: str, *, has_passed: bool = False) -> Transition:
     """Return a claim at no cost, to be ready again after `wait`."""
-    move = paused(claim, Reason.RELEASED, wait, storable(why, MESSAGE_LIMIT))
+    move = paused(claim, Reason.RELEASED, wait, storable(why, MESSAGE_LIMIT_CHARACTERS))
     return past_gates(move) if has_passed else move
 
 
 def refuse_record(move: Transition, why: str) -> Transition:
     """Make a job dead because the store refuses to record the end of its attempt."""
-    message = storable(f"the end of the attempt ({move.reason.value}) could not be recorded: {why}", MESSAGE_LIMIT)
+    message = storable(
+        f"the end of the attempt ({move.reason.value}) could not be recorded: {why}", MESSAGE_LIMIT_CHARACTERS
+    )
     return died(move.claim, Reason.PERMANENT, Failure("RecordRefused", message))
 
 

@@ -9,8 +9,8 @@ from perdure.domain.jobs.outcome import BadArguments, Failure
 from perdure.errors import PayloadError
 from perdure.policy.secrets.redaction import redact_text
 
-MESSAGE_LIMIT: Final = 4 * 1024
-TRACEBACK_LIMIT: Final = 16 * 1024
+MESSAGE_LIMIT_CHARACTERS: Final = 4 * 1024
+TRACEBACK_LIMIT_CHARACTERS: Final = 16 * 1024
 
 
 def type_name(error: type[BaseException]) -> str:
@@ -34,8 +34,8 @@ def failure_of(error: BaseException, whole: BaseException | None = None) -> Fail
         message = "<the error could not be turned into text>"
     return Failure(
         type_name(type(error)),
-        redact_text(storable(message, MESSAGE_LIMIT)),
-        redact_text(storable(_traceback(error if whole is None else whole), TRACEBACK_LIMIT)),
+        redact_text(storable(message, MESSAGE_LIMIT_CHARACTERS)),
+        redact_text(storable(_traceback(error if whole is None else whole), TRACEBACK_LIMIT_CHARACTERS)),
     )
 
 
@@ -43,7 +43,7 @@ def noted(failure: Failure, what: str, broken: Exception) -> Failure:
     """The same failure, with a note about another problem while it was handled."""
     beside = failure_of(broken)
     message = f"{failure.message} ({what}: {beside.error_type}: {beside.message})"
-    return Failure(failure.error_type, storable(message, MESSAGE_LIMIT), failure.traceback)
+    return Failure(failure.error_type, storable(message, MESSAGE_LIMIT_CHARACTERS), failure.traceback)
 
 
 def storable(text: str, limit: int) -> str:

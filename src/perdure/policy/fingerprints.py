@@ -17,9 +17,9 @@ from typing import Final
 from msgspec import Struct
 
 GAP: Final = "…"
-_READ: Final = 2_000  # characters of a message; what comes behind is detail
-_LONGEST_TEXT: Final = 300
-_BYTES: Final = 6  # of the hash
+_MESSAGE_READ_CHARACTERS: Final = 2_000  # what comes behind is detail
+_TEXT_LIMIT_CHARACTERS: Final = 300
+_HASH_BYTES: Final = 6
 
 _QUOTES: Final = frozenset("'\"`“«")
 _QUOTED: Final = re.compile(
@@ -32,7 +32,7 @@ _QUOTED: Final = re.compile(
 )
 _WORKER: Final = re.compile(r"(?<=\bworker )\S+(?= died)")  # our own words for a crash
 _SUSPECTS: Final = frozenset("0123456789@/:")  # only in a word with one of these can there be anything to take out
-_LONGEST_WORD: Final = 80
+_WORD_LIMIT_CHARACTERS: Final = 80
 _WHOLE: Final = re.compile(
     r"""
       [^\s@<>"'(),;]+@[\w-]+(?:\.[\w-]+)+              # mail addresses
@@ -66,18 +66,18 @@ def fingerprint(kind: str, error_type: str, message: str) -> Fingerprint:
     """The fingerprint of a failure of a job of this kind."""
     text = normalised(message)
     document = f"{kind}\x00{error_type}\x00{text}".encode("utf-8", "backslashreplace")
-    return Fingerprint(hashlib.blake2b(document, digest_size=_BYTES).hexdigest(), text)
+    return Fingerprint(hashlib.blake2b(document, digest_size=_HASH_BYTES).hexdigest(), text)
 
 
 def normalised(message: str) -> str:
     """A message without numbers, ids, quoted values, times, addresses and variable parts of paths."""
-    text = message[:_READ]
+    text = message[:_MESSAGE_READ_CHARACTERS]
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub(GAP, text)
     if "worker " in text:
         text = _WORKER.sub(GAP, text)
     words: list[str] = []
-    room = 2 * _LONGEST_TEXT  # rows of gaps become one
+    room = 2 * _TEXT_LIMIT_CHARACTERS  # rows of gaps become one
     for word in text.split():
         words.append(word if _SUSPECTS.isdisjoint(word) else _without_values(word))
         room -= len(words[-1]) + 1
@@ -85,12 +85,12 @@ def normalised(message: str) -> str:
             break
     text = " ".join(words)
     text = _ROW.sub(GAP, text) if GAP in text else text
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + GAP
+    return text if len(text) <= _TEXT_LIMIT_CHARACTERS else text[: _TEXT_LIMIT_CHARACTERS - 1] + GAP
 
 
 def _without_values(word: str) -> str:
     """A word without numbers, ids and addresses; one that is too long to be a word ends early."""
-    text = word if len(word) <= _LONGEST_WORD else word[:_LONGEST_WORD] + GAP
+    text = word if len(word) <= _WORD_LIMIT_CHARACTERS else word[:_WORD_LIMIT_CHARACTERS] + GAP
     return _NUMBERED.sub(_without_number, _WHOLE.sub(GAP, text))
 
 

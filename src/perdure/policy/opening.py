@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.domain.duration import Duration, read_spans
 from perdure.errors import SettingsError
 
-_FAST_STEPS: Final = 9  # jobs that follow the first one
+_FAST_JOBS: Final = 9  # jobs that follow the first one
 _WARM_JOBS: Final = 20
 _WARM_TIME: Final = timedelta(minutes=2)
 _WARM_POLL: Final = timedelta(seconds=1)
@@ -45,8 +45,8 @@ class Opening(Struct, frozen=True):
     def waits(self, jobs: int) -> list[timedelta]:
         """When each of so many jobs comes back, counted from now: in order, the last at the end of its stretch."""
         jobs = min(jobs, self.at_most)
-        few = min(max(jobs - 1, 0), _FAST_STEPS)
-        rest = max(jobs - 1 - _FAST_STEPS, 0)
+        few = min(max(jobs - 1, 0), _FAST_JOBS)
+        rest = max(jobs - 1 - _FAST_JOBS, 0)
         warm, slow = self.phase / 5, self.phase * 3
         waits = [timedelta(0)] if jobs else []
         waits += [warm * number / few for number in range(1, few + 1)]

@@ -419,7 +419,7 @@ async def test_a_handler_that_asks_for_other_children_than_it_had_is_told_so(
 
 
 async def test_a_cycle_of_parents_ends(store: Store, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perdure.flows.families.spawning.DEEPEST", 5)
+    monkeypatch.setattr("perdure.flows.families.spawning.GENERATIONS_LIMIT", 5)
 
     @app.job(retry=ONCE)
     async def turtle(ctx: Context, depth: int) -> int:

@@ -9,7 +9,7 @@ from itertools import count
 from perdure.domain.alerts.alert import Alert, Cause
 from perdure.domain.alerts.quiet import read_quiet
 from perdure.domain.alerts.rule import AlertRule, Grouping, When
-from perdure.policy.alerts.following import MOST_NOTICES, follow, is_done, next_notice, reported, rest
+from perdure.policy.alerts.following import NOTICES_PER_FLOOD, follow, is_done, next_notice, reported, rest
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -104,8 +104,8 @@ def test_what_happens_in_quiet_hours_is_in_the_first_notice_after_them() -> None
 
 def test_a_rule_sends_only_a_few_notices_a_minute_and_then_the_rest_together() -> None:
     life = Life(DEPTH)
-    queues = [cause(str(number)) for number in range(MOST_NOTICES + 2)]
-    for number in range(MOST_NOTICES):
+    queues = [cause(str(number)) for number in range(NOTICES_PER_FLOOD + 2)]
+    for number in range(NOTICES_PER_FLOOD):
         now = NOON + timedelta(seconds=number)
         assert life.look(now, *queues[: number + 1]) == ([str(number)], [])
     assert life.look(NOON + timedelta(seconds=10), *queues) == ([], [])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from perdure.domain.alerts.alert import Alert, NoticeSort
 from perdure.domain.alerts.rule import AlertRule, AlertSeverity, When
 from perdure.policy.alerts.following import NoticeAlerts
-from perdure.policy.alerts.wording import MOST_LISTED, draft, one_line
+from perdure.policy.alerts.wording import ALERTS_LISTED, draft, one_line
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RULE = AlertRule(name="deep", when=When.DEPTH, to=("ops",), severity=AlertSeverity.CRITICAL)
@@ -46,11 +46,11 @@ def test_the_end_of_an_alert_is_a_recovery_of_low_severity() -> None:
 
 
 def test_many_alerts_are_a_short_list_with_the_number_of_the_others() -> None:
-    many = tuple(alert(str(number)) for number in range(MOST_LISTED + 7))
+    many = tuple(alert(str(number)) for number in range(ALERTS_LISTED + 7))
     words = draft(RULE, NoticeAlerts(many, ()), NOW)
-    assert f"(and {MOST_LISTED + 6} more)" in words.title
+    assert f"(and {ALERTS_LISTED + 6} more)" in words.title
     assert "… and 7 more" in words.body
-    assert (words.path, words.alerts, len(words.keys)) == ("/alerts", MOST_LISTED + 7, MOST_LISTED)
+    assert (words.path, words.alerts, len(words.keys)) == ("/alerts", ALERTS_LISTED + 7, ALERTS_LISTED)
 
 
 def test_a_title_is_one_line_that_cannot_become_a_header() -> None:

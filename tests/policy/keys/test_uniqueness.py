@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from perdure.domain.jobs.job import OnConflict
 from perdure.domain.jobs.states import ACTIVE, JobState
 from perdure.errors import PayloadError, SettingsError
-from perdure.policy.keys.uniqueness import KEY_LIMIT, Unique
+from perdure.policy.keys.uniqueness import KEY_LIMIT_CHARACTERS, Unique
 
 
 def key(unique: Unique, kind: str = "audit", queue: str = "default", **arguments: Any) -> str:
@@ -70,7 +70,7 @@ def test_the_scope_is_the_kind_the_queue_or_everything() -> None:
 
 def test_a_long_name_is_cut_and_still_tells_kinds_apart() -> None:
     one, other = key(Unique(scope="queue"), "k" * 500 + "1", "q" * 90), key(Unique(scope="queue"), "k" * 500 + "2")
-    assert len(one) <= KEY_LIMIT
+    assert len(one) <= KEY_LIMIT_CHARACTERS
     assert one != other
 
 

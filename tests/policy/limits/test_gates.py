@@ -16,7 +16,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Claim
 from perdure.errors import PayloadError, SettingsError
 from perdure.policy.limits.declared_gates import are_disputed, check_gates
-from perdure.policy.limits.gate_plan import KEY_LIMIT, GatePlan
+from perdure.policy.limits.gate_plan import KEY_LIMIT_CHARACTERS, GatePlan
 from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Gate, Rate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -143,7 +143,7 @@ def test_g8_two_keys_are_never_taken_for_one(one: tuple[str, Any], other: tuple[
 @given(st.text(st.characters(codec="utf-8"), max_size=400))
 def test_a_key_is_bounded_storable_and_the_same_every_time(value: str) -> None:
     made = key(Rate(1, "1s", key="x"), x=value)
-    assert len(made) <= KEY_LIMIT
+    assert len(made) <= KEY_LIMIT_CHARACTERS
     assert "\x00" not in made
     assert made == key(Rate(1, "1s", key="x"), x=value)
 

@@ -28,7 +28,7 @@ from perdure.domain.gate import (
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.policy.limits.gatekeeping import RATE_LIMITED, gatekeeper
-from perdure.policy.limits.lending import FEWEST, LONGEST_LOAN, SLOTS
+from perdure.policy.limits.lending import LONGEST_LOAN, SLOTS, SMALLEST_LENT_LIMIT
 from perdure.worker.gates.loans import Loans, Spare
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -93,8 +93,8 @@ def test_g8_a_job_borrows_of_all_its_gates_or_of_none() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        request("small slots", ConcurrencyCheck("api", FEWEST - 1)),
-        request("small rate", RateCheck("api", FEWEST - 1, SECOND)),
+        request("small slots", ConcurrencyCheck("api", SMALLEST_LENT_LIMIT - 1)),
+        request("small rate", RateCheck("api", SMALLEST_LENT_LIMIT - 1, SECOND)),
         request("long rate", RateCheck("api", 100, LONGEST_LOAN + SECOND)),
         request("two rates of one key", RateCheck("api", 100, SECOND), RateCheck("api", 400, 10 * SECOND)),
         request("slots named twice", ConcurrencyCheck("api", 10), ConcurrencyCheck("api", 20)),

@@ -25,7 +25,7 @@ from perdure.domain.jobs.verdicts import (
     Verdict,
 )
 from perdure.errors import ArgumentError
-from perdure.policy.failures import MESSAGE_LIMIT, TRACEBACK_LIMIT, failure_of, lineage, storable
+from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, TRACEBACK_LIMIT_CHARACTERS, failure_of, lineage, storable
 from perdure.policy.retries.triage import LOOK_AGAIN, Triage, classify
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -155,12 +155,12 @@ def test_a_group_of_one_is_judged_as_that_one() -> None:
 
 def test_a_message_is_cut_in_the_middle_to_a_sane_size() -> None:
     failure = failure_of(ValueError("begin" + "x" * 1_000_000 + "end"))
-    assert len(failure.message) <= MESSAGE_LIMIT
+    assert len(failure.message) <= MESSAGE_LIMIT_CHARACTERS
     assert failure.message.startswith("begin")
     assert failure.message.endswith("end")
     assert "characters cut" in failure.message
     assert failure.traceback is not None
-    assert len(failure.traceback) <= TRACEBACK_LIMIT
+    assert len(failure.traceback) <= TRACEBACK_LIMIT_CHARACTERS
 
 
 def test_what_a_database_cannot_hold_is_taken_out_and_the_rest_kept() -> None:

@@ -15,7 +15,7 @@ from perdure.domain.flows.flow import Awaits, Emission, StepKind, StepRecord, St
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import JobId, new_job_id
 from perdure.domain.jobs.states import JobState, Reason
-from perdure.flows.journal import LONGEST_NAME
+from perdure.flows.journal import NAME_LIMIT_CHARACTERS
 from perdure.storage.port import Store
 from perdure.surfaces.cli.exits import Exit
 
@@ -60,7 +60,7 @@ def test_emitting_before_anybody_waits_is_no_error(cli: Cli, arrange: Arrange[An
 
 def test_an_event_that_a_job_may_wait_for_can_be_emitted(cli: Cli, arrange: Arrange[None]) -> None:
     arrange(lambda store: store.check_schema())
-    assert cli("emit", "e" * LONGEST_NAME).code == Exit.OK
+    assert cli("emit", "e" * NAME_LIMIT_CHARACTERS).code == Exit.OK
 
 
 @pytest.mark.parametrize(

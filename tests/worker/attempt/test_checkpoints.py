@@ -24,7 +24,7 @@ from perdure.domain.jobs.transition import paused
 from perdure.events import HandlerStuck, StaleWrites, StoreTrouble
 from perdure.storage.port import Store
 from perdure.testing import Sandbox
-from perdure.worker.attempt.checkpoints import CURSOR_LIMIT
+from perdure.worker.attempt.checkpoints import CURSOR_LIMIT_BYTES
 
 
 def arguments(folder: Path, manner: str) -> str:
@@ -87,7 +87,7 @@ async def take_away(store: Store, claim: Claim) -> None:
     await apply(store, paused(claim, Reason.PAUSED, None))
 
 
-BAD: list[Any] = [object(), {1: {object()}}, "x" * CURSOR_LIMIT, "\ud800"]
+BAD: list[Any] = [object(), {1: {object()}}, "x" * CURSOR_LIMIT_BYTES, "\ud800"]
 
 
 @pytest.mark.parametrize("cursor", BAD, ids=["object", "nested", "large", "surrogate"])

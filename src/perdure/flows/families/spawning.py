@@ -26,7 +26,7 @@ from perdure.flows.families.family import Order
 from perdure.flows.journal import Journal
 from perdure.storage.port import Store
 
-DEEPEST: Final = 100
+GENERATIONS_LIMIT: Final = 100
 _CHILDREN_PER_CALL: Final = 1_000
 _DELETED: Final = "parent job deleted during execution"
 
@@ -210,11 +210,11 @@ async def refuse_too_deep(journal: Journal, key: str) -> None:
     ancestor, depth = journal.claim.parent, 2  # of children whose parent has no parent
     while ancestor is not None:
         depth += 1
-        if depth > DEEPEST:
+        if depth > GENERATIONS_LIMIT:
             raise StepError(
                 key,
-                f"would make children of generation {depth}, {DEEPEST} are allowed: a cycle of parents? Let the"
-                " handler end the recursion, or enqueue what is to outlive it",
+                f"would make children of generation {depth}, {GENERATIONS_LIMIT} are allowed: a cycle of parents? "
+                "Let the handler end the recursion, or enqueue what is to outlive it",
             )
         ancestor = await journal.ask("look for ancestor", partial(_parent_of, ancestor))
 

@@ -21,12 +21,12 @@ from perdure.domain.alerts.alert import Alert, Cause
 from perdure.domain.alerts.quiet import quiet_until
 from perdure.domain.alerts.rule import AlertRule, Grouping
 
-MOST_NOTICES: Final = 5
+NOTICES_PER_FLOOD: Final = 5
 """The most notices of one rule in a minute, each about new causes."""
-_FLOOD: Final = timedelta(minutes=1)
-_CALM: Final = timedelta(minutes=5)
+_FLOOD_SPAN: Final = timedelta(minutes=1)
+_CALM_AFTER: Final = timedelta(minutes=5)
 _REFRESHED_EVERY: Final = timedelta(minutes=1)
-_AHEAD: Final = timedelta(minutes=1)
+_CLOCK_SLACK: Final = timedelta(minutes=1)
 """A time that lies further ahead is of a clock that was set back since."""
 
 
@@ -61,7 +61,9 @@ def next_notice(
         return None
     if quiet_until(rule.quiet, now) is not None:
         return None
-    most, span = (1, rule.throttle) if rule.group is Grouping.RULE else (MOST_NOTICES, min(_FLOOD, rule.throttle))
+    most, span = (
+        (1, rule.throttle) if rule.group is Grouping.RULE else (NOTICES_PER_FLOOD, min(_FLOOD_SPAN, rule.throttle))
+    )
     if sum(timedelta(0) <= now - at < span for at in said) >= most:
         return None
     return NoticeAlerts(raised, over)
@@ -129,10 +131,10 @@ def _seen(rule: AlertRule, alert: Alert, cause: Cause, now: datetime) -> Alert:
 
 
 def _ended(rule: AlertRule, alert: Alert, now: datetime) -> Alert:
-    if not alert.is_open or (alert.passes and not _has_passed(max(rule.throttle, _CALM), alert.last_at, now)):
+    if not alert.is_open or (alert.passes and not _has_passed(max(rule.throttle, _CALM_AFTER), alert.last_at, now)):
         return alert
     return replace(alert, closed_at=now)
 
 
 def _has_passed(span: timedelta, since: datetime, now: datetime) -> bool:
-    return now - since >= span or since - now > _AHEAD
+    return now - since >= span or since - now > _CLOCK_SLACK

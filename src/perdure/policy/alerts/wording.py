@@ -12,9 +12,9 @@ from perdure.domain.alerts.rule import AlertRule, AlertSeverity
 from perdure.domain.duration import format_duration
 from perdure.policy.alerts.following import NoticeAlerts
 
-MOST_LISTED: Final = 10
-LONGEST_TITLE: Final = 200
-LONGEST_BODY: Final = 8_000
+ALERTS_LISTED: Final = 10
+TITLE_LIMIT_CHARACTERS: Final = 200
+BODY_LIMIT_CHARACTERS: Final = 8_000
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -34,9 +34,9 @@ def draft(rule: AlertRule, notice: NoticeAlerts, now: datetime) -> Draft:
     """The text of a rule's notice."""
     every = (*notice.raised, *notice.over)
     is_recovery = not notice.raised
-    lines = [_line(alert, now) for alert in every[:MOST_LISTED]]
-    if len(every) > MOST_LISTED:
-        lines.append(f"… and {len(every) - MOST_LISTED:,} more")
+    lines = [_line(alert, now) for alert in every[:ALERTS_LISTED]]
+    if len(every) > ALERTS_LISTED:
+        lines.append(f"… and {len(every) - ALERTS_LISTED:,} more")
     closing = [f"Rule: {rule.name} ({rule.when})", f"Since: {min(a.opened_at for a in every):%Y-%m-%d %H:%M:%S} UTC"]
     first = every[0]
     if first.cli and not is_recovery:
@@ -45,15 +45,15 @@ def draft(rule: AlertRule, notice: NoticeAlerts, now: datetime) -> Draft:
         sort=NoticeSort.RECOVERY if is_recovery else NoticeSort.ALERT,
         severity=AlertSeverity.INFO if is_recovery else rule.severity,
         title=one_line(_title(every, now)),
-        body="\n".join(("\n".join(lines), "", *closing))[:LONGEST_BODY],
+        body="\n".join(("\n".join(lines), "", *closing))[:BODY_LIMIT_CHARACTERS],
         path=first.path if len(every) == 1 else "/alerts",
         alerts=len(every),
         count=sum(alert.count for alert in every),
-        keys=tuple(alert.key for alert in every[:MOST_LISTED]),
+        keys=tuple(alert.key for alert in every[:ALERTS_LISTED]),
     )
 
 
-def one_line(text: str, longest: int = LONGEST_TITLE) -> str:
+def one_line(text: str, longest: int = TITLE_LIMIT_CHARACTERS) -> str:
     """A text as a title: one line without control characters, which could become a header of an e-mail."""
     flat = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"

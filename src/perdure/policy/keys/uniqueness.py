@@ -17,7 +17,7 @@ from perdure.policy.keys.grouping import KeyFunction, as_json, call_with_argumen
 
 Word = TypeVar("Word", bound=StrEnum)
 
-KEY_LIMIT: Final = 200
+KEY_LIMIT_CHARACTERS: Final = 200
 
 By = str | tuple[str, ...] | KeyFunction
 
@@ -80,7 +80,7 @@ class Unique:
             case Scope.GLOBAL:
                 realm, within = "*", []
         digest = sha256(as_json("unique.by", [self.scope, within, self._values(arguments)])).hexdigest()
-        key = f"{realm[: KEY_LIMIT - len(digest) - 1]}:{digest}"
+        key = f"{realm[: KEY_LIMIT_CHARACTERS - len(digest) - 1]}:{digest}"
         return UniqueKey(key, self.states, self.dead_for, self.on_conflict)
 
     def _values(self, arguments: Mapping[str, Any]) -> Any:

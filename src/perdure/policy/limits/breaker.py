@@ -24,7 +24,7 @@ from perdure.domain.jobs.ids import JobId
 BREAKER_OPEN: Final = "circuit breaker open"
 
 _SECOND: Final = timedelta(seconds=1)
-_SLOW_FOR: Final = timedelta(seconds=10)
+_SLOW_TRIALS_FOR: Final = timedelta(seconds=10)
 _MANUAL_RECHECK: Final = timedelta(hours=1)
 _TRIAL_RECHECK: Final = timedelta(seconds=30)
 _LONGEST_RETRY_AFTER: Final = timedelta(days=1)  # an absurd value must not switch a system off for good
@@ -118,7 +118,7 @@ def spread(span: timedelta, job_id: JobId) -> timedelta:
 
 def _admit_slowly(view: BreakerView, now: datetime) -> tuple[BreakerView, Held | None]:
     """One job in the first second, twice as many in each following one; unused ones carry over."""
-    if view.changed_at is None or now - view.changed_at >= _SLOW_FOR:
+    if view.changed_at is None or now - view.changed_at >= _SLOW_TRIALS_FOR:
         return view, None
     second = max(now - view.changed_at, timedelta(0)) // _SECOND
     if view.started < 2 ** (second + 1) - 1:

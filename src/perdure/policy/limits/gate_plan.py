@@ -14,7 +14,7 @@ from perdure.domain.jobs.job import Claim
 from perdure.policy.keys.grouping import KeyFunction, as_json, call_with_arguments
 from perdure.policy.limits.gates import Breaker, Budget, Concurrency, Gate, Rate
 
-KEY_LIMIT: Final = 200
+KEY_LIMIT_CHARACTERS: Final = 200
 
 _Keyed = TypeVar("_Keyed", Rate, Concurrency)
 _Checks = tuple[tuple[RateCheck, ...], tuple[ConcurrencyCheck, ...]]
@@ -137,10 +137,10 @@ def _key(setting: str, name: str, key: tuple[str, ...] | KeyFunction | None, arg
     # A colon in a name is doubled, so that no name looks like another one with a value.
     realm = name.replace(":", "::") if ":" in name else name
     whole = realm if key is None else f"{realm}:{_value(setting, name, key, arguments)}"
-    if len(whole) <= KEY_LIMIT:
+    if len(whole) <= KEY_LIMIT_CHARACTERS:
         return whole
     digest = sha256(whole.encode()).hexdigest()
-    return f"{whole[: KEY_LIMIT - len(digest) - 1]}:{digest}"
+    return f"{whole[: KEY_LIMIT_CHARACTERS - len(digest) - 1]}:{digest}"
 
 
 def _value(setting: str, name: str, key: tuple[str, ...] | KeyFunction, arguments: Mapping[str, Any]) -> str:

@@ -47,7 +47,7 @@ CLAIM_LOST: Final = "claim lost"
 NEAR: Final = 0.8
 """From this share of its limit on, a gate is near it."""
 
-_FEWEST_TO_WARN: Final = 5  # of a rate: below, four fifths of it is the limit itself
+_WARNED_LIMIT_STARTS: Final = 5  # of a rate: below, four fifths of it is the limit itself
 _SLOT_RECHECK: Final = timedelta(seconds=30)
 _SPEND_RECHECK: Final = timedelta(seconds=30)  # running jobs may spend less than estimated
 _SHORTEST_RECHECK: Final = timedelta(seconds=1)
@@ -266,7 +266,7 @@ class _Batch:
                 self._warn(check, line.used(check.per, self.now))
 
     def _warn(self, rate: RateCheck, used: int) -> None:
-        if used * 2 > rate.limit >= _FEWEST_TO_WARN and is_near(used - 1, used, rate.limit):
+        if used * 2 > rate.limit >= _WARNED_LIMIT_STARTS and is_near(used - 1, used, rate.limit):
             self.warnings.append(NearLimit(rate.key, used, rate.limit, rate.per))
 
     def _spend(self, check: BudgetCheck, job_id: JobId) -> None:

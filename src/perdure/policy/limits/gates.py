@@ -20,7 +20,7 @@ from perdure.domain.gate import BreakerCheck
 from perdure.errors import PayloadError, SettingsError
 from perdure.policy.keys.grouping import KeyFunction, call_with_arguments, check_parameters
 
-_LONGEST_NAME: Final = 100
+_NAME_LIMIT_CHARACTERS: Final = 100
 _WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
 
 Key = str | tuple[str, ...] | KeyFunction
@@ -232,8 +232,8 @@ def _check_spans(owner: str, gate: Struct, *fields: str) -> None:
 def _check_name(setting: str, name: object, *, optional: bool = False) -> None:
     if optional and name is None:
         return
-    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise SettingsError(setting, f"must be 1 to {_LONGEST_NAME} printable characters, got {name!r}")
+    if not isinstance(name, str) or not name.strip() or len(name) > _NAME_LIMIT_CHARACTERS or not name.isprintable():
+        raise SettingsError(setting, f"must be 1 to {_NAME_LIMIT_CHARACTERS} printable characters, got {name!r}")
 
 
 def _is_number(value: object) -> bool:

@@ -22,7 +22,7 @@ from typing import Final
 
 from perdure.domain.gate import GateRequest
 
-FEWEST: Final = 10
+SMALLEST_LENT_LIMIT: Final = 10
 """Gates with a smaller limit lend nothing."""
 
 LONGEST_LOAN: Final = timedelta(seconds=10)
@@ -45,8 +45,8 @@ def may_borrow(request: GateRequest) -> bool:
         return False
     if len(slots) > 1 and len({check.key for check in slots}) < len(slots):
         return False
-    return all(check.limit >= FEWEST and check.per <= LONGEST_LOAN for check in rates) and all(
-        check.limit >= FEWEST for check in slots
+    return all(check.limit >= SMALLEST_LENT_LIMIT and check.per <= LONGEST_LOAN for check in rates) and all(
+        check.limit >= SMALLEST_LENT_LIMIT for check in slots
     )
 
 

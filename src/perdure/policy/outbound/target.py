@@ -10,7 +10,7 @@ from msgspec import Struct
 from perdure.errors import ArgumentError
 
 _PORTS: Final = {"http": 80, "https": 443}
-_LONGEST_URL: Final = 2_000
+_URL_LIMIT_CHARACTERS: Final = 2_000
 
 
 class Target(Struct, frozen=True):
@@ -40,8 +40,8 @@ class Target(Struct, frozen=True):
 
 def read_target(url: str) -> Target:
     """Read an http or https URL; raises ArgumentError and says what is wrong with it."""
-    if len(url) > _LONGEST_URL:
-        raise ArgumentError("url", f"must have at most {_LONGEST_URL:,} characters, got {len(url):,}")
+    if len(url) > _URL_LIMIT_CHARACTERS:
+        raise ArgumentError("url", f"must have at most {_URL_LIMIT_CHARACTERS:,} characters, got {len(url):,}")
     if any(character.isspace() or not character.isprintable() for character in url):
         raise ArgumentError("url", "must have no spaces or control characters")
     try:

@@ -14,7 +14,7 @@ from perdure.domain.jobs import outcome, verdicts
 from perdure.domain.jobs.outcome import Outcome
 from perdure.domain.jobs.verdicts import Verdict
 from perdure.errors import BudgetExceeded, EventTimeout, StepError
-from perdure.policy.failures import MESSAGE_LIMIT, failure_of, lineage, noted, storable
+from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, failure_of, lineage, noted, storable
 
 Triage = Callable[[BaseException], Verdict | None]
 """Judge an exception; None: no opinion, the job's `Retry` decides."""
@@ -41,7 +41,9 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
         )
     match verdict:
         case verdicts.Finish():
-            return outcome.Done(None, tuple(storable(warning, MESSAGE_LIMIT) for warning in verdict.warnings))
+            return outcome.Done(
+                None, tuple(storable(warning, MESSAGE_LIMIT_CHARACTERS) for warning in verdict.warnings)
+            )
         case verdicts.Permanent():
             return outcome.Permanent(failure)
         case verdicts.RetryAfter():
@@ -56,9 +58,9 @@ def classify(  # noqa: PLR0911 - one answer for each word of F3
         case verdicts.Release():
             return outcome.Released(verdict.after(now))
         case verdicts.Pause():
-            return outcome.Paused(storable(verdict.why, MESSAGE_LIMIT), verdict.wait)
+            return outcome.Paused(storable(verdict.why, MESSAGE_LIMIT_CHARACTERS), verdict.wait)
         case verdicts.CancelJob():
-            return outcome.Cancelled(storable(str(verdict), MESSAGE_LIMIT))
+            return outcome.Cancelled(storable(str(verdict), MESSAGE_LIMIT_CHARACTERS))
         case _:
             return outcome.Failed(failure, None, timed_out, lineage(type(sole)))
 

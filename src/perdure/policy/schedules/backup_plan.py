@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"perdure-\d{8}-\d{6}\.db")
 _DRAFT: Final = re.compile(r"\.(perdure-\d{8}-\d{6}\.db)\.[0-9a-f]+\.part(?:-journal|-wal|-shm)?")
 _STAMP: Final = "perdure-%Y%m%d-%H%M%S.db"
 _SHORTEST_INTERVAL: Final = timedelta(minutes=1)
-_LONGEST_COPY: Final = timedelta(days=1)
+_LONGEST_COPYING: Final = timedelta(days=1)
 
 
 class BackupPlan(Struct, frozen=True):
@@ -62,7 +62,7 @@ class BackupPlan(Struct, frozen=True):
 def abandoned(names: Iterable[str], now: datetime) -> list[str]:
     """Drafts of copies left over from processes that died a day ago or more."""
     drafts = ((name, found[1]) for name in names if (found := _DRAFT.fullmatch(name)))
-    return [name for name, goal in drafts if (begun := backup_time(goal)) and now - begun >= _LONGEST_COPY]
+    return [name for name, goal in drafts if (begun := backup_time(goal)) and now - begun >= _LONGEST_COPYING]
 
 
 def backup_name(at: datetime) -> str:

@@ -40,13 +40,13 @@ _NONE: Final = -1
 _AFTER, _BEFORE = 0, 1
 _STEPS: Final = (1, -1)
 _FIVE, _SIX = 5, 6
-_LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DAYS_PER_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY: Final = 2
-_WEEK: Final = 7
+_DAYS_PER_WEEK: Final = 7
 _PIECE: Final = re.compile(r"([*?]|[0-9]+|[A-Z]+)(?:-([0-9]+|[A-Z]+))?(?:/([0-9]+))?")
 _NTH: Final = re.compile(r"([0-9]+|[A-Z]+)#([0-9]+)")
 _LAST: Final = re.compile(r"([0-9]+|[A-Z]{3})L")
-_MOST_IN_A_MONTH: Final = 5
+_WEEKS_PER_MONTH: Final = 5
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
@@ -115,9 +115,11 @@ class Cron:
     def _can_be(self) -> bool:
         months = [month for month in range(1, 13) if self._months.near[_AFTER][month] == month]
         lengths = {
-            length for month in months for length in (_LENGTHS[month - 1], _LENGTHS[month - 1] + (month == _FEBRUARY))
+            length
+            for month in months
+            for length in (_DAYS_PER_MONTH[month - 1], _DAYS_PER_MONTH[month - 1] + (month == _FEBRUARY))
         }
-        return any(self._days.wheel(first, length).count for first, length in product(range(_WEEK), lengths))
+        return any(self._days.wheel(first, length).count for first, length in product(range(_DAYS_PER_WEEK), lengths))
 
     def _seek(self, wall: datetime, way: int) -> datetime | None:
         step = _STEPS[way]
@@ -160,7 +162,7 @@ class Cron:
 
     def _wheel(self, year: int, month: int) -> _Wheel:
         leap = month == _FEBRUARY and isleap(year)
-        return self._days.wheel(date(year, month, 1).isoweekday() % _WEEK, _LENGTHS[month - 1] + leap)
+        return self._days.wheel(date(year, month, 1).isoweekday() % _DAYS_PER_WEEK, _DAYS_PER_MONTH[month - 1] + leap)
 
 
 def fields_of(expression: str) -> tuple[str, str, str, str, str, str]:
@@ -200,9 +202,9 @@ class _Days:
         self._last_of: set[int] = set()
         for piece in weekday.split(","):
             if found := _NTH.fullmatch(piece):
-                self._nth.add((_number(_WEEKDAY, found[1]) % _WEEK, _nth(found[2])))
+                self._nth.add((_number(_WEEKDAY, found[1]) % _DAYS_PER_WEEK, _nth(found[2])))
             elif found := _LAST.fullmatch(piece):
-                self._last_of.add(_number(_WEEKDAY, found[1]) % _WEEK)
+                self._last_of.add(_number(_WEEKDAY, found[1]) % _DAYS_PER_WEEK)
             else:
                 self._weekdays.update(_values(_WEEKDAY, piece))
         self._both = day[0] in "*?" or weekday[0] in "*?"
@@ -212,7 +214,7 @@ class _Days:
         """The days of a month of this length whose first day is this weekday."""
         wheel = self._wheels.get((first, length))
         if wheel is None:
-            days = [day for day in range(1, length + 1) if self._names(day, (first + day - 1) % _WEEK, length)]
+            days = [day for day in range(1, length + 1) if self._names(day, (first + day - 1) % _DAYS_PER_WEEK, length)]
             wheel = self._wheels[first, length] = _wheel(days, _DAY.high)
         return wheel
 
@@ -220,8 +222,8 @@ class _Days:
         by_day = day in self._days or (self._last and day == length)
         by_weekday = (
             weekday in self._weekdays
-            or (weekday, (day - 1) // _WEEK + 1) in self._nth
-            or (weekday in self._last_of and day + _WEEK > length)
+            or (weekday, (day - 1) // _DAYS_PER_WEEK + 1) in self._nth
+            or (weekday in self._last_of and day + _DAYS_PER_WEEK > length)
         )
         return (by_day and by_weekday) if self._both else (by_day or by_weekday)
 
@@ -261,7 +263,7 @@ def _values(field: _Field, piece: str) -> list[int]:
     first = _number(field, start)
     last = _number(field, end) if end else field.high if stride else first
     if first > field.high:  # 7, for Sunday
-        first, last = field.low, last % _WEEK
+        first, last = field.low, last % _DAYS_PER_WEEK
     span = last - first if last >= first else (last - first) % size
     return [(first - field.low + offset) % size + field.low for offset in range(0, span + 1, step)]
 
@@ -269,7 +271,7 @@ def _values(field: _Field, piece: str) -> list[int]:
 def _number(field: _Field, text: str) -> int:
     if text in field.names:
         return field.names.index(text) + field.low
-    high = _WEEK if field is _WEEKDAY else field.high
+    high = _DAYS_PER_WEEK if field is _WEEKDAY else field.high
     if not text.isdigit():
         known = f"{field.low}-{high}" + (f" or {'-'.join(field.names[:: len(field.names) - 1])}" if field.names else "")
         raise _WrongError(f"{field.name} {text} is unknown; use {known}")
@@ -279,8 +281,8 @@ def _number(field: _Field, text: str) -> int:
 
 
 def _nth(text: str) -> int:
-    if not 1 <= int(text) <= _MOST_IN_A_MONTH:
-        raise _WrongError(f"weekday #{text} is out of range #1-#{_MOST_IN_A_MONTH}")
+    if not 1 <= int(text) <= _WEEKS_PER_MONTH:
+        raise _WrongError(f"weekday #{text} is out of range #1-#{_WEEKS_PER_MONTH}")
     return int(text)
 
 

@@ -12,7 +12,7 @@ from perdure.policy.schedules.cron import fields_of
 
 _EVERY: Final = "@every"
 _ANY: Final = frozenset({"*", "?"})
-_MOST_TIMES: Final = 4  # times of a day that are named one by one
+_TIMES_NAMED: Final = 4  # times of a day that are named one by one
 _DAYS: Final = {
     **dict(zip(("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"), range(7), strict=True)),
     **{str(number): number % 7 for number in range(8)},
@@ -81,7 +81,7 @@ def _time(second: str, minute: str, hour: str) -> tuple[str, bool]:
     if second != "0":
         return _time_with_seconds(second, minute, hour)
     minutes, hours = minute.split(","), hour.split(",")
-    if all(map(str.isdigit, [*minutes, *hours])) and len(minutes) * len(hours) <= _MOST_TIMES:
+    if all(map(str.isdigit, [*minutes, *hours])) and len(minutes) * len(hours) <= _TIMES_NAMED:
         times = [f"{int(one):02}:{int(other):02}" for one, other in product(hours, minutes)]
         return f"at {_listed(sorted(times))}", True
     return _hourly(minutes, hour) or _minutely(minute, hour), False

@@ -40,8 +40,8 @@ _STEMS: Final = (
     "://",
     "bearer ",
 )
-_SHORTEST_SECRET: Final = 4  # a shorter secret is a piece of ordinary words
-_SHORTEST_BY_NAME: Final = 8
+_SHORTEST_SECRET_CHARACTERS: Final = 4  # a shorter secret is a piece of ordinary words
+_SHORTEST_BY_NAME_CHARACTERS: Final = 8
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _IN_URL: Final = re.compile(r"://[^/?#:@\s]*:([^/?#@\s]+)@")
 _OWN_TOKEN: Final = re.compile(r"\bpd[rsm]_[A-Za-z0-9_-]{20,}")
@@ -131,16 +131,16 @@ def _secrets_in(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, each in value.items():
             if name == TAG:
-                yield from _texts(each, _SHORTEST_SECRET)
+                yield from _texts(each, _SHORTEST_SECRET_CHARACTERS)
             elif is_secret_name(name):
-                yield from _texts(each, _SHORTEST_BY_NAME)
+                yield from _texts(each, _SHORTEST_BY_NAME_CHARACTERS)
             else:
                 yield from _secrets_in(each)
     elif isinstance(value, list):
         for each in value:
             yield from _secrets_in(each)
     elif isinstance(value, str):
-        yield from (word for word in _IN_URL.findall(value) if len(word) >= _SHORTEST_BY_NAME)
+        yield from (word for word in _IN_URL.findall(value) if len(word) >= _SHORTEST_BY_NAME_CHARACTERS)
 
 
 def _texts(value: Any, shortest: int) -> Iterator[str]:

@@ -20,7 +20,7 @@ from perdure.lifecycle.outage import Outage
 from perdure.policy.outage_backoff import DEFAULT_OUTAGE, OutageLimits
 from perdure.storage.claims import ClaimStore
 
-CURSOR_LIMIT: Final = 64 * 1024
+CURSOR_LIMIT_BYTES: Final = 64 * 1024
 
 
 class Checkpoints(Protocol):
@@ -91,9 +91,10 @@ def cursor_text(cursor: Any) -> str | None:
         text = encode(cursor)
     except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
         raise PayloadError("cursor", f"cannot be stored as JSON: {error}") from error
-    if (size := len(text.encode())) > CURSOR_LIMIT:
+    if (size := len(text.encode())) > CURSOR_LIMIT_BYTES:
         raise PayloadError(
             "cursor",
-            f"has {size} bytes as JSON, {CURSOR_LIMIT} are allowed; store the position here, and the data elsewhere",
+            f"has {size} bytes as JSON, {CURSOR_LIMIT_BYTES} are allowed; "
+            "store the position here, and the data elsewhere",
         )
     return text

@@ -19,7 +19,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.errors import ArgumentError, ConflictError
 from perdure.flows import polling, waiting
 from perdure.flows.calling import Calling
-from perdure.flows.journal import LONGEST_NOTE, Journal
+from perdure.flows.journal import NOTE_LIMIT_CHARACTERS, Journal
 from perdure.flows.step_gates import StepGate
 from perdure.flows.steps import take_step
 from perdure.flows.throttle import throttle
@@ -175,7 +175,7 @@ class FlowCalls:
             raise ArgumentError("text", f"of a warning must not be empty, got {text!r}")
         journal = self.opened or self._open("ctx.warn()")
         journal.refuse_inside("ctx.warn", "would not say it again: return it from the step, and warn after that")
-        journal.warn(f"said {text}", storable(text, LONGEST_NOTE))
+        journal.warn(f"said {text}", storable(text, NOTE_LIMIT_CHARACTERS))
 
     def sleep(self, span: Duration) -> Answer[None]:
         """Continue after this time: `await ctx.sleep("10m")`. A long sleep occupies no worker and survives restarts."""
