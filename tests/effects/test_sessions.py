@@ -12,7 +12,7 @@ from tests.support.programs.effects import at_work, insertion, make_table, write
 
 from perdure import App, Context, WorkerSettings
 from perdure.app.connect import store_for
-from perdure.engines.postgres.claims.effects import SESSIONS
+from perdure.engines.postgres.claims.effects import SESSIONS_AT_ONCE
 
 OWN_SESSIONS = 5  # of the worker itself, which may be in a transaction at that moment
 SESSIONS_NOW = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in tr%'"
@@ -30,7 +30,7 @@ async def test_another_one_waits_until_a_session_is_over(server_url: str) -> Non
     store = store_for(server_url)
     await store.open()
     try:
-        held = [await store.begin_effects() for _ in range(SESSIONS)]
+        held = [await store.begin_effects() for _ in range(SESSIONS_AT_ONCE)]
         for forced in (False, True):
             waiting = asyncio.create_task(store.begin_effects())
             done, _ = await asyncio.wait({waiting}, timeout=0.2)
@@ -45,7 +45,7 @@ async def test_another_one_waits_until_a_session_is_over(server_url: str) -> Non
         for one in held:
             await one.undo()
             await one.undo()  # what is over is over: it gives no second turn
-        again = [await asyncio.wait_for(store.begin_effects(), 20) for _ in range(SESSIONS)]
+        again = [await asyncio.wait_for(store.begin_effects(), 20) for _ in range(SESSIONS_AT_ONCE)]
         for one in again:
             await one.undo()
     finally:
@@ -72,4 +72,4 @@ async def test_a_hundred_attempts_at_once_share_them(server_url: str) -> None:
                 await handle.result("60s")
             assert [(await handle.view()).failures for handle in handles] == [0] * 100
     assert len(written(server_url)) == 100
-    assert 1 <= most <= SESSIONS + OWN_SESSIONS
+    assert 1 <= most <= SESSIONS_AT_ONCE + OWN_SESSIONS

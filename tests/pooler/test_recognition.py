@@ -74,7 +74,7 @@ async def test_a_session_pooler_without_a_second_session_counts_as_shared(
     postgres_url: str, start_pooler: StartPooler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is known, and nothing is harmed."""
-    monkeypatch.setattr("perdure.engines.postgres.database.sessions.ANSWER_WITHIN", 0.3)
+    monkeypatch.setattr("perdure.engines.postgres.database.sessions.ANSWER_TIMEOUT_SECONDS", 0.3)
     assert await sessions_of(start_pooler(mode="session", size=1).url(postgres_url)) is Sessions.SHARED
 
 

@@ -42,7 +42,7 @@ from perdure.storage.checking import check_whole
 from perdure.storage.operate.bulk import BulkState, BulkView
 from perdure.storage.records import JobFilter
 
-_EVENT_NAME_LIMIT: Final = 200  # as long as a job may wait for
+_EVENT_NAME_LIMIT_CHARACTERS: Final = 200  # as long as a job may wait for
 _EVERYTHING: Final = JobFilter()
 
 
@@ -150,7 +150,7 @@ class Desk(JobViews, SystemViews, JobCommands):
 
         Use `answer` for answers to questions.
         """
-        refuse_answer(checked_name("event", event, _EVENT_NAME_LIMIT))
+        refuse_answer(checked_name("event", event, _EVENT_NAME_LIMIT_CHARACTERS))
         noted = Note(action="emit", details={"event": event})
         emission = await self._store.emit(event, payload, self.by(why), noted)
         return replace(emission, payload=redact_document(emission.payload))

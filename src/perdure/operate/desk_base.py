@@ -18,8 +18,8 @@ from perdure.storage.time_limits import limited
 
 LONGEST_PAGE: Final = 500
 MOST_AT_ONCE: Final = 10_000
-_ROWS_OF_A_LIST: Final = 100_000
-_PARTS_OF_THE_TIME: Final = 20
+_ROWS_PER_LIST: Final = 100_000
+_TIME_PARTS_PER_CALL: Final = 20
 
 
 class DeskBase:
@@ -28,7 +28,7 @@ class DeskBase:
     def __init__(self, store: Store, actor: str, source: str = "code", *, time_limit: Duration | None = None) -> None:
         span = None if time_limit is None else parse_duration("time_limit", time_limit)
         self._store = limited(store, span)
-        self._reach = None if span is None else Reach(_ROWS_OF_A_LIST, span / _PARTS_OF_THE_TIME)
+        self._reach = None if span is None else Reach(_ROWS_PER_LIST, span / _TIME_PARTS_PER_CALL)
         self.actor = checked_actor(actor)
         self.source = checked_source(source)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from perdure.domain.duration import format_duration
 
-_TEN_MINUTES: Final = 600
+_TEN_MINUTES_SECONDS: Final = 600
 
 
 def listed(words: Iterable[str], joint: str = ", ", most: int = 5) -> str:
@@ -34,7 +34,7 @@ def roughly(span: timedelta) -> str:
     for large, small in ((86_400, 3_600), (3_600, 60)):
         if seconds >= large:
             return format_duration(timedelta(seconds=seconds - seconds % small))
-    return format_duration(timedelta(seconds=seconds if seconds < _TEN_MINUTES else seconds - seconds % 60))
+    return format_duration(timedelta(seconds=seconds if seconds < _TEN_MINUTES_SECONDS else seconds - seconds % 60))
 
 
 def rounded(span: timedelta) -> str:

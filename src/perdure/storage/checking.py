@@ -12,7 +12,7 @@ from perdure.kinds.options import checked_name
 
 LONGEST_MARK: Final = 50
 FURTHEST_ROW: Final = 10_000
-_LONGEST_ECHO: Final = 120
+_ECHO_LIMIT_CHARACTERS: Final = 120
 _STATES: Final = frozenset(JobState)
 _NUL: Final = "\x00"
 
@@ -74,7 +74,7 @@ def check_whole(field: str, value: object, least: int, most: int | None = None) 
 def echo(value: object) -> str:
     """A value as repeated in an error message."""
     text = repr(value)
-    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+    return text if len(text) <= _ECHO_LIMIT_CHARACTERS else f"{text[:_ECHO_LIMIT_CHARACTERS]}…"
 
 
 def _is_encodable(text: str) -> bool:

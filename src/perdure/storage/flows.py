@@ -73,7 +73,7 @@ class FlowStore(Protocol):
     async def save_lines(self, lines: Sequence[NewLine], keep: int = LINES_KEPT) -> None:
         """Store log lines of running jobs in order; those whose claim is lost are left out.
 
-        The newest `keep` lines of each such job stay. Longer lines are cut, see `LONGEST_LINE`.
+        The newest `keep` lines of each such job stay. Longer lines are cut, see `LINE_LIMIT_CHARACTERS`.
         """
 
     async def lines(self, job_id: JobId, limit: int = LINES_KEPT, after: int = 0) -> list[LogLine]:

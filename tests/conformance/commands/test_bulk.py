@@ -169,7 +169,7 @@ async def test_a_filter_that_matches_nothing_ends_at_once(desk: Desk) -> None:
 async def test_a_dry_run_without_notes_does_not_say_how_far_it_looked(
     store: Store, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "LOOKED_AT", 2)
+    monkeypatch.setattr(planning, "JOBS_SAMPLED", 2)
     await some_dead(store, 3)
     assert (await desk.plan("requeue", DEAD)).notes == ()
 

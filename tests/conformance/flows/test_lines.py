@@ -22,7 +22,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.domain.jobs.ids import new_job_id
 from perdure.domain.jobs.job import Claim
-from perdure.domain.jobs.log_lines import LONGEST_LINE, LogLine, NewLine
+from perdure.domain.jobs.log_lines import LINE_LIMIT_CHARACTERS, LogLine, NewLine
 from perdure.domain.operate.audit import By
 from perdure.storage.port import Store
 from perdure.storage.records import Alongside, Keep
@@ -115,7 +115,7 @@ async def test_a_line_that_cannot_be_kept_as_it_is_does_not_silence_the_others(
     await store.save_lines([a_line(clock, claim, text) for text in ("a\0b", "half \ud83d", "x" * 5_000, "plain")])
     odd, half, long, plain = await texts(store, claim)
     assert (odd[0], odd[-1], half[:5], plain) == ("a", "b", "half ", "plain")
-    assert (len(long), long[-2:]) == (LONGEST_LINE, "x…")
+    assert (len(long), long[-2:]) == (LINE_LIMIT_CHARACTERS, "x…")
 
 
 @pytest.mark.parametrize("how", ["purge", "prune", "delete"])

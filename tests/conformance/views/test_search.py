@@ -41,7 +41,7 @@ async def a_history(store: Store, clock: ManualClock, count: int = 60) -> list[J
 async def test_many_parked_jobs_are_listed_in_the_order_of_ids(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.engines.sqlite.operate.views.insight._LONG_LINE", 3)
+    monkeypatch.setattr("perdure.engines.sqlite.operate.views.insight._LONG_LINE_JOBS", 3)
     await a_history(store, clock)
     found = await store.jobs(JobFilter(states=("scheduled", "retrying")), Page(100))
     assert [job.id for job in found] == [numbered_id(number) for number in range(57, 0, -7)]
@@ -99,7 +99,7 @@ async def test_a_search_by_mark_or_fingerprint_is_bounded_too(
 async def test_a_desk_with_a_time_limit_says_how_far_it_looked(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perdure.operate.desk_base._ROWS_OF_A_LIST", 5)
+    monkeypatch.setattr("perdure.operate.desk_base._ROWS_PER_LIST", 5)
     ids = await a_history(store, clock)
     desk = Desk(store, "ada", time_limit="1h")
     page = await desk.jobs(JobFilter(kind="rare"), Page(2))

@@ -13,7 +13,7 @@ from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Cause, Fate, Missed, Origin, Overlap
 from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.events import Emitter
-from perdure.operate.commands.calendar import MOST_BACKFILLED, Calendar
+from perdure.operate.commands.calendar import BACKFILL_LIMIT_RUNS, Calendar
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 from perdure.storage.schedules import Timed
@@ -130,7 +130,7 @@ async def test_g6_a_backfill_makes_each_nominal_time_once_whatever_was_made_befo
     [
         (NOON, NOON, "end must be later than the start"),
         (NOON - MINUTE, NOON + MINUTE, "end must not lie in the future"),
-        (NOON - MINUTE * (MOST_BACKFILLED + 1), NOON, "more than 10,000 times of the schedule"),
+        (NOON - MINUTE * (BACKFILL_LIMIT_RUNS + 1), NOON, "more than 10,000 times of the schedule"),
         (datetime(2026, 1, 1), NOON, "start and end need a time zone"),  # noqa: DTZ001 - that is what is refused
     ],
 )

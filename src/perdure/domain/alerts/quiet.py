@@ -16,7 +16,7 @@ _FORM: Final = re.compile(
     r"(?P<start>\d{1,2}:\d{2})\s*-\s*(?P<end>\d{1,2}:\d{2})(?:\s+(?P<days>[a-z]{3}(?:[-,][a-z]{3})*))?(?:\s+(?P<zone>\S+))?"
 )
 _EXAMPLE: Final = 'write it as "22:00-07:00 Europe/Berlin" or "00:00-24:00 sat,sun UTC"'
-_MIDNIGHT: Final = 24 * 60
+_MIDNIGHT_MINUTES: Final = 24 * 60
 _DAY: Final = timedelta(days=1)
 
 
@@ -43,7 +43,7 @@ class QuietHours(Struct, frozen=True, kw_only=True):
             if self.days and day.weekday() not in self.days:
                 continue
             start = _moment(day, self.start, zone)
-            end = _moment(day, self.end if self.end > self.start else self.end + _MIDNIGHT, zone)
+            end = _moment(day, self.end if self.end > self.start else self.end + _MIDNIGHT_MINUTES, zone)
             if start <= now < end:
                 return end
         return None
@@ -57,7 +57,7 @@ def read_quiet(field: str, text: object) -> QuietHours:
     if found is None:
         raise ArgumentError(field, f"cannot be read: {text!r:.60}; {_EXAMPLE}")
     start, end = _minutes(field, found["start"]), _minutes(field, found["end"])
-    if start in {end, _MIDNIGHT}:
+    if start in {end, _MIDNIGHT_MINUTES}:
         raise ArgumentError(field, f"would never begin or never end: {text!r:.60}; {_EXAMPLE}")
     zone = found["zone"] or "UTC"
     try:
@@ -80,7 +80,7 @@ def quiet_until(hours: tuple[QuietHours, ...], now: datetime) -> datetime | None
 
 def _minutes(field: str, text: str) -> int:
     hours, minutes = (int(part) for part in text.split(":"))
-    if hours > 24 or minutes > 59 or hours * 60 + minutes > _MIDNIGHT:  # noqa: PLR2004 - a clock
+    if hours > 24 or minutes > 59 or hours * 60 + minutes > _MIDNIGHT_MINUTES:  # noqa: PLR2004 - a clock
         raise ArgumentError(field, f"has no time of day: {text!r}; {_EXAMPLE}")
     return hours * 60 + minutes
 
@@ -114,6 +114,6 @@ def _clock(minutes: int) -> str:
 
 def _moment(day: date, minutes: int, zone: ZoneInfo) -> datetime:
     """A time of day on the wall, as an instant: one that is skipped or repeated by the clock change is the first."""
-    over, left = divmod(minutes, _MIDNIGHT)
+    over, left = divmod(minutes, _MIDNIGHT_MINUTES)
     wall = datetime.combine(day + over * _DAY, time(left // 60, left % 60), zone)
     return wall.astimezone(UTC)

@@ -16,12 +16,12 @@ from perdure.domain.jobs.ids import JobId
 
 MOST_CHILDREN: Final = 100_000
 _VARIANT: Final = "89ab"
-_TIME: Final = len("00000000-0000")
+_TIME_CHARACTERS: Final = len("00000000-0000")
 
 
 def child_ids(parent: JobId, family: str, count: int) -> Iterator[JobId]:
     """The ids of the first `count` children of a family, in order."""
     digest = blake2b(f"{parent}/{family}".encode(), digest_size=8).hexdigest()
-    head = f"{parent[:_TIME]}-8{digest[:3]}-{_VARIANT[int(digest[3], 16) & 3]}{digest[4:7]}-{digest[7:14]}"
+    head = f"{parent[:_TIME_CHARACTERS]}-8{digest[:3]}-{_VARIANT[int(digest[3], 16) & 3]}{digest[4:7]}-{digest[7:14]}"
     for number in range(count):
         yield JobId(f"{head}{number:05x}")

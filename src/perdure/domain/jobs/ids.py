@@ -17,7 +17,7 @@ WorkerId = NewType("WorkerId", int)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VARIANT: Final = "89ab"
 _FIRST_WORKER: Final = 2**40  # above any number that a database has counted
-_STOCK: Final = 256
+_IDS_PER_DRAW: Final = 256
 _NOISE: Final[list[str]] = []
 os.register_at_fork(after_in_child=_NOISE.clear)  # otherwise parent and child would make the same ids
 
@@ -39,7 +39,7 @@ def _prefix(milliseconds: int) -> str:
 
 def _more_noise() -> str:
     """Get the random bits for many ids at once: one system call costs more than the rest of an id."""
-    text = os.urandom(10 * _STOCK).hex()
+    text = os.urandom(10 * _IDS_PER_DRAW).hex()
     pieces = (text[start : start + 20] for start in range(0, len(text), 20))
     _NOISE.extend(f"{n[:3]}-{_VARIANT[int(n[3], 16) & 3]}{n[4:7]}-{n[7:19]}" for n in pieces)
     return _NOISE.pop()

@@ -15,7 +15,7 @@ from perdure.domain.jobs.job import Claim
 LINES_KEPT: Final = 200
 """How many lines are kept with each job: the newest."""
 
-LONGEST_LINE: Final = 2_000
+LINE_LIMIT_CHARACTERS: Final = 2_000
 """The longest line that is kept, in characters."""
 
 
@@ -47,4 +47,4 @@ def by_job(lines: Iterable[NewLine], keep: int) -> list[tuple[int, NewLine]]:
 
 def cut(text: str) -> str:
     """The text of a line, cut to the longest length; a cut one ends in "…"."""
-    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
+    return text if len(text) <= LINE_LIMIT_CHARACTERS else text[: LINE_LIMIT_CHARACTERS - 1] + "…"

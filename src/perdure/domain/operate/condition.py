@@ -19,14 +19,14 @@ Scalar = str | int | float | bool | None
 
 FIELDS: Final = ("args", "meta", "result", "error", "tags")
 OPS: Final = ("=", "!=", "~", ">", "<", "exists")
-DEEPEST: Final = 16
-LONGEST_STEP: Final = 200
+PATH_LIMIT_PARTS: Final = 16
+PATH_PART_LIMIT_CHARACTERS: Final = 200
 LONGEST_VALUE: Final = 1_000
 MOST_CONDITIONS: Final = 10
 _ERROR_PATHS: Final = ((), ("type",), ("message",))
 _PLAIN: Final = re.compile(r"[A-Za-z0-9]{2,}")
-_WRITTEN_OUT: Final = 10**15
-_LONGEST_ECHO: Final = 60
+_EXACT_NUMBERS_BELOW: Final = 10**15
+_ECHO_LIMIT_CHARACTERS: Final = 60
 
 
 class Condition(Struct, frozen=True):
@@ -80,7 +80,7 @@ class Condition(Struct, frozen=True):
         if self.op not in {"=", "~"} or not _PLAIN.fullmatch(text):
             return None
         number = self.number if self.op == "=" else None
-        is_whole = number is None or (isinstance(number, int) and abs(number) < _WRITTEN_OUT)
+        is_whole = number is None or (isinstance(number, int) and abs(number) < _EXACT_NUMBERS_BELOW)
         return text.lower() if is_whole else None
 
     def _check(self) -> None:
@@ -95,14 +95,14 @@ class Condition(Struct, frozen=True):
             raise ArgumentError("where", f"looks for an empty text in {'.'.join((self.field, *self.path))}")
 
     def _check_path(self) -> None:
-        if len(self.path) > DEEPEST:
-            raise ArgumentError("where", f"has a path of {len(self.path)} parts; {DEEPEST} are the most")
+        if len(self.path) > PATH_LIMIT_PARTS:
+            raise ArgumentError("where", f"has a path of {len(self.path)} parts; {PATH_LIMIT_PARTS} are the most")
         for step in self.path:
             if not isinstance(step, str) or not step:
                 raise ArgumentError(
                     "where", f"has an empty part in the path {_echo('.'.join(map(str, (self.field, *self.path))))}"
                 )
-            _check_text("a part of a path", step, LONGEST_STEP)
+            _check_text("a part of a path", step, PATH_PART_LIMIT_CHARACTERS)
         if self.field == "tags" and (self.path or self.op in {">", "<"}):
             raise ArgumentError("where", "tags have no path, and are compared by =, !=, ~ and exists: tags=urgent")
         if self.field == "error" and self.path not in _ERROR_PATHS:
@@ -123,7 +123,7 @@ def value_text(value: object) -> str:
 def _read(text: str) -> Any:
     """The number or word that a text is in JSON; else the text."""
     try:
-        read = json.loads(text) if len(text) <= _LONGEST_ECHO else text
+        read = json.loads(text) if len(text) <= _ECHO_LIMIT_CHARACTERS else text
     except ValueError:
         return text
     is_scalar = read is None or isinstance(read, (bool, int)) or (isinstance(read, float) and math.isfinite(read))
@@ -139,4 +139,4 @@ def _check_text(what: str, text: str, longest: int) -> None:
 
 def _echo(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+    return text if len(text) <= _ECHO_LIMIT_CHARACTERS else f"{text[:_ECHO_LIMIT_CHARACTERS]}…"

@@ -21,7 +21,7 @@ from perdure.operate.alerts.sealing import seal
 
 MAIL: Final = frozenset({"smtp", "smtps"})
 WEB: Final = frozenset({"http", "https"})
-_LONGEST_ADDRESS: Final = 4_000
+_ADDRESS_LIMIT_CHARACTERS: Final = 4_000
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9]{1,40})://.*", re.IGNORECASE | re.DOTALL)
 _LOCAL: Final = frozenset(
@@ -124,8 +124,8 @@ def shown(record: ChannelRecord, *, is_broken: bool) -> ChannelView:
 
 
 def _text(field: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_ADDRESS:
-        raise ArgumentError(field, f"must be a text of 1 to {_LONGEST_ADDRESS:,} characters")
+    if not isinstance(value, str) or not value.strip() or len(value) > _ADDRESS_LIMIT_CHARACTERS:
+        raise ArgumentError(field, f"must be a text of 1 to {_ADDRESS_LIMIT_CHARACTERS:,} characters")
     text = value.strip()
     if not text.isprintable() or " " in text:
         raise ArgumentError(field, "must have no spaces or control characters")

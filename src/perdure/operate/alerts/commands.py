@@ -26,9 +26,9 @@ from perdure.storage.checking import check_whole
 from perdure.storage.operate.alerts import AlertFilter
 from perdure.storage.port import Store
 
-LONGEST_PAGE: Final = 500
-MOST_RULES: Final = 200
-MOST_CHANNELS: Final = 100
+ALERTS_PER_PAGE: Final = 500
+RULES_LIMIT: Final = 200
+CHANNELS_LIMIT: Final = 100
 
 
 class AlertsSeen(Struct, frozen=True):
@@ -77,8 +77,8 @@ class Alerts:
                 f"there is no channel {unknown[0]!r}; {f'there are {there}' if there else 'add one first'}"
             )
         known = {view.rule.name for view in await self._store.alert_rules()}
-        if rule.name not in known and len(known) >= MOST_RULES:
-            raise ConflictError(f"there are {MOST_RULES} rules already: delete one first")
+        if rule.name not in known and len(known) >= RULES_LIMIT:
+            raise ConflictError(f"there are {RULES_LIMIT} rules already: delete one first")
         return await self._store.save_alert_rule(rule, self._because(why))
 
     async def pause(self, name: str, *, until: datetime | None = None, why: str | None = None) -> RuleView:
@@ -130,8 +130,8 @@ class Alerts:
             make_channel, name, address, secret=secret, allow_private=allow_private
         )
         known = {record.channel.name for record in await self._store.alert_channels()}
-        if name not in known and len(known) >= MOST_CHANNELS:
-            raise ConflictError(f"there are {MOST_CHANNELS} channels already: delete one first")
+        if name not in known and len(known) >= CHANNELS_LIMIT:
+            raise ConflictError(f"there are {CHANNELS_LIMIT} channels already: delete one first")
         return shown(await self._store.save_alert_channel(channel, self._because(why)), is_broken=False)
 
     async def delete_channel(self, name: str, *, why: str | None = None) -> None:
@@ -144,11 +144,11 @@ class Alerts:
 
     async def open(self) -> list[Alert]:
         """The alerts that are open now, newest first, at most 500."""
-        return await self._store.alerts(AlertFilter(open_only=True), LONGEST_PAGE)
+        return await self._store.alerts(AlertFilter(open_only=True), ALERTS_PER_PAGE)
 
     async def history(self, *, rule: str | None = None, limit: int = 50, before: str | None = None) -> AlertsSeen:
         """Alerts, open and over, the last to open first. They are kept for 30 days."""
-        check_whole("limit", limit, 1, LONGEST_PAGE)
+        check_whole("limit", limit, 1, ALERTS_PER_PAGE)
         place = None if before is None else _read_place(before)
         found = await self._store.alerts(AlertFilter(rule=rule, before=place), limit + 1)
         page = tuple(found[:limit])
@@ -156,7 +156,7 @@ class Alerts:
 
     async def notices(self, *, limit: int = 50, before: str | None = None) -> NoticesSeen:
         """The sent notices with the state of each delivery, newest first. Notices are kept for 30 days."""
-        check_whole("limit", limit, 1, LONGEST_PAGE)
+        check_whole("limit", limit, 1, ALERTS_PER_PAGE)
         found = await self._store.notices(limit + 1, None if before is None else _read_place(before))
         page = tuple(found[:limit])
         return NoticesSeen(page, _place(page[-1].at, page[-1].id) if len(found) > limit else None)

@@ -21,7 +21,7 @@ from perdure.domain.jobs.job import NewJob
 from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreUnavailable
 from perdure.operate.alerts.looks import LOOKS
-from perdure.operate.alerts.memory import MOST_GROUPS, Memory, read_memory
+from perdure.operate.alerts.memory import GROUPS_KEPT, Memory, read_memory
 from perdure.operate.alerts.sending import new_id, notice_to
 from perdure.operate.alerts.world import World
 from perdure.policy.alerts.broken_channels import report_channels
@@ -31,10 +31,10 @@ from perdure.storage.operate.alerts import AlertBook, AlertPage
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-MOST_CAUSES: Final = 1_000
+CAUSES_PER_RULE: Final = 1_000
 """The most causes of one rule that are followed; beyond that, one alert stands for the whole rule."""
 LONGEST_THROTTLE: Final = timedelta(days=1)
-_MOST_FIRES: Final = 500
+_FIRES_PER_LOOK: Final = 500
 _SORTS: Final = frozenset(When)
 _GONE: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
 
@@ -144,7 +144,7 @@ class _Page:
         """Open, count, end and report the alerts of a rule that has found these causes."""
         live = self._live.get(rule.name, [])
         found = _lasting(
-            rule, causes[:MOST_CAUSES], world.memory, {alert.key for alert in live if alert.is_open}, world
+            rule, causes[:CAUSES_PER_RULE], world.memory, {alert.key for alert in live if alert.is_open}, world
         )
         after = [rest(rule, alert) for alert in follow(rule, found, live, self._now, new_id)]
         to = [channel for channel in rule.to if channel in self._channels]
@@ -223,10 +223,10 @@ async def _read_news(world: World, rules: Sequence[RuleView]) -> None:
     if memory.looked_at is not None and memory.looked_at < begun <= world.now:  # later: the clock was set back since
         memory.looked_at = None
     since = memory.look_from(world.now) or world.now.replace(minute=0, second=0, microsecond=0)
-    failures = await world.store.recent_failures(since, MOST_GROUPS)
+    failures = await world.store.recent_failures(since, GROUPS_KEPT)
     world.failures = memory.learn_failures(failures, world.now, min(begun, world.now))
     if any(view.rule.when is When.SCHEDULE_MISSED for view in rules):
-        fires = await world.store.missed_fires(memory.look_from(world.now) or world.now, _MOST_FIRES)
+        fires = await world.store.missed_fires(memory.look_from(world.now) or world.now, _FIRES_PER_LOOK)
         world.missed = memory.learn_missed(fires)
 
 

@@ -17,8 +17,8 @@ from perdure.operate.attention.need import Need
 from perdure.operate.wording import roughly, some
 from perdure.storage.operate.diagnosis import Severity
 
-_EVERY: Final = timedelta(minutes=5)
-_SPENT: Final = 1.0
+_DEFAULT_WITHIN: Final = timedelta(minutes=5)
+_WHOLE_BUDGET_SHARE: Final = 1.0
 
 Look = Callable[[AlertRule, World], Awaitable[list[Cause]]]
 
@@ -56,7 +56,7 @@ async def new_error(rule: AlertRule, world: World) -> list[Cause]:
 
 async def deaths(rule: AlertRule, world: World) -> list[Cause]:
     """Kinds with too many deaths within a time."""
-    within = rule.within or _EVERY
+    within = rule.within or _DEFAULT_WITHIN
     found = world.memory.died_within(within, rule.kind, world.now)
     return [
         Cause(
@@ -74,7 +74,7 @@ async def deaths(rule: AlertRule, world: World) -> list[Cause]:
 async def failure_share(rule: AlertRule, world: World) -> list[Cause]:
     """Kinds or queues with too large a share of failed attempts."""
     found = []
-    for group in await world.attempts(rule.within or _EVERY, "queue" if rule.queue else "kind"):
+    for group in await world.attempts(rule.within or _DEFAULT_WITHIN, "queue" if rule.queue else "kind"):
         share = group.total.failure_share
         judged = group.total.succeeded + group.total.failed
         if _is_meant(rule, group) and share is not None and judged >= rule.least and share >= (rule.limit or 0):
@@ -82,8 +82,8 @@ async def failure_share(rule: AlertRule, world: World) -> list[Cause]:
                 Cause(
                     key=_name(group),
                     title=f"{share:.0%} of {_name(group)} attempts fail",
-                    detail=f"{group.total.failed:,} of {judged:,} within {format_duration(rule.within or _EVERY)}; "
-                    f"the limit is {rule.limit or 0:.0%}",
+                    detail=f"{group.total.failed:,} of {judged:,} within "
+                    f"{format_duration(rule.within or _DEFAULT_WITHIN)}; the limit is {rule.limit or 0:.0%}",
                     path=_page(group),
                     cli="perdure stats",
                 )
@@ -126,7 +126,7 @@ async def oldest(rule: AlertRule, world: World) -> list[Cause]:
 async def wait_p95(rule: AlertRule, world: World) -> list[Cause]:
     """Queues or kinds whose jobs wait for too long before they start."""
     found = []
-    for group in await world.attempts(rule.within or _EVERY, "kind" if rule.kind else "queue"):
+    for group in await world.attempts(rule.within or _DEFAULT_WITHIN, "kind" if rule.kind else "queue"):
         wait = group.total.wait
         if (
             _is_meant(rule, group)
@@ -138,7 +138,7 @@ async def wait_p95(rule: AlertRule, world: World) -> list[Cause]:
                 Cause(
                     key=_name(group),
                     title=f"One in twenty jobs of {_name(group)} waits for {wait.p95:.1f} s or more",
-                    detail=f"{wait.count:,} starts within {format_duration(rule.within or _EVERY)}; "
+                    detail=f"{wait.count:,} starts within {format_duration(rule.within or _DEFAULT_WITHIN)}; "
                     f"the limit is {rule.limit or 0:g} s",
                     path=_page(group),
                     cli="perdure stats",
@@ -170,7 +170,7 @@ async def schedule_missed(rule: AlertRule, world: World) -> list[Cause]:
 
 async def budget(rule: AlertRule, world: World) -> list[Cause]:
     """Budgets with too large a spent share."""
-    limit = rule.limit or _SPENT
+    limit = rule.limit or _WHOLE_BUDGET_SHARE
     found = []
     for one in await world.budgets():
         for window, most in one.limits if rule.about in {None, one.name} else ():

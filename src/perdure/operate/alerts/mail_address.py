@@ -18,7 +18,7 @@ from perdure.errors import ArgumentError
 _PORTS: Final = {"smtp": 587, "smtps": 465}
 _MAILBOX: Final = re.compile(r"[^\s@<>,;:\\\"()\[\]]{1,64}@[^\s@<>,;:\\\"()\[\]]{1,255}")
 _EXAMPLE: Final = "write it as smtp://user:password@mail.example.com:587/?from=a@example.com&to=b@example.com"
-_MOST_RECEIVERS: Final = 50
+_RECEIVERS_LIMIT: Final = 50
 ODD_PORT: Final = "is the port a number up to 65535, and are / ? # @ of a password written as %2F %3F %23 %40?"
 
 
@@ -68,8 +68,8 @@ def read_mail_address(field: str, text: str) -> MailAddress:
 
 def _receivers(field: str, text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
-    if not 1 <= len(names) <= _MOST_RECEIVERS:
-        raise ArgumentError(field, f"must name 1 to {_MOST_RECEIVERS} receivers in to=, got {len(names)}; {_EXAMPLE}")
+    if not 1 <= len(names) <= _RECEIVERS_LIMIT:
+        raise ArgumentError(field, f"must name 1 to {_RECEIVERS_LIMIT} receivers in to=, got {len(names)}; {_EXAMPLE}")
     return tuple(_mailbox(field, "to", name) for name in names)
 
 

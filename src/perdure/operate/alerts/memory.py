@@ -21,10 +21,10 @@ from perdure.storage.operate.alerts import RecentFailure
 LOOK_BACK: Final = timedelta(minutes=2)
 """How far before its last look an evaluation looks again: transactions take their time before they commit."""
 LONGEST_WITHIN: Final = timedelta(hours=6)
-MOST_GROUPS: Final = 2_000
+GROUPS_KEPT: Final = 2_000
 _HOUR: Final = timedelta(hours=1)
-_FINE: Final = timedelta(seconds=10)
-_COARSE: Final = timedelta(minutes=1)
+_FINE_STEP: Final = timedelta(seconds=10)
+_COARSE_STEP: Final = timedelta(minutes=1)
 _FINE_FOR: Final = timedelta(minutes=10)
 """Deaths are counted in steps of ten seconds for this long, then by the minute."""
 
@@ -85,7 +85,7 @@ class Memory(Struct, kw_only=True):
                     )
                 )
                 if deaths:
-                    self._count_deaths(_floor(now, _FINE), {group.kind: deaths})
+                    self._count_deaths(_floor(now, _FINE_STEP), {group.kind: deaths})
         return found
 
     def learn_missed(self, fires: Iterable[Fire]) -> list[Fire]:
@@ -96,7 +96,7 @@ class Memory(Struct, kw_only=True):
 
     def died_within(self, within: timedelta, kind: str | None, now: datetime) -> dict[str, int]:
         """How many jobs of each kind, or of this one, died in this time, up to 10 s longer, or a minute after 10m."""
-        since = _stamp(_floor(now - within, _FINE if within <= _FINE_FOR else _COARSE))
+        since = _stamp(_floor(now - within, _FINE_STEP if within <= _FINE_FOR else _COARSE_STEP))
         sums: dict[str, int] = {}
         for at, kinds in self.deaths.items():
             for name, number in kinds.items() if at >= since else ():
@@ -110,10 +110,10 @@ class Memory(Struct, kw_only=True):
         self.seen = {name: kept for name, hours in self.seen.items() if (kept := _since(hours, hour))}
         deaths, self.deaths = self.deaths, {}
         for at, kinds in deaths.items():
-            moment = min(datetime.fromisoformat(at), _floor(now, _FINE))
+            moment = min(datetime.fromisoformat(at), _floor(now, _FINE_STEP))
             if moment >= now - LONGEST_WITHIN - _HOUR:
-                is_old = moment < now - _FINE_FOR - _COARSE
-                self._count_deaths(_floor(moment, _COARSE) if is_old else moment, kinds)
+                is_old = moment < now - _FINE_FOR - _COARSE_STEP
+                self._count_deaths(_floor(moment, _COARSE_STEP) if is_old else moment, kinds)
         self.missed = {key: at for key, at in self.missed.items() if at >= now - 2 * LOOK_BACK}
         self.looked_at = now
 

@@ -14,7 +14,7 @@ from perdure.domain.alerts.quiet import quiet_until
 from perdure.domain.alerts.rule import AlertRule, When
 from perdure.domain.jobs.states import JobState
 from perdure.operate.alerts.looks import LOOKS
-from perdure.operate.alerts.memory import MOST_GROUPS, Memory
+from perdure.operate.alerts.memory import GROUPS_KEPT, Memory
 from perdure.operate.alerts.sending import new_id
 from perdure.operate.alerts.world import MOST_COUNTED, World
 from perdure.policy.alerts.following import NoticeAlerts, follow
@@ -24,7 +24,7 @@ from perdure.storage.records import JobFilter
 
 LOOKED_BACK: Final = timedelta(hours=1)
 """How far back a preview looks for momentary events, such as deaths."""
-_MOST_FIRES: Final = 500
+_FIRES_PER_LOOK: Final = 500
 
 
 class AlertPreview(Struct, frozen=True, kw_only=True):
@@ -46,8 +46,8 @@ async def preview(store: Store, rule: AlertRule) -> AlertPreview:
     since = now - LOOKED_BACK
     memory = Memory(looked_at=since)
     world = World(store, SystemClock(), now, memory)
-    world.failures = memory.learn_failures(await store.recent_failures(since, MOST_GROUPS), now, since)
-    world.missed = memory.learn_missed(await store.missed_fires(since, _MOST_FIRES))
+    world.failures = memory.learn_failures(await store.recent_failures(since, GROUPS_KEPT), now, since)
+    world.missed = memory.learn_missed(await store.missed_fires(since, _FIRES_PER_LOOK))
     if rule.when is When.DEATHS and rule.within is not None:
         memory.deaths = {now.isoformat(): await _died(store, now - rule.within)}
     causes = await LOOKS[rule.when](rule, world)

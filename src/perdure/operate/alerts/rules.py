@@ -22,11 +22,11 @@ from perdure.operate.alerts.world import MOST_COUNTED
 from perdure.storage.checking import check_whole, echo
 
 Word = TypeVar("Word", bound=StrEnum)
-MOST_QUIET: Final = 14
-MOST_CHANNELS: Final = 20
-_LONGEST_SHARE: Final = timedelta(days=1)
+QUIET_STRETCHES_LIMIT: Final = 14
+CHANNELS_PER_RULE: Final = 20
+_LONGEST_SHARE_WITHIN: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
-_MOST_LEAST: Final = 1_000_000
+_LEAST_LIMIT_ATTEMPTS: Final = 1_000_000
 
 
 class _Sort(Struct, frozen=True):
@@ -42,10 +42,10 @@ _SORTS: Final[dict[When, _Sort]] = {
     When.JOB_DIED: _Sort(("kind",)),
     When.NEW_ERROR: _Sort(("kind",)),
     When.DEATHS: _Sort(("kind",), "jobs", None, LONGEST_WITHIN),
-    When.FAILURE_SHARE: _Sort(("queue", "kind"), "share", None, _LONGEST_SHARE),
+    When.FAILURE_SHARE: _Sort(("queue", "kind"), "share", None, _LONGEST_SHARE_WITHIN),
     When.DEPTH: _Sort(("queue",), "jobs"),
     When.OLDEST: _Sort(("queue",), "seconds"),
-    When.WAIT_P95: _Sort(("queue", "kind"), "seconds", None, _LONGEST_SHARE),
+    When.WAIT_P95: _Sort(("queue", "kind"), "seconds", None, _LONGEST_SHARE_WITHIN),
     When.SCHEDULE_MISSED: _Sort(("about",)),
     When.BUDGET: _Sort(("about",), "share", 0.8),
     When.BREAKER_OPENED: _Sort(("about",)),
@@ -178,8 +178,8 @@ def _span(field: str, value: Duration, least: timedelta, most: timedelta) -> tim
 
 def _channels(to: object) -> tuple[str, ...]:
     names = [to] if isinstance(to, str) else list(to) if isinstance(to, Iterable) else []
-    if not names or len(names) > MOST_CHANNELS:
-        raise ArgumentError("to", f"must name 1 to {MOST_CHANNELS} channels, got {echo(to)}")
+    if not names or len(names) > CHANNELS_PER_RULE:
+        raise ArgumentError("to", f"must name 1 to {CHANNELS_PER_RULE} channels, got {echo(to)}")
     return tuple(dict.fromkeys(checked_name("to", name) for name in names))
 
 
@@ -187,8 +187,8 @@ def _quiet(given: Any) -> tuple[QuietHours, ...]:
     several = (
         [given] if isinstance(given, str | QuietHours) else list(given) if isinstance(given, Iterable) else [given]
     )
-    if len(several) > MOST_QUIET:
-        raise ArgumentError("quiet", f"may name at most {MOST_QUIET} stretches, got {len(several)}")
+    if len(several) > QUIET_STRETCHES_LIMIT:
+        raise ArgumentError("quiet", f"may name at most {QUIET_STRETCHES_LIMIT} stretches, got {len(several)}")
     return tuple(read_quiet("quiet", one) for one in several)
 
 
@@ -200,7 +200,7 @@ def _word(field: str, words: type[Word], given: str) -> Word:
 
 
 def _whole(field: str, value: int) -> int:
-    check_whole(field, value, 1, _MOST_LEAST)
+    check_whole(field, value, 1, _LEAST_LIMIT_ATTEMPTS)
     return value
 
 

@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 MOST_COUNTED: Final = 100_000
 """The most ready jobs of a queue that are counted for a rule about depth."""
 _READY: Final = JobFilter(states=frozenset({JobState.READY}))
-_FRONT: Final = 1
+_JOBS_PER_FRONT: Final = 1
 _NEEDS: Final[dict[str, Callable[[Store, datetime], Awaitable[Sequence[Need]]]]] = {
     "breakers": tripped_breakers,
     "workers": lost_workers,
@@ -59,9 +59,9 @@ class World:
         """Since when the oldest ready job of each queue waits."""
 
         async def read() -> dict[str, datetime]:
-            queues = [tally.queue for tally in await self.ready(_FRONT) if tally.queue is not None]
+            queues = [tally.queue for tally in await self.ready(_JOBS_PER_FRONT) if tally.queue is not None]
             found: dict[str, datetime] = {}
-            for front in await self.store.fronts(sorted(queues), _FRONT) if queues else ():
+            for front in await self.store.fronts(sorted(queues), _JOBS_PER_FRONT) if queues else ():
                 found[front.queue] = min(front.since, found.get(front.queue, front.since))
             return found
 

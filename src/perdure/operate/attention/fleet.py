@@ -19,19 +19,21 @@ from perdure.storage.operate.diagnosis import Severity
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Tally
 
-_CAP: Final = 1_000
-_FRONT: Final = 1  # jobs looked at in each priority for the one that waits longest
+_JOBS_COUNTED: Final = 1_000
+_JOBS_PER_FRONT: Final = 1  # jobs looked at in each priority for the one that waits longest
 _READY: Final = JobFilter(states=frozenset({JobState.READY}))
 _RECENT: Final = timedelta(hours=1)
 
 
 async def queues_without_progress(store: Store, now: datetime) -> list[Need]:
     """Queues with ready jobs that no worker serves, or whose oldest job waits for long."""
-    tallies = {tally.queue: tally for tally in await store.count(_READY, ("queue",), _CAP) if tally.queue is not None}
+    tallies = {
+        tally.queue: tally for tally in await store.count(_READY, ("queue",), _JOBS_COUNTED) if tally.queue is not None
+    }
     if not tallies:
         return []
     pauses, workers, fronts = await asyncio.gather(
-        store.pauses(), store.workers(), store.fronts(sorted(tallies), _FRONT)
+        store.pauses(), store.workers(), store.fronts(sorted(tallies), _JOBS_PER_FRONT)
     )
     paused = {pause.queue for pause in pauses if pause.kind is None and pause.args is None}
     alive = [worker for worker in workers if worker.dead_at is None and now - worker.beat_at <= LEASE]

@@ -12,8 +12,8 @@ from perdure.operate.attention.need import Need
 from perdure.operate.wording import listed
 from perdure.storage.operate.diagnosis import Severity
 
-_MOST_SINGLE: Final = 3
-_MOST_NAMED: Final = 3
+_NEEDS_SHOWN_SINGLY: Final = 3
+_NEEDS_NAMED: Final = 3
 
 
 def grouped(needs: Sequence[Need]) -> list[Need]:
@@ -28,7 +28,7 @@ def _joined(
     needs: Sequence[Need], is_meant: Callable[[Need], bool], join: Callable[[Sequence[Need]], Need]
 ) -> list[Need]:
     meant = [need for need in needs if is_meant(need)]
-    if len(meant) <= _MOST_SINGLE:
+    if len(meant) <= _NEEDS_SHOWN_SINGLY:
         return list(needs)
     at = needs.index(meant[0])
     rest = [need for need in needs[at:] if not is_meant(need)]
@@ -71,7 +71,7 @@ def _lost(needs: Sequence[Need]) -> Need:
 
 
 def _names(needs: Sequence[Need]) -> str:
-    return listed((need.name for need in needs), most=_MOST_NAMED)
+    return listed((need.name for need in needs), most=_NEEDS_NAMED)
 
 
 def _first(needs: Sequence[Need]) -> datetime | None:

@@ -17,18 +17,18 @@ from perdure.storage.operate.diagnosis import PausedJobs, Severity
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter
 
-_LOOKED_AT: Final = 10_000
-_MOST_GROUPS: Final = 5
-_MOST_ASKED: Final = 200
+_JOBS_LOOKED_AT: Final = 10_000
+_GROUPS_SHOWN: Final = 5
+_QUESTIONS_SHOWN: Final = 200
 _EVERYTHING: Final = JobFilter()
 _DEAD: Final = JobFilter(states=frozenset({JobState.DEAD}))
 _HELD: Final = frozenset({Reason.UNKNOWN_KIND, Reason.BUDGET_EXCEEDED})
-_SOON: Final = timedelta(hours=24)
+_URGENT_WITHIN: Final = timedelta(hours=24)
 
 
 async def dead_letters(store: Store, now: datetime) -> list[Need]:
     """The groups of dead letters that failed last; of these the one with the most failed attempts today comes first."""
-    page = await groups_page(store, _DEAD, _MOST_GROUPS, None)
+    page = await groups_page(store, _DEAD, _GROUPS_SHOWN, None)
     groups = sorted(page.groups, key=lambda group: group.failures, reverse=True)
     needs = [_dead(group, now) for group in groups if group.jobs]
     if page.next is not None:
@@ -51,17 +51,17 @@ async def held_back(store: Store, now: datetime) -> list[Need]:  # noqa: ARG001 
     """Jobs without a handler, and jobs whose budget is spent."""
     return [
         _without_handler(held) if held.reason == Reason.UNKNOWN_KIND else _without_money(held)
-        for held in await store.paused(_HELD, _LOOKED_AT)
+        for held in await store.paused(_HELD, _JOBS_LOOKED_AT)
     ]
 
 
 async def approvals(store: Store, now: datetime) -> list[Need]:
     """Questions that are not answered yet."""
-    asked = await who_asks(store, _EVERYTHING, _MOST_ASKED)
+    asked = await who_asks(store, _EVERYTHING, _QUESTIONS_SHOWN)
     if not asked:
         return []
     ends = min((one.until for one in asked if one.until is not None), default=None)
-    soon = ends is not None and ends - now < _SOON
+    soon = ends is not None and ends - now < _URGENT_WITHIN
     return [
         Need(
             severity=Severity.PROBLEM if soon else Severity.WARNING,
@@ -83,7 +83,7 @@ def _dead(group: FailureGroup, now: datetime) -> Need:
     word = group.error_type.rpartition(".")[2]
     seen = "new today, last" if group.is_new else "last"
     return Need(
-        severity=Severity.PROBLEM if now - group.last_at < _SOON else Severity.WARNING,
+        severity=Severity.PROBLEM if now - group.last_at < _URGENT_WITHIN else Severity.WARNING,
         about="dead letters",
         name=group.fingerprint,
         subject=f"{'at least ' if group.jobs_capped else ''}{group.jobs:,} {group.kind}",

@@ -17,7 +17,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.errors import ArgumentError
 from perdure.operate.commands.actions import Action, action_named
 from perdure.storage.operate.bulk import (
-    MOST_SAMPLES,
+    SAMPLES_KEPT,
     BulkHold,
     BulkProgress,
     BulkSample,
@@ -27,7 +27,7 @@ from perdure.storage.operate.bulk import (
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page, Reach, Searched
 
-BATCH: Final = 200
+JOBS_PER_BATCH: Final = 200
 LEASE: Final = timedelta(seconds=30)
 _REACH: Final = Reach(50_000, timedelta(seconds=1))  # of one batch: no other query waits longer
 _LAST_ID: Final = 2**128 - 1
@@ -36,7 +36,7 @@ _LAST_ID: Final = 2**128 - 1
 class BulkBatches:
     """One runner of bulk commands. `runner` is its unique name."""
 
-    def __init__(self, store: Store, runner: str, lease: timedelta = LEASE, size: int = BATCH) -> None:
+    def __init__(self, store: Store, runner: str, lease: timedelta = LEASE, size: int = JOBS_PER_BATCH) -> None:
         self._store = store
         self._runner = runner
         self._lease = lease
@@ -99,7 +99,7 @@ class _Account:
             done=before.done + len(changed),
             skipped=before.skipped + len(left),
             reasons=reasons,
-            samples=(*before.samples, *left)[:MOST_SAMPLES],
+            samples=(*before.samples, *left)[:SAMPLES_KEPT],
         )
 
 

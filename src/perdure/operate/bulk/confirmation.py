@@ -24,7 +24,7 @@ from perdure.storage.operate.bulk import BulkParams
 from perdure.storage.records import JobFilter
 
 VALID_FOR: Final = timedelta(minutes=10)
-_SIGNATURE: Final = 16
+_SIGNATURE_BYTES: Final = 16
 _ID_DIGITS: Final = 12
 
 
@@ -50,8 +50,8 @@ def read_token(key: str, token: str, now: datetime) -> Confirmed:
     """The plan of a token; ConflictError if it is of another database, was changed, or is too old."""
     try:
         raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        is_ours = hmac.compare_digest(raw[:_SIGNATURE], _signature(key, raw[_SIGNATURE:]))
-        confirmed = msgspec.json.decode(raw[_SIGNATURE:], type=Confirmed) if is_ours else None
+        is_ours = hmac.compare_digest(raw[:_SIGNATURE_BYTES], _signature(key, raw[_SIGNATURE_BYTES:]))
+        confirmed = msgspec.json.decode(raw[_SIGNATURE_BYTES:], type=Confirmed) if is_ours else None
     except (binascii.Error, ValueError, TypeError, AttributeError, msgspec.MsgspecError):
         confirmed = None
     if confirmed is None:
@@ -67,4 +67,4 @@ def bulk_id(token: str) -> str:
 
 
 def _signature(key: str, text: bytes) -> bytes:
-    return hmac.new(key.encode(), text, sha256).digest()[:_SIGNATURE]
+    return hmac.new(key.encode(), text, sha256).digest()[:_SIGNATURE_BYTES]

@@ -27,12 +27,12 @@ from perdure.storage.operate.bulk import BulkParams
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-MOST_COUNTED: Final = 100_000
-LOOKED_AT: Final = 1_000
-_PAGE: Final = 500
+JOBS_COUNTED: Final = 100_000
+JOBS_SAMPLED: Final = 1_000
+_JOBS_PER_CALL: Final = 500
 _KEY_BYTES: Final = 32
-_KEYS: Final = 100
-_REASONS: Final = 5
+_KEYS_CHECKED: Final = 100
+_REASONS_SHOWN: Final = 5
 _MAKES_READY: Final = frozenset({"requeue", "run_now"})
 
 
@@ -42,7 +42,7 @@ async def make_plan(store: Store, name: str, which: JobFilter, **said: Any) -> B
     action = action_named(name, params)
     aim = action.aim(which)
     jobs, capped = await count_of(store, aim, params.limit)
-    sample = await _newest(store, aim, min(jobs, LOOKED_AT))
+    sample = await _newest(store, aim, min(jobs, JOBS_SAMPLED))
     able, notes = await _findings(store, action, sample)
     if notes and jobs > len(sample):
         notes.append(f"For these notes the newest {len(sample):,} of them were checked.")
@@ -83,7 +83,7 @@ async def read_plan(store: Store, plan: BulkPlan | str) -> Confirmed:
 
 async def count_of(store: Store, aim: JobFilter, limit: int | None) -> tuple[int, bool]:
     """How many jobs match, up to a limit, and whether there may be more."""
-    [tally] = await store.count(aim, (), MOST_COUNTED)
+    [tally] = await store.count(aim, (), JOBS_COUNTED)
     if limit is not None and tally.jobs >= limit:
         return limit, False
     return tally.jobs, tally.capped
@@ -106,7 +106,7 @@ async def _params(
 async def _newest(store: Store, aim: JobFilter, most: int) -> list[JobView]:
     found: list[JobView] = []
     while len(found) < most:
-        page = await store.jobs(aim, Page(min(_PAGE, most - len(found)), found[-1].id if found else None))
+        page = await store.jobs(aim, Page(min(_JOBS_PER_CALL, most - len(found)), found[-1].id if found else None))
         if not page:
             break
         found += page
@@ -117,7 +117,7 @@ async def _findings(store: Store, action: Action, sample: Sequence[JobView]) -> 
     """How many of these it can change, and notes about them."""
     reasons = Counter(action.why_not(job) for job in sample if not action.can(job))
     able = [job for job in sample if action.can(job)]
-    notes = [f"{some(count, 'job')} skipped: {why}." for why, count in reasons.most_common(_REASONS)]
+    notes = [f"{some(count, 'job')} skipped: {why}." for why, count in reasons.most_common(_REASONS_SHOWN)]
     if action.stops and not action.for_good and (running := sum(job.state is JobState.RUNNING for job in able)):
         notes.append(f"{some(running, 'job')} run now: they are asked to stop.")
     denied = 0
@@ -137,13 +137,13 @@ async def _denied(store: Store, jobs: Sequence[JobView]) -> tuple[int, int]:
     for job in jobs:
         if job.unique_key is not None:
             by_key.setdefault(job.unique_key, []).append(job)
-    asked = list(by_key)[:_KEYS]
+    asked = list(by_key)[:_KEYS_CHECKED]
     denied = 0
     for key in asked:
         holder = await store.key_holder(key)
         ids = [job.id for job in by_key[key]]
         denied += len(ids) - 1 if holder is None or holder in ids else len(ids)
-    return denied, sum(len(by_key[key]) for key in list(by_key)[_KEYS:])
+    return denied, sum(len(by_key[key]) for key in list(by_key)[_KEYS_CHECKED:])
 
 
 async def _held(store: Store, jobs: Sequence[JobView]) -> list[str]:

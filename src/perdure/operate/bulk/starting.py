@@ -16,7 +16,7 @@ from perdure.operate.bulk.records import BulkPlan
 from perdure.storage.operate.bulk import BulkState, BulkView, NewBulk
 from perdure.storage.port import Store
 
-_LOOK_AGAIN: Final = 0.3  # seconds, while another runner works on it
+_LOOK_INTERVAL_SECONDS: Final = 0.3  # while another runner works on it
 
 
 async def start_planned(store: Store, plan: BulkPlan | str, by: By) -> BulkView:
@@ -44,7 +44,7 @@ async def work_on(store: Store, bulk_id: str, runner: str) -> AsyncIterator[Bulk
             yield hold.view
             hold = await batches.do_next(hold)
         if hold is None:
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(_LOOK_INTERVAL_SECONDS)
         view = found_bulk(bulk_id, await store.bulk(bulk_id))
         if hold is None and view.state is BulkState.RUNNING:
             yield view

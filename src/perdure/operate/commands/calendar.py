@@ -25,7 +25,7 @@ from perdure.policy.schedules.timetable import Timetable, timetable
 from perdure.storage.port import Store
 from perdure.storage.schedules import Timed
 
-MOST_BACKFILLED: Final = 10_000
+BACKFILL_LIMIT_RUNS: Final = 10_000
 _TIMES_PER_CALL: Final = 500
 _TIMES_SHOWN: Final = 5
 _INSTANT: Final = timedelta(microseconds=1)
@@ -131,10 +131,10 @@ class Calendar:
         if end > await self._store.now():
             raise ArgumentError("end", "must not lie in the future: those times come by themselves")
         view = await self._find(name)
-        nominal = list(islice(_times(view.schedule).between(start, end), MOST_BACKFILLED + 1))
-        if len(nominal) > MOST_BACKFILLED:
+        nominal = list(islice(_times(view.schedule).between(start, end), BACKFILL_LIMIT_RUNS + 1))
+        if len(nominal) > BACKFILL_LIMIT_RUNS:
             raise ArgumentError(
-                "start", f"to end holds more than {MOST_BACKFILLED:,} times of the schedule: choose a shorter range"
+                "start", f"to end holds more than {BACKFILL_LIMIT_RUNS:,} times of the schedule: choose a shorter range"
             )
         return nominal
 

@@ -24,7 +24,7 @@ from perdure.operate.audit_trail import checked_why
 from perdure.operate.wording import listed
 from perdure.storage.port import Store
 
-MOST_EVENTS: Final = 1_000
+EVENTS_PER_PAGE: Final = 1_000
 _EVERYTHING: Final = EventFilter()
 
 
@@ -82,8 +82,8 @@ class Feed:
         Reads at most `limit` events and returns those that match: a page may be empty although later events match.
         Raises ConflictError if the log is off, and EventsGone if events after the cursor were deleted.
         """
-        if not 1 <= limit <= MOST_EVENTS:
-            raise ArgumentError("limit", f"must be from 1 to {MOST_EVENTS:,}, got {limit}")
+        if not 1 <= limit <= EVENTS_PER_PAGE:
+            raise ArgumentError("limit", f"must be from 1 to {EVENTS_PER_PAGE:,}, got {limit}")
         begin = (await self._store.event_log()).oldest if after is None else read_cursor("after", after)
         found = await self._store.read_events(begin, limit)
         return EventPage(

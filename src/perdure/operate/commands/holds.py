@@ -22,7 +22,7 @@ from perdure.policy.limits.breaker import close_by_hand, open_by_hand
 from perdure.policy.secrets.redaction import is_secret_name, redact_value
 from perdure.storage.port import Store
 
-LONGEST_WHY: Final = 500
+WHY_LIMIT_CHARACTERS: Final = 500
 _ARGS_LIMIT_BYTES: Final = 16 * 1024
 _ID_BYTES: Final = 4
 _BUDGETS_NAMED: Final = 50  # budgets in an error message
@@ -202,6 +202,6 @@ def _encoded(args: Mapping[str, Any]) -> str:
 
 def _checked_why(why: str | None) -> str | None:
     known = checked_why(why)
-    if known is not None and len(known) > LONGEST_WHY:
-        raise ArgumentError("why", f"has {len(known)} characters, {LONGEST_WHY} are allowed")
+    if known is not None and len(known) > WHY_LIMIT_CHARACTERS:
+        raise ArgumentError("why", f"has {len(known)} characters, {WHY_LIMIT_CHARACTERS} are allowed")
     return known

@@ -24,10 +24,10 @@ from perdure.storage.port import Store
 
 PREFIX: Final = "pdr_"
 _SESSION_PREFIX: Final = "pds_"
-_BYTES: Final = 32
+_SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 5
-_LONGEST_NAME: Final = 100
-_LONGEST_SECRET: Final = 100
+_NAME_LIMIT_CHARACTERS: Final = 100
+_SECRET_LIMIT_CHARACTERS: Final = 100
 _RESERVED: Final = frozenset({SYSTEM, HANDLER, "local", "app"})
 
 
@@ -41,7 +41,7 @@ async def create_token(
     lifetime = None if expires is None else parse_duration("expires", expires)
     if lifetime is not None and not lifetime:
         raise ArgumentError("expires", "must be longer than 0; leave it out for a token that does not expire")
-    secret = PREFIX + secrets.token_urlsafe(_BYTES)
+    secret = PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
     token = NewToken(
         id=secrets.token_hex(_ID_BYTES),
         name=_checked_name(name),
@@ -81,7 +81,7 @@ async def check_token(store: Store, secret: str) -> TokenView | None:
 
 async def open_session(store: Store, token: TokenView, lifetime: timedelta) -> str:
     """Begin a session for the holder of a token and return its secret."""
-    secret = _SESSION_PREFIX + secrets.token_urlsafe(_BYTES)
+    secret = _SESSION_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
     await store.open_session(_digest(secret), token.id, lifetime)
     return secret
 
@@ -128,12 +128,12 @@ def _digest(secret: str) -> str:
 
 
 def _could_be(secret: str, prefix: str) -> bool:
-    return secret.startswith(prefix) and len(secret) <= _LONGEST_SECRET and secret.isascii()
+    return secret.startswith(prefix) and len(secret) <= _SECRET_LIMIT_CHARACTERS and secret.isascii()
 
 
 def _checked_name(name: str) -> str:
     """The name of a token: it is the actor of what its holder does, so it must not pose as the engine."""
-    checked_name("name", name, _LONGEST_NAME)
+    checked_name("name", name, _NAME_LIMIT_CHARACTERS)
     if name in _RESERVED or name.startswith(("schedule ", "cli:", "mcp:")) or name != name.strip():
         raise ArgumentError("name", f"must not be a name that perdure uses itself, or begin with a space, got {name!r}")
     return name

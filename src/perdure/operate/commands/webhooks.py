@@ -25,9 +25,9 @@ from perdure.storage.port import Store
 TEST: Final = "webhook.test"
 """The type of the event that `test` sends."""
 
-_LONGEST_NAME: Final = 100
-_SHORTEST_SECRET: Final = 16
-_LONGEST_SECRET: Final = 500
+_NAME_LIMIT_CHARACTERS: Final = 100
+_SHORTEST_SECRET_CHARACTERS: Final = 16
+_LONGEST_SECRET_CHARACTERS: Final = 500
 _PREFIX: Final = "whs_"
 
 
@@ -68,7 +68,7 @@ class Webhooks:
         """
         read_target(url)
         wants = event_filter(events, queues, kinds, tags)
-        made = Webhook(name=checked_name("name", name, _LONGEST_NAME), url=url, wants=wants)
+        made = Webhook(name=checked_name("name", name, _NAME_LIMIT_CHARACTERS), url=url, wants=wants)
         known = {view.webhook.name: view for view in await self._store.webhooks()}.get(name)
         if known is not None and known.webhook.is_declared:
             raise ConflictError(f"webhook {name!r} is declared in code: change it there")
@@ -157,6 +157,8 @@ def _new_secret() -> str:
 
 
 def _checked_secret(secret: str) -> str:
-    if not _SHORTEST_SECRET <= len(secret) <= _LONGEST_SECRET or not secret.isprintable():
-        raise ArgumentError("secret", f"must be {_SHORTEST_SECRET} to {_LONGEST_SECRET} printable characters")
+    if not _SHORTEST_SECRET_CHARACTERS <= len(secret) <= _LONGEST_SECRET_CHARACTERS or not secret.isprintable():
+        raise ArgumentError(
+            "secret", f"must be {_SHORTEST_SECRET_CHARACTERS} to {_LONGEST_SECRET_CHARACTERS} printable characters"
+        )
     return secret

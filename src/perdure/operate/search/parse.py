@@ -45,7 +45,7 @@ _TIMES: Final = {
 _MARKED: Final = {"marked": True, "unmarked": False}
 _SPAN: Final = re.compile(r"[0-9.]+ ?[a-z]+")
 _PARTIAL: Final = frozenset({"~", ">", "<"})
-_LONGEST_ECHO: Final = 60
+_ECHO_LIMIT_CHARACTERS: Final = 60
 
 
 def parse_search(text: str, *, now: datetime) -> JobFilter:
@@ -185,4 +185,4 @@ def _bad(word: Word, advice: str, field: str = "search") -> ArgumentError:
 
 
 def _echo(text: str) -> str:
-    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}…"
+    return text if len(text) <= _ECHO_LIMIT_CHARACTERS else f"{text[:_ECHO_LIMIT_CHARACTERS]}…"

@@ -15,9 +15,9 @@ from perdure.operate.search.words import quoted
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-MOST_SUGGESTIONS: Final = 20
-_SEEN: Final = 100  # the newest jobs
-_DEEPEST: Final = 4
+SUGGESTIONS_SHOWN: Final = 20
+_JOBS_LOOKED_AT: Final = 100  # the newest jobs
+_PATH_LIMIT_PARTS: Final = 4
 _DOCUMENTS: Final = ("args", "meta", "result")
 
 
@@ -33,7 +33,7 @@ async def suggest(store: Store, text: str, cursor: int | None = None) -> list[Su
     place = len(text) if cursor is None else max(0, min(cursor, len(text)))
     begun = text[:place].rsplit(maxsplit=1)[-1] if place and not text[place - 1].isspace() else ""
     offered = [word for word in await _offers(store, begun) if word.text.startswith(begun) and word.text != begun]
-    return list({word.text: word for word in offered}.values())[:MOST_SUGGESTIONS]
+    return list({word.text: word for word in offered}.values())[:SUGGESTIONS_SHOWN]
 
 
 async def _offers(store: Store, begun: str) -> list[Suggestion]:
@@ -58,7 +58,7 @@ async def _marked(_: Store) -> list[str]:
 
 async def _kinds(store: Store) -> list[str]:
     known = [record.name for record in await store.kinds()]
-    return [*known, *(job.kind for job in await store.jobs(JobFilter(), Page(_SEEN)))]
+    return [*known, *(job.kind for job in await store.jobs(JobFilter(), Page(_JOBS_LOOKED_AT)))]
 
 
 async def _queues(store: Store) -> list[str]:
@@ -66,7 +66,7 @@ async def _queues(store: Store) -> list[str]:
 
 
 async def _tags(store: Store) -> list[str]:
-    return [tag for job in await store.jobs(JobFilter(), Page(_SEEN)) for tag in job.tags]
+    return [tag for job in await store.jobs(JobFilter(), Page(_JOBS_LOOKED_AT)) for tag in job.tags]
 
 
 _VALUES: Final[dict[str, Callable[[Store], Awaitable[list[str]]]]] = {
@@ -84,7 +84,7 @@ def _named(key: str, names: Iterable[str]) -> list[Suggestion]:
 
 async def _paths(store: Store, field: str, lead: str) -> list[Suggestion]:
     found: dict[str, str] = {}
-    for job in await store.jobs(JobFilter(), Page(_SEEN)):
+    for job in await store.jobs(JobFilter(), Page(_JOBS_LOOKED_AT)):
         for path, kind in _steps(unpacked(getattr(job, field)), (), job.kind):
             found.setdefault(".".join((field, *path)), kind)
     sign = "" if lead else "="
@@ -92,7 +92,7 @@ async def _paths(store: Store, field: str, lead: str) -> list[Suggestion]:
 
 
 def _steps(value: Any, path: tuple[str, ...], kind: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    if isinstance(value, dict) and len(path) < _DEEPEST:
+    if isinstance(value, dict) and len(path) < _PATH_LIMIT_PARTS:
         for key, inner in value.items():
             yield from _steps(inner, (*path, quoted(str(key), is_step=True)), kind)
     elif path:

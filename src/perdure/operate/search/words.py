@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from perdure.errors import ArgumentError
 
-LONGEST_SEARCH: Final = 4_000
-MOST_WORDS: Final = 50
+SEARCH_LIMIT_CHARACTERS: Final = 4_000
+SEARCH_LIMIT_WORDS: Final = 50
 SIGNS: Final = (":", "!=", "=", "~", ">", "<")
 _PLAIN: Final = frozenset("-_/@+%*#&$^;,?")
 
@@ -48,8 +48,8 @@ class Word(Struct, frozen=True):
 def words_of(text: str) -> list[Word]:
     """The words of a search; raises ArgumentError if it is not text, too long, or has an open quote."""
     words = _read(text, splits=True)
-    if len(words) > MOST_WORDS:
-        raise ArgumentError("search", f"has {len(words)} words; {MOST_WORDS} are the most")
+    if len(words) > SEARCH_LIMIT_WORDS:
+        raise ArgumentError("search", f"has {len(words)} words; {SEARCH_LIMIT_WORDS} are the most")
     return words
 
 
@@ -62,8 +62,8 @@ def one_word(text: str) -> Word:
 def _read(text: str, *, splits: bool) -> list[Word]:
     if not isinstance(text, str):
         raise ArgumentError("search", f"must be text, got {text!r}")
-    if len(text) > LONGEST_SEARCH:
-        raise ArgumentError("search", f"has {len(text):,} characters; {LONGEST_SEARCH:,} are the most")
+    if len(text) > SEARCH_LIMIT_CHARACTERS:
+        raise ArgumentError("search", f"has {len(text):,} characters; {SEARCH_LIMIT_CHARACTERS:,} are the most")
     reader = _Reader(text, splits=splits)
     while reader.place < len(text):
         reader.read()

@@ -18,7 +18,7 @@ from perdure.storage.checking import check_whole
 from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Page
 
-LONGEST_PAGE: Final = 100
+FLOWS_PER_PAGE: Final = 100
 _WAITING: Final = JobFilter(states=frozenset({JobState.WAITING}))
 _FAMILY, _EVENT = "family:", "event:"
 
@@ -59,7 +59,7 @@ class FlowPage(Struct, frozen=True):
 
 async def read_flows(store: Store, limit: int, before: JobId | None) -> FlowPage:
     """One page of waiting jobs; families are read only for those that wait for children."""
-    check_whole("limit", limit, 1, LONGEST_PAGE)
+    check_whole("limit", limit, 1, FLOWS_PER_PAGE)
     found = await store.jobs(_WAITING, Page(limit + 1, before))
     flows = [await _flow(store, job) for job in found[:limit]]
     return FlowPage(tuple(flows), flows[-1].job.id if len(found) > limit else None)

@@ -24,7 +24,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Tally
 
 _SHOWN: Final = JobFilter(states=PARKED | {JobState.READY, JobState.RUNNING, JobState.DEAD})
-_FRONT: Final = 10  # jobs read in each priority to find the one that waits longest
+_JOBS_PER_FRONT: Final = 10  # jobs read in each priority to find the one that waits longest
 
 
 class QueueView(Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ async def _trends(store: Store, span: Duration) -> Statistics:
 
 async def _oldest(store: Store, queues: set[str]) -> dict[str, datetime]:
     oldest: dict[str, datetime] = {}
-    for front in await store.fronts(sorted(queues), _FRONT) if queues else ():
+    for front in await store.fronts(sorted(queues), _JOBS_PER_FRONT) if queues else ():
         oldest[front.queue] = min(front.since, oldest.get(front.queue, front.since))
     return oldest
 

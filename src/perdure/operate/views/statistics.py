@@ -34,9 +34,9 @@ _Name = tuple[str | None, str | None]
 
 _MINUTE: Final = timedelta(minutes=1)
 _STEPS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 120, 360, 720, 1440))
-_MOST_POINTS: Final = 180
-_MOST_OF_A_GROUP: Final = 60  # of each of many groups: as many as a table row can show
-_FEW_STRETCHES: Final = 4
+_POINTS_LIMIT: Final = 180
+_POINTS_PER_GROUP: Final = 60  # of each of many groups: as many as a table row can show
+_STRETCHES_AT_LEAST: Final = 4
 LONGEST_SPAN: Final = timedelta(days=366)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING: Final = Summed(None, None, None, (0,) * len(Ending), 0.0, 0.0, EMPTY, EMPTY)
@@ -63,7 +63,7 @@ async def read_statistics(
         if name is not None:
             check_text(field, name)
     ended = await store.now() if until is None else until
-    window = window_of(span, ended, most=_MOST_POINTS if by is None else _MOST_OF_A_GROUP, least=least)
+    window = window_of(span, ended, most=_POINTS_LIMIT if by is None else _POINTS_PER_GROUP, least=least)
     step = window.step or _MINUTE
     sums = await _sums(store, window, by=by, queue=queue, kind=kind, points=points)
     groups = tuple(_group(name, found, window, points=points) for name, found in _by_name(sums, by))
@@ -83,7 +83,7 @@ async def read_trends(
 
     Histograms are most of what a point costs, and a line in a table does not show them.
     """
-    window = window_of(span, now, most=_MOST_OF_A_GROUP)
+    window = window_of(span, now, most=_POINTS_PER_GROUP)
     counts, whole = await asyncio.gather(
         _sums(store, window, by=by, queue=queue, kind=kind, times=False),
         _sums(store, window, by=by, queue=queue, kind=kind, points=False),
@@ -106,7 +106,7 @@ async def pairs_seen(store: StatisticStore, among: Statistics) -> list[tuple[str
 
     Long spans are read, because they are few and one is enough for a name.
     """
-    span = max((kept for kept in SPANS if kept * _FEW_STRETCHES <= among.until - among.since), default=_MINUTE)
+    span = max((kept for kept in SPANS if kept * _STRETCHES_AT_LEAST <= among.until - among.since), default=_MINUTE)
     since = _EPOCH + (among.since - _EPOCH) // span * span
     sums = await store.statistics(
         Window(since=since, until=among.until, span=span, by_queue=True, by_kind=True, times=False)
@@ -114,7 +114,7 @@ async def pairs_seen(store: StatisticStore, among: Statistics) -> list[tuple[str
     return [(one.queue, one.kind) for one in sums if one.queue is not None and one.kind is not None]
 
 
-def window_of(span: Duration, now: datetime, most: int = _MOST_POINTS, least: timedelta = _MINUTE) -> Window:
+def window_of(span: Duration, now: datetime, most: int = _POINTS_LIMIT, least: timedelta = _MINUTE) -> Window:
     """The window of the last `span`, with about `most` points; the last one is still incomplete."""
     length = parse_duration("span", span)
     if not _MINUTE <= length <= LONGEST_SPAN:

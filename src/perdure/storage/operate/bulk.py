@@ -23,7 +23,7 @@ from perdure.domain.operate.audit import By
 from perdure.errors import StoreRefused
 from perdure.storage.records import JobFilter
 
-MOST_SAMPLES: Final = 20
+SAMPLES_KEPT: Final = 20
 
 
 class BulkState(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from perdure.engines.shared.operate.bounds import FIRST_STEP, Bounds
+from perdure.engines.shared.operate.bounds import FIRST_STEP_ROWS, Bounds
 from perdure.storage.records import Reach
 
 
@@ -32,15 +32,15 @@ def searched(speed: float, reach: Reach) -> tuple[list[int], float]:
 
 def test_a_step_fits_into_the_time_that_is_left() -> None:
     steps, took = searched(16_000, Reach(100_000, timedelta(seconds=0.125)))
-    assert steps == [FIRST_STEP, 1_000, 500]
+    assert steps == [FIRST_STEP_ROWS, 1_000, 500]
     assert took == 0.125
 
 
 def test_steps_grow_while_there_is_time_until_all_rows_are_looked_at() -> None:
     steps, took = searched(1_000_000, Reach(10_000, timedelta(seconds=0.1)))
-    assert steps == [FIRST_STEP, 1_000, 2_000, 2_000, 2_000, 2_000, 500]
+    assert steps == [FIRST_STEP_ROWS, 1_000, 2_000, 2_000, 2_000, 2_000, 500]
     assert took < 0.1
 
 
 def test_a_first_step_that_takes_all_the_time_is_the_only_one() -> None:
-    assert searched(1_000, Reach(100_000, timedelta(seconds=0.1)))[0] == [FIRST_STEP]
+    assert searched(1_000, Reach(100_000, timedelta(seconds=0.1)))[0] == [FIRST_STEP_ROWS]

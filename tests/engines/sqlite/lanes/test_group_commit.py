@@ -97,7 +97,7 @@ async def test_a_lock_held_too_long_is_told_with_what_to_do(
     sqlite: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every waiting caller gets an answer, and the store works again afterwards."""
-    monkeypatch.setattr(patience, "LIMIT", 0.05)
+    monkeypatch.setattr(patience, "LOCK_WAIT_LIMIT_SECONDS", 0.05)
     other = apsw.Connection(path)
     other.execute("BEGIN IMMEDIATE")
     work = [sqlite.insert([a_job()]), sqlite.insert([a_job()]), sqlite.insert([a_job() for _ in range(200)])]

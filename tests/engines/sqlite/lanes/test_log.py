@@ -31,7 +31,7 @@ async def until_idle(store: SqliteStore) -> None:
 
 async def test_a_busy_writer_grows_the_log_ahead_and_then_leaves_it(sqlite: SqliteStore) -> None:
     path = sqlite._database.log
-    for _ in range(writer._COMMITS_OF_A_WRITER + log._AHEAD // len(log._PIECE) + 3):
+    for _ in range(writer._COMMITS_OF_A_WRITER + log._AHEAD_BYTES // len(log._PIECE) + 3):
         await enqueue(sqlite)
     assert log.is_grown(path)
     grown = log.size(path)
@@ -79,7 +79,7 @@ async def test_the_log_is_cut_back_after_a_long_reader(
     sqlite: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that holds its picture keeps the log from starting over; once it is gone, the log shrinks."""
-    monkeypatch.setattr(log, "LIMIT", 2 * MB)
+    monkeypatch.setattr(log, "WAL_LIMIT_BYTES", 2 * MB)
     reader = apsw.Connection(path)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM perdure_job").fetchall()
@@ -94,8 +94,8 @@ async def test_the_log_is_cut_back_after_a_long_reader(
 async def test_steady_writing_keeps_the_log_bounded(sqlite: SqliteStore) -> None:
     for _ in range(30):
         await sqlite.insert([a_job(args='"' + "x" * 4_000 + '"') for _ in range(500)])
-    assert os.stat(sqlite._database.path).st_size > 2 * log._AHEAD  # noqa: PTH116 - only looks
-    assert log.size(sqlite._database.log) < log.LIMIT
+    assert os.stat(sqlite._database.path).st_size > 2 * log._AHEAD_BYTES  # noqa: PTH116 - only looks
+    assert log.size(sqlite._database.log) < log.WAL_LIMIT_BYTES
 
 
 async def test_closing_leaves_one_file(sqlite: SqliteStore, tmp_path: Path) -> None:

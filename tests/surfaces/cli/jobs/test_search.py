@@ -51,7 +51,7 @@ def test_a_list_that_ends_early_says_how_far_it_looked(
             await enqueue(store, id=numbered_id(number), kind=kind, delay=HOUR)
 
     arrange(fill)
-    monkeypatch.setattr("perdure.operate.desk_base._ROWS_OF_A_LIST", 4)
+    monkeypatch.setattr("perdure.operate.desk_base._ROWS_PER_LIST", 4)
     first = cli("jobs", "list", "--kind", "rare")
     assert "No jobs so far." in first.out
     assert "Searched back to jobs made" in first.out

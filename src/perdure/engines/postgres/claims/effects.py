@@ -4,8 +4,8 @@ Each attempt that asks for it gets a session of its own, with the server's ordin
 psycopg guards: the handler cannot commit it by accident. The acknowledgement is the store's own statement, run on that
 session. psycopg's blocking and async connections have the same methods, so one class serves both kinds of handlers.
 
-Async handlers have at most `SESSIONS` such sessions at once, and others wait for their turn: a worker runs a hundred of
-them, which is all that a default server has connections for. Blocking ones are as many as there are threads.
+Async handlers have at most `SESSIONS_AT_ONCE` such sessions at once, and others wait for their turn: a worker runs a
+hundred of them, which is all that a default server has connections for. Blocking ones are as many as there are threads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from perdure.storage.records import ALONE, Acknowledged, Alongside
 
 _AnyConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
 
-SESSIONS: Final = 20
+SESSIONS_AT_ONCE: Final = 20
 _CANCEL_TIMEOUT_SECONDS: Final = 5.0
 _TROUBLE: Final = {
     TransactionStatus.IDLE: ENDED_BY_HANDLER,
@@ -55,7 +55,7 @@ class EffectPart:
         self.acknowledgements = acknowledgements
         self.steps = steps
         self.lines = lines
-        self._turns = asyncio.Semaphore(SESSIONS)
+        self._turns = asyncio.Semaphore(SESSIONS_AT_ONCE)
 
     async def begin_effects(self, *, blocking: bool = False) -> OpenEffects:
         """Open a session and begin, when it is our turn."""

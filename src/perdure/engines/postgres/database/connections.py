@@ -37,7 +37,7 @@ T = TypeVar("T")
 _ORDINARY: Final = Terms()
 _CALL_TRIES: Final = 4
 _LIMIT: Final = "SELECT set_config('statement_timeout', %(limit)s::text, true)"
-_GRACE: Final = 1.0  # seconds for the server to report the timeout itself
+_GRACE_SECONDS: Final = 1.0  # for the server to report the timeout itself
 _DEFAULTS: Final = {
     "application_name": "perdure",
     "connect_timeout": "10",
@@ -197,7 +197,7 @@ class Pool:
             raise too_late()
         limit: Statement = (_LIMIT, {"limit": str(max(1, int(left * 1000)))})
         try:
-            async with asyncio.timeout(left + _GRACE):
+            async with asyncio.timeout(left + _GRACE_SECONDS):
                 return await self.run(lambda wire: ask(wire, limit))
         except TimeoutError:
             raise too_late() from None

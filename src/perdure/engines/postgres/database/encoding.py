@@ -14,8 +14,8 @@ from perdure.errors import ArgumentError
 
 Texts = dict[str, str | None]
 
-_ITEMS_PER_CHUNK: Final = 2_500
-CHUNK_LETTERS: Final = 4_000_000
+_JOBS_PER_CHUNK: Final = 2_500
+CHUNK_LIMIT_CHARACTERS: Final = 4_000_000
 
 _Reader = Callable[[NewJob], str | None]
 
@@ -52,12 +52,12 @@ def is_plain(job: NewJob) -> bool:
     return not has_key and job.run_at is None and job.delay is None and not job.plan
 
 
-def in_chunks(jobs: Sequence[NewJob], size: int = _ITEMS_PER_CHUNK) -> Iterator[Sequence[NewJob]]:
+def in_chunks(jobs: Sequence[NewJob], size: int = _JOBS_PER_CHUNK) -> Iterator[Sequence[NewJob]]:
     """Cut a batch into pieces that one statement can carry, by number and by weight."""
     start = weight = 0
     for end, job in enumerate(jobs):
         weight += len(job.args)
-        if end - start >= size or (weight > CHUNK_LETTERS and end > start):
+        if end - start >= size or (weight > CHUNK_LIMIT_CHARACTERS and end > start):
             yield jobs[start:end]
             start, weight = end, len(job.args)
     if start < len(jobs):

@@ -30,7 +30,7 @@ from msgspec import Struct
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 BEGIN_SHARED: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
-ANSWER_WITHIN: Final = 5.0  # seconds; a session pooler that has no second session to lend leaves us waiting
+ANSWER_TIMEOUT_SECONDS: Final = 5.0  # a session pooler that has no second session to lend leaves us waiting
 _TURNS: Final = "abaabbabbaababbaabbabaab"  # irregular: a pooler that takes its sessions in turn shows as well
 _EACH: Final = {  # sequential and bitmap scans and hash or merge joins: see `connections`
     "TimeZone": "UTC",
@@ -93,7 +93,7 @@ class Terms(Struct, frozen=True):
 async def are_shared(first: Connection, connect: Callable[[], Awaitable[Connection]]) -> bool:
     """Tell whether a pooler serves connections from sessions that they share; nothing is changed in any of them."""
     try:
-        async with asyncio.timeout(ANSWER_WITHIN):
+        async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
             second = await connect()
             try:
                 return await _meet(first, second)

@@ -21,7 +21,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Intake, NewJob, OnConflict, Receipt, UniqueKey
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.encoding import (
-    CHUNK_LETTERS,
+    CHUNK_LIMIT_CHARACTERS,
     Texts,
     encode_full,
     encode_one,
@@ -108,7 +108,7 @@ def needs_transaction(jobs: Sequence[NewJob]) -> bool:
 
 def are_light(jobs: Sequence[NewJob]) -> bool:
     """Whether one statement can carry the arguments of all of them."""
-    return sum([len(job.args) for job in jobs]) <= CHUNK_LETTERS
+    return sum([len(job.args) for job in jobs]) <= CHUNK_LIMIT_CHARACTERS
 
 
 def is_simple(job: NewJob) -> bool:

@@ -27,10 +27,10 @@ from perdure.storage.operate.diagnosis import (
 )
 
 LONG_SNAPSHOT: Final = timedelta(minutes=5)
-MANY_DEAD: Final = 50_000
-_DEAD_TO_LIVE: Final = 5
-_FEW_LEFT: Final = 3
-_SMALL_SHARE: Final = 10
+MANY_DEAD_ROWS: Final = 50_000
+_MANY_DEAD_PER_LIVE_ROW: Final = 5
+_FEW_CONNECTIONS_LEFT: Final = 3
+_LITTLE_ROOM_ONE_IN: Final = 10
 
 
 class DiagnosisPart:
@@ -115,7 +115,9 @@ def judge_durability(settings: Mapping[str, str]) -> Finding:
 def judge_bloat(tables: Mapping[str, tuple[int, int]]) -> Finding:
     """Whether vacuum keeps up with the tables that every job passes through."""
     bad = {
-        name: dead for name, (live, dead) in tables.items() if dead > MANY_DEAD and dead > _DEAD_TO_LIVE * max(live, 1)
+        name: dead
+        for name, (live, dead) in tables.items()
+        if dead > MANY_DEAD_ROWS and dead > _MANY_DEAD_PER_LIVE_ROW * max(live, 1)
     }
     if not bad:
         return fine("dead rows", ", ".join(f"{name} {dead:,}" for name, (_, dead) in tables.items()) or "no tables yet")
@@ -138,9 +140,9 @@ def judge_connections(used: int, usable: int) -> Finding:
     left = usable - used
     seen = f"{used} of {usable} in use"
     advice = "raise max_connections, use a pooler, or run fewer processes: a worker needs up to ten"
-    if left <= _FEW_LEFT:
+    if left <= _FEW_CONNECTIONS_LEFT:
         return problem("connections", seen, advice)
-    return warning("connections", seen, advice) if left * _SMALL_SHARE < usable else fine("connections", seen)
+    return warning("connections", seen, advice) if left * _LITTLE_ROOM_ONE_IN < usable else fine("connections", seen)
 
 
 def _rounded(seconds: float) -> str:

@@ -2,10 +2,10 @@
 
 All of a key are in one row, `[at, count, at, count, …]`, oldest first: a start costs one small write, and leaves
 nothing to sweep. Where there are many instants, neighbours are joined. The earlier one then counts as if it had been as
-late as the later one: a rate is never exceeded, and at worst used a little less than it might be. Up to `_EXACT` starts
-nothing is joined. Starts with a future time come from a clock that was set back: they have happened, so they are
-redated to now, and count no longer than others. Far below a larger limit two instants are enough: new starts move the
-last one along until the one before has expired.
+late as the later one: a rate is never exceeded, and at worst used a little less than it might be. Up to
+`_EXACT_STARTS` starts nothing is joined. Starts with a future time come from a clock that was set back: they have
+happened, so they are redated to now, and count no longer than others. Far below a larger limit two instants are enough:
+new starts move the last one along until the one before has expired.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from perdure.domain.gate import LoanKey, Start
 from perdure.engines.shared.database.instants import from_micros, span
 from perdure.engines.shared.gates.needs import GATES_KEPT, NO_JOB, RateNeed
 
-_EXACT: Final = 128  # a limit up to this is kept to the microsecond
-_FINE: Final = 256  # from so many instants on they are joined
-_PARTS: Final = 128  # of a stretch: what lies within one of them is joined
-_FAR: Final = 8  # times what is used is less than the limit
-_TWO: Final = 2  # an instant and its count
+_EXACT_STARTS: Final = 128  # a limit up to this is kept to the microsecond
+_INSTANTS_BEFORE_JOINING: Final = 256  # from so many instants on they are joined
+_PARTS_PER_SPAN: Final = 128  # of a stretch: what lies within one of them is joined
+_FAR_BELOW_LIMIT_FACTOR: Final = 8  # times what is used is less than the limit
+_NUMBERS_PER_START: Final = 2  # an instant and its count
 _KEPT: Final = span(GATES_KEPT)
 _encoder: Final = json.Encoder()
 
@@ -103,13 +103,13 @@ class Tallies:
         line = self._lines[key]
         if starts and starts[-2] == now:  # a batch of the same instant
             return [*starts[:-1], starts[-1] + count]
-        if len(starts) <= _TWO:
+        if len(starts) <= _NUMBERS_PER_START:
             return [*starts, now, count]
-        if line.fewest <= _EXACT:
-            return _joined([*starts, now, count], now - span(line.shortest), self._kept[key][0] // _PARTS)
-        if _FAR * (sum(starts[1::2]) + line.asking) < line.fewest:
+        if line.fewest <= _EXACT_STARTS:
+            return _joined([*starts, now, count], now - span(line.shortest), self._kept[key][0] // _PARTS_PER_SPAN)
+        if _FAR_BELOW_LIMIT_FACTOR * (sum(starts[1::2]) + line.asking) < line.fewest:
             return [*starts[:2], now, sum(starts[3::2]) + count]
-        return _joined([*starts, now, count], now, span(line.shortest) // _PARTS)
+        return _joined([*starts, now, count], now, span(line.shortest) // _PARTS_PER_SPAN)
 
 
 def _redated(starts: list[int], now: int) -> list[int]:
@@ -127,7 +127,7 @@ def _each(key: str, starts: list[int]) -> list[Start]:
 
 def _joined(starts: list[int], until: int, within: int) -> list[int]:
     """If there are too many instants, join those before one that lie so close together."""
-    if len(starts) <= 2 * _FINE:
+    if len(starts) <= 2 * _INSTANTS_BEFORE_JOINING:
         return starts
     count = 2 * _place(starts, until)
     joined: list[int] = []

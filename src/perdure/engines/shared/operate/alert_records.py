@@ -19,8 +19,8 @@ from perdure.errors import ConflictError
 from perdure.storage.operate.alerts import BudgetLimits, RecentFailure
 
 Record = TypeVar("Record")
-MOST_PENDING: Final = 500
-FORGOTTEN_AT_ONCE: Final = 500
+NOTICES_PER_CALL: Final = 500
+FORGOTTEN_PER_CALL: Final = 500
 _rule: Final = msgspec.json.Decoder(AlertRule)
 _channel: Final = msgspec.json.Decoder(Channel)
 _alert: Final = msgspec.json.Decoder(Alert)

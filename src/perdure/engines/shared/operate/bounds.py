@@ -8,9 +8,9 @@ from typing import Final
 
 from perdure.storage.records import Reach
 
-FIRST_STEP: Final = 500  # jobs
-_SHORTEST_STEP: Final = 100  # jobs: fewer are not worth another query
-_LONGEST_STEP: Final = 2_000  # jobs
+FIRST_STEP_ROWS: Final = 500
+_SHORTEST_STEP_ROWS: Final = 100  # fewer are not worth another query
+_LONGEST_STEP_ROWS: Final = 2_000
 
 
 class Bounds:
@@ -25,7 +25,7 @@ class Bounds:
         self._looked = 0
         self._began = monotonic()
         self._until = self._began + reach.time.total_seconds()
-        self.step = min(FIRST_STEP, reach.rows)
+        self.step = min(FIRST_STEP_ROWS, reach.rows)
 
     def are_reached(self, rows: int | None = None) -> bool:
         """Whether to end, after so many rows, or a whole step."""
@@ -34,5 +34,5 @@ class Bounds:
         self._looked += looked
         now = self._monotonic()
         fitting = self._looked * (self._until - now) / max(now - self._began, 1e-9)
-        self.step = max(1, min(2 * self.step, _LONGEST_STEP, self._rows, int(fitting)))
-        return self._rows <= 0 or fitting < _SHORTEST_STEP
+        self.step = max(1, min(2 * self.step, _LONGEST_STEP_ROWS, self._rows, int(fitting)))
+        return self._rows <= 0 or fitting < _SHORTEST_STEP_ROWS

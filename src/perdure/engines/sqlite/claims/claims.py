@@ -35,8 +35,8 @@ from perdure.policy.decide import wait_for_key
 from perdure.storage.records import Front, Wanted
 
 _UNIQUE_KEY_COLUMN: Final = 7  # the place of the unique key in a row
-_CHANCE: Final = 2**20
-_HIGHEST_BY_CLOCK: Final = 2**62  # for any clock, there are tokens left
+_TOKENS_PER_MS: Final = 2**20
+_HIGHEST_TOKEN_BY_CLOCK: Final = 2**62  # for any clock, there are tokens left
 # After a claim of so few jobs the next one takes the short way: there is little to do, and a slot waits for it.
 _FEW_CLAIMS: Final = 10
 
@@ -162,5 +162,5 @@ class ClaimPart:
 
 def _next_token(last: int, now: int) -> int:
     """Above the last one, not below the time in milliseconds times 2^20, and by chance in between."""
-    by_clock = min(now // 1_000 * _CHANCE, _HIGHEST_BY_CLOCK)
-    return max((last // _CHANCE + 1) * _CHANCE, by_clock) + secrets.randbelow(_CHANCE)
+    by_clock = min(now // 1_000 * _TOKENS_PER_MS, _HIGHEST_TOKEN_BY_CLOCK)
+    return max((last // _TOKENS_PER_MS + 1) * _TOKENS_PER_MS, by_clock) + secrets.randbelow(_TOKENS_PER_MS)

@@ -193,7 +193,7 @@ def _set_up(link: Connection, path: str) -> None:
     link.run("PRAGMA fullfsync = ON")
     link.run("PRAGMA checkpoint_fullfsync = ON")
     link.run(f"PRAGMA wal_autocheckpoint = {log.AUTOCHECKPOINT_PAGES}")
-    link.run(f"PRAGMA journal_size_limit = {log.LIMIT}")
+    link.run(f"PRAGMA journal_size_limit = {log.WAL_LIMIT_BYTES}")
     link.run("PRAGMA temp_store = MEMORY")
     link.run("PRAGMA cache_size = -32000")
     link.define("perdure_fold", str.casefold)

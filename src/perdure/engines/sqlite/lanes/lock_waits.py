@@ -17,7 +17,7 @@ from perdure.errors import StoreLocked
 
 T = TypeVar("T")
 
-LIMIT: Final = 30.0  # seconds
+LOCK_WAIT_LIMIT_SECONDS: Final = 30.0
 _SHORTEST_WAIT_SECONDS: Final = 0.0002
 _LONGEST_WAIT_SECONDS: Final = 0.002
 
@@ -51,7 +51,7 @@ class LockWaits:
     def after(self, busy: StoreBusy) -> float:
         """The wait after one more refusal; raises once there were enough of them."""
         now = time.monotonic()
-        self._deadline = self._deadline or now + LIMIT
+        self._deadline = self._deadline or now + LOCK_WAIT_LIMIT_SECONDS
         if now >= self._deadline:
             raise given_up(busy) from busy
         return random_wait()
@@ -59,7 +59,9 @@ class LockWaits:
 
 def given_up(busy: StoreBusy) -> StoreLocked:
     """The error for a lock that was waited for long enough."""
-    return StoreLocked(f"{busy}: waited {LIMIT:g} s; look for a process that is stopped, or holds a long transaction")
+    return StoreLocked(
+        f"{busy}: waited {LOCK_WAIT_LIMIT_SECONDS:g} s; look for a process that is stopped, or holds a long transaction"
+    )
 
 
 def random_wait() -> float:

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Final
 
 AUTOCHECKPOINT_PAGES: Final = 4000
-LIMIT: Final = 64 * 1024 * 1024
-_AHEAD: Final = (AUTOCHECKPOINT_PAGES + 500) * 4120  # pages with their frame headers
+WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
+_AHEAD_BYTES: Final = (AUTOCHECKPOINT_PAGES + 500) * 4120  # pages with their frame headers
 _PIECE: Final = bytes(2 * 1024 * 1024)
 
 
@@ -29,7 +29,7 @@ def size(path: str) -> int:
 
 def is_grown(path: str) -> bool:
     """Whether the log has the size it keeps between checkpoints."""
-    return size(path) >= _AHEAD
+    return size(path) >= _AHEAD_BYTES
 
 
 def grow(path: str) -> None:

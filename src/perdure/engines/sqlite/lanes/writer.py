@@ -126,9 +126,11 @@ class Writer(Lane):
     def _patient(self, batch: list[Operation], busy: StoreBusy) -> list[Operation]:
         now = time.monotonic()
         since = self._locked_since = self._locked_since or now
-        if now - max(since, batch[0].put_at) < patience.LIMIT:  # the first came first
+        if now - max(since, batch[0].put_at) < patience.LOCK_WAIT_LIMIT_SECONDS:  # the first came first
             return batch
-        late = [operation for operation in batch if now - max(since, operation.put_at) >= patience.LIMIT]
+        late = [
+            operation for operation in batch if now - max(since, operation.put_at) >= patience.LOCK_WAIT_LIMIT_SECONDS
+        ]
         _refuse(late, patience.given_up(busy))
         self.answer_early(late)
         return [operation for operation in batch if not operation.answered]
@@ -159,7 +161,7 @@ class Writer(Lane):
         self._cut_log(connection)
 
     def _cut_log(self, connection: Connection) -> None:
-        if log.size(self._log) > log.LIMIT:
+        if log.size(self._log) > log.WAL_LIMIT_BYTES:
             _checkpoint(connection, "TRUNCATE")
             self._grown = False
 

@@ -17,7 +17,7 @@ from perdure.engines.sqlite.database.drivers import library_version, library_war
 from perdure.engines.sqlite.database.files import file_system_of
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
-from perdure.engines.sqlite.lanes.wal import LIMIT as LOG_LIMIT
+from perdure.engines.sqlite.lanes.wal import WAL_LIMIT_BYTES
 from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.storage.operate.diagnosis import (
     CLOCK_SLACK,
@@ -31,9 +31,9 @@ from perdure.storage.operate.diagnosis import (
 )
 
 _MB: Final = 1024 * 1024
-LITTLE_ROOM: Final = 1024 * _MB
-NO_ROOM: Final = 100 * _MB
-_FULL: Final = 2
+LITTLE_ROOM_BYTES: Final = 1024 * _MB
+NO_ROOM_BYTES: Final = 100 * _MB
+_FULL_SYNCHRONOUS: Final = 2
 _LEVELS: Final = ("OFF", "NORMAL", "FULL", "EXTRA")
 
 
@@ -123,7 +123,7 @@ def judge_library(driver: str, version: tuple[int, int, int]) -> Finding:
 def judge_durability(mode: str, level: int) -> Finding:
     """Whether a commit survives a power cut."""
     seen = f"journal_mode={mode}, synchronous={_LEVELS[level] if level < len(_LEVELS) else level}"
-    if mode == "wal" and level >= _FULL:
+    if mode == "wal" and level >= _FULL_SYNCHRONOUS:
         return fine("durability", seen)
     return problem("durability", seen, "a power cut may lose jobs: let nothing else change these settings of the file")
 
@@ -138,7 +138,7 @@ def judge_place(path: str, mounted: str, kind: str) -> Finding:
 def judge_log(size: int) -> Finding:
     """Whether the write-ahead log is kept short."""
     seen = f"{size / _MB:.1f} MB"
-    if size <= 2 * LOG_LIMIT:
+    if size <= 2 * WAL_LIMIT_BYTES:
         return fine("write-ahead log", seen)
     return warning(
         "write-ahead log", seen, "something reads for very long, a backup or a forgotten transaction: end it"
@@ -148,9 +148,9 @@ def judge_log(size: int) -> Finding:
 def judge_room(free: int) -> Finding:
     """Whether jobs can still be stored."""
     seen = f"{free / _MB:,.0f} MB free"
-    if free < NO_ROOM:
+    if free < NO_ROOM_BYTES:
         return problem("disk", seen, "make room now: a full disk refuses new jobs and results")
-    return warning("disk", seen, "make room, or purge old jobs") if free < LITTLE_ROOM else fine("disk", seen)
+    return warning("disk", seen, "make room, or purge old jobs") if free < LITTLE_ROOM_BYTES else fine("disk", seen)
 
 
 def _size(path: str) -> int:

@@ -19,7 +19,7 @@ from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.operate.commands.audit import Audit
 
-_SECOND: Final = 1_000_000  # microseconds
+_SECOND_MICROS: Final = 1_000_000
 
 
 class EventLogPart:
@@ -86,8 +86,8 @@ class EventLogPart:
             return EventLogState(
                 keep=None if keep is None else timedelta(microseconds=keep),
                 since=from_micros(since),
-                oldest=Cursor(since // _SECOND, pruned_to),
-                end=Cursor(since // _SECOND, end),
+                oldest=Cursor(since // _SECOND_MICROS, pruned_to),
+                end=Cursor(since // _SECOND_MICROS, end),
             )
         return EventLogState()
 

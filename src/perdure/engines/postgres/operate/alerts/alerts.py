@@ -22,8 +22,8 @@ from perdure.engines.postgres.operate.alerts.alert_rows import AlertRows
 from perdure.engines.postgres.operate.alerts.alert_rules import AlertRulePart
 from perdure.engines.postgres.operate.commands.audit import Audit
 from perdure.engines.shared.operate.alert_records import (
-    FORGOTTEN_AT_ONCE,
-    MOST_PENDING,
+    FORGOTTEN_PER_CALL,
+    NOTICES_PER_CALL,
     alert_of,
     delivery,
     notice_text,
@@ -58,7 +58,7 @@ class AlertPart:
         """
         [(version, memory, now)] = await self._pool.rows(self._sql["book"], {"now": self._now()})
         said = await self._pool.rows(self._sql["said"], {"since": said_since.total_seconds(), "now": self._now()})
-        pending = await self._pool.rows(self._sql["pending"], {"limit": MOST_PENDING})
+        pending = await self._pool.rows(self._sql["pending"], {"limit": NOTICES_PER_CALL})
         return AlertBook(
             version=version,
             memory=memory,
@@ -86,7 +86,7 @@ class AlertPart:
             for notice_id, channel, error in page.lost:
                 params: Params = {"notice_id": notice_id, "channel": channel, "error": storable(error)}
                 await wire.fetch(self._sql["lose_delivery"], {**params, "now": self._now()})
-            old: Params = {"kept": ALERTS_KEPT.total_seconds(), "limit": FORGOTTEN_AT_ONCE, "now": self._now()}
+            old: Params = {"kept": ALERTS_KEPT.total_seconds(), "limit": FORGOTTEN_PER_CALL, "now": self._now()}
             for statement in ("forget_alerts", "forget_deliveries", "forget_notices"):
                 await wire.fetch(self._sql[statement], old)
             return True

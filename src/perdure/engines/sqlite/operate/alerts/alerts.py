@@ -13,8 +13,8 @@ from perdure.domain.operate.audit import By
 from perdure.domain.schedule import Cause, Fate, Fire
 from perdure.engines.shared.database.instants import END_OF_TIME, from_micros, span, to_micros
 from perdure.engines.shared.operate.alert_records import (
-    FORGOTTEN_AT_ONCE,
-    MOST_PENDING,
+    FORGOTTEN_PER_CALL,
+    NOTICES_PER_CALL,
     alert_of,
     delivery,
     notice_text,
@@ -61,7 +61,7 @@ class AlertPart:
                 alerts=tuple(alert_of(text) for (text,) in transaction.run(self._sql["live"])),
                 said_at=said_times((rule, from_micros(at)) for rule, at in said),
                 deliveries=tuple(
-                    _delivery(row) for row in transaction.run(self._sql["pending"], {"limit": MOST_PENDING})
+                    _delivery(row) for row in transaction.run(self._sql["pending"], {"limit": NOTICES_PER_CALL})
                 ),
             )
 
@@ -82,7 +82,7 @@ class AlertPart:
             for notice_id, channel, error in page.lost:
                 row = {"notice_id": notice_id, "channel": channel, "error": clean(error), "now": transaction.now}
                 transaction.change(self._sql["lose_delivery"], row)
-            old = {"before": transaction.now - _KEPT, "limit": FORGOTTEN_AT_ONCE}
+            old = {"before": transaction.now - _KEPT, "limit": FORGOTTEN_PER_CALL}
             for statement in ("forget_alerts", "forget_deliveries", "forget_notices"):
                 transaction.change(self._sql[statement], old)
             return True

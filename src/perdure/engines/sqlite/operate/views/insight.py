@@ -22,10 +22,10 @@ from perdure.engines.sqlite.operate.views.filters import Selection, Selector
 from perdure.engines.sqlite.operate.views.queue_states import AFTER_ALL, QueueStates
 from perdure.storage.records import Count, JobFilter, Page, Reach, Searched
 
-_LONG_LINE: Final = 20_000
+_LONG_LINE_JOBS: Final = 20_000
 _JOBS_LOOKED_UP_SINGLY: Final = 10_000  # jobs that are looked up one by one sooner than found along all others
 _JOBS_PER_CALL: Final = 500
-_LINE_LOOKED_FOR: Final = 2_000  # newest jobs among which ready ones are looked for
+_NEWEST_JOBS_SEARCHED: Final = 2_000  # newest jobs among which ready ones are looked for
 _OF_PLACE: Final = {"states", "before", "floor"}
 _ID: Final = "SELECT place.job_id"
 
@@ -211,7 +211,7 @@ class InsightPart:
         also = {name: value for name, value in (("before", before), ("floor", floor)) if value is not None}
         for selection in self._selector.select(which, also=also):
             is_line = selection.place == "ready"
-            if is_line and transaction.run(self._sql["is_long"], {"length": _LONG_LINE})[0][0]:
+            if is_line and transaction.run(self._sql["is_long"], {"length": _LONG_LINE_JOBS})[0][0]:
                 # A long line would have to be sorted by id. The newest jobs stand in it, so look among the newest.
                 yield self._selector.selection("ready", (), selection.params, by_job=True)
             elif selection.place == "parked" and self._are_many(transaction, selection.params):
@@ -221,7 +221,7 @@ class InsightPart:
 
     def _sorted_first(self, transaction: Transaction, selection: Selection, limit: int) -> Selection:
         """The same jobs by their ids: these tables are in another order, and to sort all that is shown costs more."""
-        params = {"before": AFTER_ALL, "floor": "", "reach": _LINE_LOOKED_FOR, **selection.params, "limit": limit}
+        params = {"before": AFTER_ALL, "floor": "", "reach": _NEWEST_JOBS_SEARCHED, **selection.params, "limit": limit}
         names = ("newest_parked",) if selection.place == "parked" else ("ready_among_newest", "newest_ready")
         ids: list[JobId] = []
         for name in names:  # the newest jobs are often the end of the line: then the line need not be looked through
@@ -234,7 +234,7 @@ class InsightPart:
         """Whether the jobs parked in the states asked for are more than one would want to sort."""
         if "states" not in params or "ids" in params:
             return False
-        asked = {"states": params["states"], "length": _LONG_LINE}
+        asked = {"states": params["states"], "length": _LONG_LINE_JOBS}
         return bool(transaction.run(self._sql["are_many_parked"], asked)[0][0])
 
 

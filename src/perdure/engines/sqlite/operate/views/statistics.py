@@ -28,9 +28,11 @@ from perdure.storage.records import Keep
 
 _SPANS: Final = to_document([span(each) for each in SPANS])
 _FACETS: Final = to_document(list(Facet))
-_FIRST_BUCKET: Final = 7  # of a row that is added
+_FIRST_BUCKET_COLUMN: Final = 7  # of a row that is added
 WORDS: Final = SLOTS | {
-    "bucket_values": ", ".join(f"row.value ->> {place}" for place in range(_FIRST_BUCKET, _FIRST_BUCKET + 2 * BUCKETS))
+    "bucket_values": ", ".join(
+        f"row.value ->> {place}" for place in range(_FIRST_BUCKET_COLUMN, _FIRST_BUCKET_COLUMN + 2 * BUCKETS)
+    )
 }
 """What fills the slots of `statistics.sql`."""
 
