@@ -89,8 +89,8 @@ SELECT notice_id, channel, job_id, state, changed_at, error
 FROM {alert_delivery} WHERE notice_id IN (SELECT unnest(%(ids)s::text[])) ORDER BY notice_id, channel;
 
 -- name: failures
--- Groups that failed in the hours since then, with their deaths by hour. Counts come in shards, which know best when
--- the group failed last.
+-- Groups that failed in the hours since then, with their deaths by hour. Counts are spread over several rows, which
+-- have the latest time of failure.
 WITH counted AS (
     SELECT fingerprint, hour, sum(deaths)::bigint AS deaths, max(last_at) AS last_at
     FROM {failure_count} WHERE hour >= %(hour)s::timestamptz

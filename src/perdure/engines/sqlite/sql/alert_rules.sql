@@ -1,5 +1,5 @@
 -- name: rules
--- Those of code are gone once no worker has declared them for a while.
+-- Rules from code are left out once no worker has declared them for a while.
 SELECT rule, source, created_at, changed_at, declared_at, paused_at, paused_until, paused_by
 FROM {alert_rule} WHERE source = 'desk' OR declared_at > :declared_after ORDER BY name;
 

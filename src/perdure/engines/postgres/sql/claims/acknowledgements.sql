@@ -1,8 +1,8 @@
 -- name: acknowledge_plain
--- Jobs without a key that are done and leave nothing behind, most of all. Those of one claim, which share its token, are
--- found in one walk along the index, as far as no job of another claim lies between them: rows are locked in the order
--- of ids. A claim that was lost matches no row; then those that were written are listed. Nearly always one worker held
--- them all, whose name is looked up once.
+-- Jobs without a key that are done and leave nothing behind: the most common case. Jobs of one claim share its token,
+-- and are found in one walk along the index, as far as no job of another claim lies between them: rows are locked in
+-- the order of ids. A lost claim matches no row; then the written jobs are listed. One worker nearly always held them
+-- all, so its name is looked up once.
 WITH gone AS (
     DELETE FROM {lease} l
     USING unnest(%(tokens)s::bigint[], %(ids)s::text[]) AS i (token, ids)
@@ -22,7 +22,7 @@ SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(job_id::text) 
 FROM (SELECT count(*) AS number FROM gone) c;
 
 -- name: acknowledge_done
--- The same with results or warnings.
+-- As above, with results or warnings.
 WITH gone AS (
     DELETE FROM {lease} l
     USING unnest(%(ids)s::uuid[], %(tokens)s::bigint[], %(results)s::text[], %(warnings)s::text[], %(kept)s::text[])
@@ -47,9 +47,9 @@ FROM (SELECT count(*) AS number FROM gone) c;
 
 -- name: acknowledge
 -- Moves of every kind. `key_use` says what the new state means for the unique key: hold (or else wait, paused), keep
--- (as long as the dead do, or for good; never wait), or free. A job whose cancellation was requested does not come back:
--- it is cancelled instead, with the reason that was given for it, and `cancel_key_use` is what
--- that means for its key. A job keeps its place in line unless it has failed.
+-- (as long as the dead do, or for good; never wait), or free. A job whose cancellation was requested does not come
+-- back: it is cancelled instead, with the reason of the request, and `cancel_key_use` says what that means for its key.
+-- A job keeps its place in line unless it has failed.
 WITH input AS MATERIALIZED (
     SELECT i.*, sha256(convert_to(i.key, 'UTF8')) AS hold
     FROM unnest(
@@ -158,8 +158,8 @@ SELECT CASE WHEN c.number < %(count)s::int THEN (SELECT array_agg(id::text) FROM
 FROM (SELECT count(*) AS number FROM fate) c;
 
 -- name: wait_for_more
--- What jobs that have just parked wait for besides, and the way from events to them. One that has to wait for its key
--- waits for nothing else.
+-- The further waits of jobs that have just parked, and the rows that lead from events to them. A job that must wait for
+-- its key waits for nothing else.
 WITH more AS (
     UPDATE {parked} p SET also_awaits = ARRAY(SELECT jsonb_array_elements_text(i.also::jsonb))
     FROM unnest(%(ids)s::uuid[], %(also)s::text[]) AS i (id, also)

@@ -1,5 +1,6 @@
 -- name: claim_front
--- Take jobs from the beginning of each queue. The worker's row is locked against burial, and its epoch must be ours.
+-- Take jobs from the beginning of each queue. The worker's row is locked, so that the worker cannot be declared dead
+-- meanwhile; its epoch must be ours.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
 ), picked AS MATERIALIZED (
@@ -16,7 +17,7 @@ WITH me AS MATERIALIZED (
 ), {take_picked};
 
 -- name: claim_onward
--- The same, from the mark of each priority of each queue.
+-- As above, from the mark of each priority of each queue.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
 ), picked AS MATERIALIZED (
@@ -39,7 +40,7 @@ WITH me AS MATERIALIZED (
 ), {take_picked};
 
 -- name: claim_onward_with_returns
--- The same, and before that the jobs that came back to an older place. They have an index of their own. A start beyond all
+-- As above, after the jobs that came back to an older place, which have an index of their own. A start beyond all
 -- numbers leaves a priority out.
 WITH me AS MATERIALIZED (
     SELECT id FROM {worker} WHERE id = %(worker)s::bigint AND epoch = %(epoch)s::int AND dead_at IS NULL FOR SHARE
@@ -114,9 +115,10 @@ UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint
 RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END + 1048575 FROM {claim_token});
 
 -- name: keep_up
--- Raise the sequence of tokens to the time in milliseconds, times 2^20, unless that would be less than a second's worth.
--- A database that went back in time thus gives out higher tokens than it ever did. Claims that draw a number between
--- the look and the move are a few; a second's worth is a thousand. A role without the right to do it goes on without.
+-- Raise the sequence of tokens to the time in milliseconds, times 2^20, unless that would be less than a second's
+-- worth. A database that was restored from a backup thus gives out higher tokens than before. Claims draw only a few
+-- numbers between the look and the move; a second's worth is a thousand. A role without the right to do this works
+-- without it.
 SELECT setval('{claim_token}', t.floor::bigint)
 FROM {claim_token} s, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) * 1048576 AS floor) t
 WHERE s.last_value < t.floor - 1048576000 AND t.floor < 4611686018427387904
@@ -143,8 +145,8 @@ WHERE l.job_id = ANY (%(ids)s::uuid[]) AND l.worker_id = %(worker)s::bigint
 ORDER BY l.job_id;
 
 -- name: settle_keys
--- What a move to `running` means for keys that are not held in `ready` and `running` alike: take those that are wanted
--- now, in the order of their digests, and release the others. Returns the jobs that got their key.
+-- Adapts the held keys to a move to `running`, where they differ between `ready` and `running`: takes the keys that are
+-- now wanted, in the order of their digests, and releases the others. Returns the jobs that got their key.
 WITH input AS MATERIALIZED (
     SELECT id, sha256(convert_to(key, 'UTF8')) AS hold, wanted
     FROM unnest(%(ids)s::uuid[], %(keys)s::text[], %(wanted)s::bool[]) AS i (id, key, wanted)

@@ -1,8 +1,8 @@
 -- name: take_picked
--- The part `take_picked` of each statement that claims jobs. Before it stands `picked`: rows of `ready` that are
--- locked. They become leases. The last column of a row is NULL, or the sum of: 1, the job has a fair key; 2, it had
--- come back; 4, these queues have jobs that came back. The sequence goes up by 2^20; what lies between is drawn at
--- random, because a standby that is promoted, or a backup that is restored, repeats numbers of the sequence.
+-- The part `take_picked` of each statement that claims jobs. It follows `picked`: locked rows of `ready`, which become
+-- leases. The last column of a row is NULL, or the sum of: 1, the job has a fair key; 2, it had come back; 4, these
+-- queues have jobs that came back. The sequence goes up by 2^20; the numbers between are drawn at random, because a
+-- promoted standby or a restored backup repeats numbers of the sequence.
 gone AS (
     DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
 ), batch AS MATERIALIZED (

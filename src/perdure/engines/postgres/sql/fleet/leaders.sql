@@ -1,7 +1,7 @@
 -- name: lead
 -- Renew the lease, take over a free or expired one, or return the leader. No row: the leader changed during the query.
--- A lease that ends later than it could was given before the clock was put back, and has run out. That is judged by the
--- time at which the row is read: `now()` may be earlier than the time at which the holder renewed it.
+-- A lease that ends later than any new one was given before the clock was set back, and has expired. The time at which
+-- the row is read decides: `now()` may be earlier than the time at which the holder renewed the lease.
 WITH ours AS (
     INSERT INTO {leader} AS l (name, holder, term, lease, since, until)
     SELECT %(name)s::text, %(holder)s::text, 1, %(lease)s::interval, t.now, t.now + %(lease)s::interval
@@ -25,7 +25,7 @@ WITH ours AS (
 SELECT is_ours, term, holder, until - coalesce(%(now)s::timestamptz, clock_timestamp()) FROM answer;
 
 -- name: step_down
--- The row stays, so that the term goes on rising.
+-- The row stays, so that the next leader's term is higher.
 UPDATE {leader} SET until = coalesce(%(now)s::timestamptz, now())
 WHERE name = %(name)s::text AND holder = %(holder)s::text AND until > coalesce(%(now)s::timestamptz, now());
 

@@ -1,8 +1,8 @@
 -- name: promote
--- Make due jobs ready, oldest due first. One that must hold its key and cannot get it stays parked for 30 seconds; of
--- two that want the same key, the one that holds it already goes first. A job without a place gets one by its time: behind
--- what was the newest number then, as far as that is known, and in the order of these times. Jobs in a state that only a
--- newer release knows are left alone, here and below (G10); `state || ''` keeps to the index of due times.
+-- Make due jobs ready, oldest due first. A job that must hold its key and cannot get it stays parked for 30 seconds; of
+-- two that want the same key, the one that already holds it goes first. A job without a place gets one by its time:
+-- behind the newest number of that time, as far as it is known, and in the order of these times. Jobs in a state that
+-- only a newer release knows are left alone, here and below (G10); `state || ''` keeps to the index of due times.
 WITH due AS MATERIALIZED (
     SELECT job_id, queue, priority, failures, crashes, since, due_at, seq, behind
     FROM {parked}
@@ -55,7 +55,7 @@ WITH due AS MATERIALIZED (
 SELECT queue, count(*) FROM entering GROUP BY queue;
 
 -- name: mark_number
--- Note what the newest number is now, if it has changed, twice a second at most.
+-- Note the newest number, if it has changed, at most twice a second.
 INSERT INTO {seq_mark} (at, seq)
 SELECT t.now, n.last_value
 FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) t
@@ -65,14 +65,14 @@ WHERE m.at IS NULL OR (m.seq <> n.last_value AND m.at <= t.now - interval '0.5 s
 ON CONFLICT (at) DO NOTHING;
 
 -- name: forget_marks
--- Those older than an hour but the newest of them: by then all that was due then is ready.
+-- Marks older than an hour, except the newest of them: all jobs that were due by then are ready.
 DELETE FROM {seq_mark} WHERE at < (
     SELECT at FROM {seq_mark} WHERE at <= coalesce(%(now)s::timestamptz, now()) - interval '1 hour'
     ORDER BY at DESC LIMIT 1
 );
 
 -- name: hasten
--- The first of those that wait for each of these keys, as far as they are among the first in all.
+-- The first job that waits for each of these keys, if it is among the first of all jobs that wait for a key.
 UPDATE {parked} SET due_at = coalesce(%(now)s::timestamptz, now())
 WHERE reason = 'unique key held by another job' AND job_id = ANY (ARRAY(
     SELECT DISTINCT ON (j.unique_key) p.job_id
@@ -100,8 +100,8 @@ WHERE due_at <= coalesce(%(now)s::timestamptz, now()) - %(by)s::interval AND job
 ORDER BY due_at LIMIT %(limit)s::int;
 
 -- name: orphans
--- The leases of workers that are not among the living: dead, or not registered any more. One walk along the key, with
--- the living in a table of hashes.
+-- The leases of workers that are dead or no longer registered. One walk along the key, with the living workers in a
+-- hash table.
 WITH page AS MATERIALIZED (
     SELECT job_id, token, queue, failures, crashes, since, claimed_at, worker_id FROM {lease}
     WHERE job_id > %(after)s::uuid AND worker_id NOT IN (SELECT w.id FROM {worker} w WHERE w.dead_at IS NULL)
@@ -151,7 +151,7 @@ SELECT n.queue FROM (
 ) n;
 
 -- name: old_with_kind
--- Those of one state and queue from a place on, with their kinds.
+-- Expired jobs of one state and queue from a place on, with their kinds.
 SELECT f.job_id::text, f.finished_at, j.kind, f.kept_as
 FROM {finished} f CROSS JOIN LATERAL (SELECT kind FROM {job} WHERE id = f.job_id OFFSET 0) j
 WHERE f.state = %(state)s::text AND f.queue = %(queue)s::text
@@ -223,7 +223,7 @@ WHERE w.id IN (SELECT id FROM old)
 DELETE FROM {revoked} WHERE at < coalesce(%(now)s::timestamptz, now()) - interval '1 day';
 
 -- name: forget_fires
--- A backfilled one is kept as long as the others, so that a repeated backfill does not make it twice.
+-- A backfilled time is kept as long as the others, so that a repeated backfill does not make its job twice.
 DELETE FROM {fire} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {fire}
     WHERE nominal_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
@@ -232,8 +232,8 @@ DELETE FROM {fire} WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: redate_finished
--- Jobs that ended ahead, because the clock was put back, as if they had ended now: they and the unique keys of dead ones
--- are kept for no longer than others.
+-- Redate jobs that ended in the future, because the clock was set back: they, and the unique keys of the dead ones, are
+-- kept no longer than others.
 WITH RECURSIVE t AS MATERIALIZED (
     SELECT coalesce(%(now)s::timestamptz, now()) AS now
 ), spot (state, queue) AS (

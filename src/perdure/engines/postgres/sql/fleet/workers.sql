@@ -7,7 +7,7 @@ FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) t
 RETURNING id;
 
 -- name: beat
--- The time is read after the row's lock has been waited for.
+-- The time is read once the row is locked.
 UPDATE {worker} SET beat_at = coalesce(%(now)s::timestamptz, clock_timestamp())
 WHERE id = %(worker)s::bigint AND dead_at IS NULL
 RETURNING id;
@@ -37,8 +37,8 @@ UPDATE {worker} SET phase = %(phase)s::text WHERE id = %(worker)s::bigint;
 SELECT quiet_at IS NOT NULL FROM {worker} WHERE id = %(worker)s::bigint;
 
 -- name: workers
--- What they hold is counted for all of them at once: `lease` has no index by worker. Every id is meant: the condition lets
--- it be read by its key, because the table keeps the room of all jobs that ran between two vacuums.
+-- Leases are counted for all workers at once, because `lease` has no index by worker. The condition holds for every id:
+-- it makes the planner use the key, because the table keeps the space of all jobs that ran between two vacuums.
 WITH held AS MATERIALIZED (
     SELECT worker_id, count(*) AS running FROM {lease} WHERE job_id >= '00000000-0000-0000-0000-000000000000' GROUP BY worker_id
 )

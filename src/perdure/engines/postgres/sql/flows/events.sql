@@ -27,7 +27,7 @@ UNION ALL
 SELECT job_id::text FROM others;
 
 -- name: asking
--- Questions are events of one prefix and the job's id, so they are in the order of jobs.
+-- A question is an event named by one prefix and the job's id, so questions are in the order of jobs.
 (
     SELECT job_id::text, substr(awaits, 7) AS event FROM {parked}
     WHERE awaits >= 'event:' || %(first)s::text AND awaits < 'event:' || %(behind)s::text

@@ -1,5 +1,6 @@
 -- name: hold
--- The parent's lease is kept from being taken away until the children are there; its steps may still be written.
+-- Locks the parent's lease: it cannot be taken away until the children are stored, but the parent's steps may be
+-- written.
 SELECT token FROM {lease} WHERE job_id = %(id)s::uuid AND token = %(token)s::bigint FOR NO KEY UPDATE;
 
 -- name: make
@@ -43,7 +44,7 @@ ORDER BY c.number LIMIT %(limit)s::int;
 SELECT pg_advisory_xact_lock(hashtextextended('{joined}', 0));
 
 -- name: waits_for
--- Which of these jobs is the parent, or waits for it: its own parent, one that was joined to it, and so on.
+-- Which of these jobs is the parent, or waits for it: the parent's own parent, a job that joined the parent, and so on.
 WITH RECURSIVE waiting (id) AS (
     SELECT %(id)s::uuid
     UNION

@@ -1,5 +1,5 @@
 -- name: save_lines
--- Only of jobs whose claim is held. Old lines go when new ones come.
+-- Only for jobs whose claim is held. The oldest lines make room for new ones.
 WITH mine AS MATERIALIZED (
     SELECT i.*
     FROM unnest(

@@ -1,5 +1,5 @@
 -- name: save_progress
--- Only of jobs whose claim is held.
+-- Only for jobs whose claim is held.
 WITH mine AS MATERIALIZED (
     SELECT i.*
     FROM unnest(

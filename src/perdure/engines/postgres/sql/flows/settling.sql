@@ -1,7 +1,7 @@
 -- name: lock_families
--- The families that the end of jobs may change, and those that are waited for, locked in the order of their keys: what
--- the jobs are children of, and whom they and all below them have spawned. A job that is not sure to end counts if it
--- is to be called off. Answers whether the parent has nothing to wait for.
+-- Lock the given families and those that the end of these jobs may change, in the order of their keys: the families
+-- that the jobs are children of, and those that they and their descendants have spawned. A job that may not end counts
+-- if its cancellation was requested. Returns whether the parent has nothing left to wait for.
 WITH RECURSIVE ending (id) AS MATERIALIZED (
     SELECT i.id
     FROM unnest(%(ids)s::uuid[], %(finals)s::bool[]) AS i (id, is_final)
@@ -37,15 +37,14 @@ JOIN {family} f ON f.parent_id = o.parent_id AND f.key = o.key
 FOR UPDATE OF f;
 
 -- name: ended_parents
--- Those of these jobs that have ended and have children, and how they ended.
+-- Which of these jobs have ended and have children, and how they ended.
 SELECT f.job_id::text, f.state FROM {finished} f
 WHERE f.job_id = ANY (%(ids)s::uuid[]) AND EXISTS (SELECT FROM {family} y WHERE y.parent_id = f.job_id);
 
 -- name: cancel_children
--- Call off the children of these jobs that are not final, wherever they stand, and the jobs `own` in the same way; some,
--- or all. One that runs is taken from its worker.
--- Answers how many there are to be seen, who was called off, and who of those may have children. One that went from
--- place to place just then is seen and not called off: the next statement finds it.
+-- Cancel the unfinished children of these jobs in any state, and the jobs `own` in the same way: some, or all. A
+-- running job is taken from its worker. Returns how many were found, which were cancelled, and which of those may have
+-- children. A job that changes its state at that moment is found but not cancelled: the next statement finds it.
 WITH active AS MATERIALIZED (
     SELECT c.job_id
     FROM (
@@ -109,10 +108,10 @@ SELECT (SELECT count(*) FROM active), array_agg(r.job_id::text), array_agg(r.job
 FROM record r;
 
 -- name: settle
--- Count the children among these jobs that have ended, each once, and keep what they brought; `jobs` are those that
--- stand for them, which are the children themselves unless they were joined to others. `gone` is said of those
--- whose record is gone. What was said of an earlier end stays: the parent may have seen that one. Answers the families
--- in which the parent has nothing more to wait for, with the next link of a chain.
+-- Count the children among these jobs that have ended, each once, and store their results. `jobs` stand for them: the
+-- children themselves, or the jobs that they joined. `gone` is the error of children without a record. The record of an
+-- earlier end stays, because the parent may have seen it. Returns the families whose parent has nothing left to wait
+-- for, with the next link of a chain.
 WITH ended AS MATERIALIZED (
     SELECT c.job_id, coalesce(f.state, 'cancelled') AS fate, f.result, f.warnings,
            CASE f.state WHEN 'succeeded' THEN NULL
@@ -145,7 +144,7 @@ SELECT f.parent_id::text, f.key, CASE WHEN f.succeeded = f.total THEN f.next_lin
 WHERE f.succeeded + f.failed >= f.total OR f.succeeded >= f.quorum OR f.total - f.failed < f.quorum;
 
 -- name: ended_joined
--- Children that were joined to jobs which are final by now, or gone; those of some jobs, or of all.
+-- Children that joined jobs that are now final or deleted: those of some jobs, or of all.
 SELECT j.child_id::text, j.job_id::text FROM {joined} j
 WHERE j.is_open AND (%(ids)s::uuid[] IS NULL OR j.job_id = ANY (%(ids)s::uuid[]))
   AND (EXISTS (SELECT FROM {finished} f WHERE f.job_id = j.job_id)
@@ -159,7 +158,7 @@ UPDATE {joined} SET is_open = false WHERE child_id = ANY (%(ids)s::uuid[]);
 UPDATE {joined} SET is_open = true WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING child_id::text;
 
 -- name: lock_revived
--- The families of children that have failed and may get a new life, locked in the order of their keys.
+-- Lock the families of failed children that may be requeued, in the order of their keys.
 SELECT f.key
 FROM (
     SELECT DISTINCT c.parent_id, c.family
@@ -183,9 +182,9 @@ FROM (SELECT parent_id, family, count(*) AS number FROM revived GROUP BY parent_
 WHERE f.parent_id = r.parent_id AND f.key = r.family;
 
 -- name: wake
--- Parked jobs become ready because what they await is there; one that awaits something else sleeps on. One that must
--- hold its key and cannot get it waits for it, paused; so does one whose record has lost its key, and the promoter
--- reports it. Workers are notified when the transaction commits.
+-- Parked jobs become ready because what they await has come; a job that awaits something else stays parked. A job that
+-- must hold its key and cannot get it waits for the key, paused; so does a job whose record has lost its key, which the
+-- promoter reports. Workers are notified when the transaction commits.
 WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,

@@ -1,6 +1,6 @@
 -- name: take
--- One row: the key is the caller's. A key that was taken more than a minute from now was taken before the clock was put
--- back, and is free. Two callers who ask at the same time may be less than that apart.
+-- Returns a row if the caller has taken the key. A key taken more than a minute in the future was taken before the
+-- clock was set back, and is free. Times less than a minute ahead come from callers that ask at the same time.
 INSERT INTO {throttle} AS t (key, caller, since, until)
 SELECT %(key)s::text, %(caller)s::text, n.now, n.now + %(micros)s::bigint * interval '1 microsecond'
 FROM (SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now) n
@@ -19,7 +19,7 @@ DELETE FROM {throttle} WHERE key IN (
 );
 
 -- name: forget_ahead
--- Keys that were taken before the clock was put back; a clock that was far ahead has left them last in the index.
+-- Keys taken before the clock was set back. If the clock was far ahead, they are the last in the index.
 DELETE FROM {throttle} WHERE key IN (
     SELECT t.key FROM {throttle} t
     WHERE t.key IN (SELECT l.key FROM {throttle} l ORDER BY l.until DESC LIMIT 20)

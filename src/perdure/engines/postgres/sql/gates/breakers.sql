@@ -9,5 +9,5 @@ INSERT INTO {breaker} (name, view) SELECT * FROM unnest(%(names)s::text[], %(vie
 ON CONFLICT (name) DO UPDATE SET view = excluded.view;
 
 -- name: time
--- Taken when all locks are held.
+-- The time is read when all locks are held.
 SELECT coalesce(%(now)s::timestamptz, clock_timestamp());

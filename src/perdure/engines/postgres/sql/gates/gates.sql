@@ -25,12 +25,12 @@ FROM unnest(%(names)s::text[], %(spans)s::interval[]) AS i (name, span)
 WHERE g.name = i.name;
 
 -- name: look
--- All that most batches need, in one round: the time, taken when all locks are held; the places in the batch of those
--- claims that are lost; how many leases hold each slot's key, those of the claims that ask left out; which slots are
--- waited for; which rates have waiting jobs; the starts of those, and of keys that have at least so many, since of
--- the others no more needs to be known; keys whose newest start lies ahead, since the clock was put back. Holds whose lease is gone are deleted in passing, and those of the
--- claims that ask. What is lent counts with the holders, and with the starts; a borrower must live. That no job waits or stands anywhere, and
--- that nothing is lent, is seen at a glance.
+-- All that most batches need, in one query: the time, read when all locks are held; the positions in the batch of lost
+-- claims; how many leases hold each slot's key, without the requesting claims; the slots and rates with waiting jobs;
+-- the starts of these rates, and of keys with at least so many starts (of other keys nothing more needs to be known);
+-- keys whose newest start is in the future, because the clock was set back. Holds without a lease, and those of the
+-- requesting claims, are deleted on the way. Loans count as holders and as starts; the borrower must be alive. One look
+-- shows that no job waits or has a place, and one that nothing is lent.
 WITH t AS MATERIALIZED (
     SELECT coalesce(%(now)s::timestamptz, clock_timestamp()) AS now
 ), lent AS MATERIALIZED (
@@ -111,7 +111,7 @@ FROM unnest(%(keys)s::text[], %(mosts)s::int[]) AS i (key, most)
 CROSS JOIN LATERAL (SELECT at, job_id, given_at FROM {gate_place} WHERE key = i.key ORDER BY at DESC LIMIT i.most) p;
 
 -- name: drop_places_ahead
--- Places from a clock that was set back since: they would hold up all jobs behind them.
+-- Places with a future time come from before the clock was set back: they would hold up all jobs behind them.
 DELETE FROM {gate_place} WHERE key = ANY (%(keys)s::text[]) AND given_at > %(ahead)s::timestamptz;
 
 -- name: other_places
@@ -127,8 +127,7 @@ FROM unnest(%(asked)s::text[], %(askers)s::uuid[]) AS a (key, job_id)
 CROSS JOIN LATERAL (SELECT at, job_id FROM {gate_place} WHERE key = a.key AND job_id = a.job_id OFFSET 0) p;
 
 -- name: redate
--- Starts that lie ahead, because the clock was put back, as if they had begun now: they have, and count for no longer
--- than others.
+-- Redate starts with a future time from a clock that was set back: they have happened, and count no longer than others.
 WITH ahead AS (
     DELETE FROM {gate_begun} WHERE key = ANY (%(keys)s::text[]) AND at > %(now)s::timestamptz
     RETURNING key, number, total, until - at AS span
@@ -139,7 +138,7 @@ ON CONFLICT (key, at) DO UPDATE
 SET number = b.number + excluded.number, total = excluded.total, until = greatest(b.until, excluded.until);
 
 -- name: begin
--- So many of each key at this instant.
+-- Add this many starts of each key, at this instant.
 INSERT INTO {gate_begun} AS b (key, at, number, total, until)
 SELECT i.key, %(now)s::timestamptz, i.number, coalesce(l.total, 0) + i.number, %(now)s::timestamptz + i.span
 FROM unnest(%(keys)s::text[], %(numbers)s::int[], %(spans)s::interval[]) AS i (key, number, span)
@@ -158,7 +157,7 @@ FROM unnest(%(keys)s::text[], %(ats)s::timestamptz[], %(ids)s::uuid[], %(untils)
 ON CONFLICT (key, job_id) DO UPDATE SET at = excluded.at, until = excluded.until, given_at = excluded.given_at;
 
 -- name: hold
--- What these jobs held before was deleted when they looked.
+-- `look` has deleted the earlier holds of these jobs.
 INSERT INTO {gate_hold} (key, job_id, token)
 SELECT * FROM unnest(%(keys)s::text[], %(ids)s::uuid[], %(tokens)s::bigint[]);
 
@@ -222,7 +221,7 @@ WITH held AS MATERIALIZED (
 SELECT job_id FROM held;
 
 -- name: ended_estimates
--- Those whose attempt is over, locked: no new attempt of their jobs can take them over from now on.
+-- Lock the estimates whose attempt is over: from now on no new attempt of their jobs can take them over.
 SELECT s.id FROM (
     SELECT id, job_id FROM {spend} WHERE is_estimate OFFSET 0
 ) e
@@ -231,8 +230,8 @@ CROSS JOIN LATERAL (SELECT id FROM {spend} WHERE id = e.id FOR UPDATE SKIP LOCKE
 WHERE l.held IS NULL LIMIT %(limit)s::int;
 
 -- name: drop_estimates
--- A statement of its own: one that was taken over before it was locked has a lease by now. What the release before has
--- summed is left to be taken out of the sums.
+-- A separate statement: an estimate that was taken over before it was locked has a lease by now. Estimates that the
+-- previous release has summed stay, to be subtracted from the sums.
 WITH ended AS MATERIALIZED (
     SELECT s.id, s.summed_at IS NULL AS is_new FROM {spend} s
     WHERE s.id = ANY (%(ids)s::bigint[]) AND s.is_estimate
@@ -251,7 +250,7 @@ DELETE FROM {gate_place} WHERE ctid = ANY (ARRAY(
 )) RETURNING true;
 
 -- name: forget_spends
--- Name by name: there are few of them.
+-- Name by name, because names are few.
 WITH RECURSIVE each_name (name) AS (
     (SELECT name FROM {spend} ORDER BY name LIMIT 1)
     UNION ALL

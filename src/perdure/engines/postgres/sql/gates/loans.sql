@@ -34,8 +34,8 @@ USING unnest(%(keys)s::text[], %(spans)s::interval[], %(numbers)s::int[]) AS i (
 WHERE l.key = i.key AND l.span = i.span AND l.worker_id = %(worker)s::bigint AND l.number <= 0;
 
 -- name: recall
--- Slots as far as the worker holds fewer jobs, starts once their time is over, or if the
--- worker was declared dead by a clock that has been put back. Answers the keys of slots that are free.
+-- Take back the loans of dead workers: slots as far as the worker holds fewer jobs; starts once their time is over, or
+-- if the worker was declared dead before the clock was set back. Returns the keys of free slots.
 WITH RECURSIVE borrower (id) AS (
     (SELECT worker_id FROM {gate_loan} ORDER BY worker_id LIMIT 1)
     UNION ALL

@@ -16,7 +16,7 @@ SELECT id, queue, kind, args, until, why, actor, at, coalesce(until <= coalesce(
 FROM {pause} ORDER BY at, id;
 
 -- name: unpaused
--- Jobs whose note names a pause that is gone: parked by a worker that had not heard of its end.
+-- Jobs whose note names a pause that is over: parked by a worker that did not know that yet.
 SELECT p.job_id::text FROM {parked} p
 WHERE p.reason IN ('circuit breaker open', 'on hold') AND p.reason = 'on hold'
   AND NOT EXISTS (

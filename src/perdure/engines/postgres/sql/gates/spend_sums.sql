@@ -1,7 +1,8 @@
 -- name: sum_up
--- What is new or has changed is added where it belongs now, and taken out of where it was. Estimates are never summed:
--- they end with their attempt. Rows that another process is changing are left for the next time. Two who sum at once share the
--- work, and change the sums in one order. What no longer holds anything is nothing, without a rest from rounding.
+-- Add new and changed spends where they belong now, and subtract them where they were. Estimates are never summed: they
+-- end with their attempt. Rows that another process is changing are left for the next time. Two processes that sum at
+-- once share the work, and change the sums in one order. A sum that holds nothing any more is exactly 0: rounding
+-- leaves no rest.
 WITH changed AS MATERIALIZED (
     SELECT id, name, at, amount, summed_at, summed_amount FROM {spend}
     WHERE (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount)

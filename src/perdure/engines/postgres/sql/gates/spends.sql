@@ -1,9 +1,9 @@
 -- name: spending
--- What was spent under each name within each window, by their places in the lists; and the estimates of those who ask.
--- `spend_spans` says which sums make up a window. Spends that are not in the sums in their current form are read one by
--- one, and subtracted from the sums that hold an old form. An estimate counts while a claim holds its job, and is in no
--- sum, unless the previous release has added it: then it is subtracted. All in one statement, because it is true of one
--- instant only.
+-- What was spent under each name in each window, by their positions in the lists, and the estimates of the requesting
+-- jobs. `spend_spans` says which sums make up a window. Spends that are not in the sums in their current form are read
+-- one by one, and subtracted from the sums that hold an old form. An estimate counts while a claim holds its job, and
+-- is in no sum, unless the previous release has added it: then it is subtracted. One statement reads everything,
+-- because the answer is true at one instant only.
 SELECT w.place, s.total, NULL::timestamptz AS at, NULL AS name, NULL AS job_id
 FROM unnest(
     %(names)s::text[], %(sinces)s::timestamptz[], %(minutes)s::timestamptz[], %(hours)s::timestamptz[],

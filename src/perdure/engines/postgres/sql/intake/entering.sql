@@ -1,10 +1,9 @@
 -- name: line_up
--- The part `{line_up}` of each statement that makes jobs ready. Before it stands `entering`: the jobs, with the number `seq`
--- of their place if they have one, a `place` that tells the order of the others, and `due_at`, when they were due, if that
--- is known and is not `since`. Of these, the ones without a fair key
--- go to the end of the line. Those with one take turns: each key's next goes one step behind its last, or behind the front
--- of the line if that is farther on, or behind the newest number if no job waits. A job whose number is taken goes to the
--- end of the line.
+-- The part `{line_up}` of each statement that makes jobs ready. It follows `entering`: the jobs, with the number `seq`
+-- of their place if they have one, a `place` that orders the others, and `due_at`, when they were due, if that is known
+-- and is not `since`. Jobs without a place and without a fair key go to the end of the line. Jobs with a fair key take
+-- turns: the next job of each key goes one step behind its last one, or behind the front of the line if that is farther
+-- on, or behind the newest number if no job waits. A job whose number is taken goes to the end of the line.
 plain AS (
     INSERT INTO {ready} (queue, priority, job_id, failures, crashes, since, reason, due_at)
     SELECT e.queue, e.priority, e.job_id, e.failures, e.crashes, e.since, e.reason, e.due_at

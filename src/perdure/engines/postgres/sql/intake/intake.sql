@@ -1,5 +1,5 @@
 -- name: insert_one
--- One job without key or time, the most common case: answers a row if it is new.
+-- One job without key or time, the most common case: returns a row if the job is new.
 WITH new AS (
     INSERT INTO {job} (id, kind, queue, priority, args, created_at, max_attempts, crash_limit, tags, meta, parent_id,
                        settings)
@@ -38,9 +38,9 @@ SELECT (SELECT count(*) FROM new)::text,
             THEN (SELECT coalesce(string_agg(id::text, ','), '') FROM new) END;
 
 -- name: insert_full
--- Jobs, some of them with a key, a ref or a time. Answers one row for each job that did not become a new one: its
--- number, whether its id or ref is known, whether it took the key all the same, and who holds the key as far as can be
--- seen. `beside_holder`: one that need not hold its key yet comes in although another one does.
+-- Jobs, some of them with a key, a ref or a time. Returns one row for each job that did not become a new one: its
+-- number, whether its id or ref is known, whether it took the key all the same, and the holder of the key, if it can be
+-- seen. `beside_holder`: a job that need not hold its key yet is stored although another job holds it.
 WITH input AS MATERIALIZED (
     SELECT i.*, t.due_at, t.due_at > coalesce(%(now)s::text::timestamptz, now()) AS is_later,
            sha256(convert_to(i.unique_key, 'UTF8')) AS hold,
@@ -140,9 +140,9 @@ FOR UPDATE;
 DELETE FROM {unique_hold} WHERE key = sha256(convert_to(%(key)s::text, 'UTF8')) AND job_id = %(id)s::text::uuid;
 
 -- name: replace
--- Rewrite a job that waits. Without a time of its own the newcomer leaves the job where it is; a job that keeps its
--- priority and its fair key keeps its place in the queue. How far the job has come with its old arguments is forgotten.
--- Answers nothing if the job is neither ready nor parked.
+-- Rewrite a waiting job. Without a time of its own, the new job leaves the waiting one where it is; a job that keeps
+-- its priority and its fair key keeps its place in the queue. The progress made with the old arguments is forgotten.
+-- Returns nothing if the job is neither ready nor parked.
 WITH newcomer AS MATERIALIZED (
     SELECT t.now, t.due_at, t.due_at <= t.now AS is_now
     FROM (
@@ -202,5 +202,5 @@ SELECT (EXISTS (SELECT FROM {lease} WHERE job_id = %(id)s::text::uuid)
         OR EXISTS (SELECT FROM {finished} WHERE job_id = %(id)s::text::uuid))::text;
 
 -- name: notify
--- A wake-up for workers that goes out with the transaction around it.
+-- Notifies workers when the surrounding transaction commits.
 SELECT pg_notify(%(channel)s::text, %(queue)s::text);

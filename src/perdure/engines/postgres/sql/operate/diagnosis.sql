@@ -2,7 +2,7 @@
 SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 
 -- name: paused
--- Among at most this many held-back jobs: those that wait for one of the reasons, by kind.
+-- Jobs held back for one of the reasons, by kind; this many held-back jobs are looked at.
 SELECT s.reason, j.kind, max(s.note), count(*), min(s.since)
 FROM (
     SELECT p.job_id, p.reason, p.note, p.since FROM {parked} p WHERE p.state = 'paused' LIMIT %(cap)s::bigint

@@ -56,7 +56,7 @@ CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = 
 CROSS JOIN {job} AS job ON job.id = lease.job_id;
 
 -- name: note_turns
--- Those that bear a fair key get theirs in another way.
+-- Jobs with a fair key get their place in another way.
 UPDATE {job} SET turn = :turn + held.key
 FROM (
     SELECT row.key, lease.job_id

@@ -25,7 +25,7 @@ FROM (
 UPDATE {counter} SET value = :token WHERE name = 'token';
 
 -- name: hold
--- What was picked is the front of the queue up to its last job.
+-- The picked jobs are the front of the queue up to the last of them.
 INSERT INTO {lease} (job_id, token, worker_id, queue, failures, crashes, since, claimed_at)
 SELECT job_id, :token, :worker_id, queue, failures, crashes, since, :now
 FROM {ready}
@@ -35,7 +35,7 @@ WHERE queue = :queue AND (priority, turn, job_id) <= (:priority, :turn, :job_id)
 DELETE FROM {ready} WHERE queue = :queue AND (priority, turn, job_id) <= (:priority, :turn, :job_id);
 
 -- name: pick_of_level
--- The same of one priority alone.
+-- As above, for one priority.
 SELECT
     CAST(json_group_array(json_array(
         job_id, kind, args, failures, crashes, crash_limit, since,

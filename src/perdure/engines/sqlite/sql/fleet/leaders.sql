@@ -1,5 +1,6 @@
 -- name: leader
--- Whose lease holds. One that ends later than it could was given before the clock was put back, and has run out.
+-- The holder of a valid lease. A lease that ends later than any new one was given before the clock was set back, and
+-- has expired.
 SELECT holder, term, until FROM {leader} WHERE name = :name AND until > :now AND until <= :now + lease;
 
 -- name: lead

@@ -1,6 +1,6 @@
 -- name: next_due
--- Jobs in a state that only a newer release knows are left alone, here and below (G10). `+state`: the index of due times
--- is the one to use.
+-- Jobs in a state that only a newer release knows are left alone, here and below (G10). `+state` makes the planner use
+-- the index of due times.
 SELECT min(due_at) FROM {parked}
 WHERE
     due_at IS NOT NULL AND +state IN ('scheduled', 'retrying', 'waiting', 'paused')
@@ -42,8 +42,8 @@ CROSS JOIN {parked} AS parked ON parked.job_id = row.value
 CROSS JOIN {job} AS job ON job.id = parked.job_id;
 
 -- name: note_places
--- The place in line of each parked job: its old one, or else one by its time. Those without one that bear a fair key get
--- theirs in another way.
+-- The place in line of each parked job: its old one, or else one by its time. Jobs with a fair key and without a place
+-- get theirs in another way.
 UPDATE {job} SET turn = place.turn
 FROM (
     SELECT parked.job_id, parked.turn IS NULL AS is_new, coalesce(parked.turn, min(parked.due_at, :now), :now) AS turn
@@ -61,7 +61,7 @@ CROSS JOIN {job} AS job ON job.id = row.value
 WHERE parked.turn IS NULL AND job.fair_key IS NOT NULL;
 
 -- name: note_turns
--- Those that bear a fair key get theirs in another way.
+-- Jobs with a fair key get their place in another way.
 UPDATE {job} SET turn = :turn + row.key FROM json_each(:ids) AS row
 WHERE {job}.id = row.value AND {job}.fair_key IS NULL;
 
@@ -84,7 +84,7 @@ WHERE
 DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: hold_back
--- It comes back by itself, so it waits for nothing else. It has its place from now on.
+-- The job comes back by itself, so it waits for nothing else. It has its place from now on.
 UPDATE {parked} SET
     state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL, also_awaits = NULL,
     turn = coalesce(
@@ -99,7 +99,7 @@ UPDATE {parked} SET due_at = :now WHERE job_id IN (SELECT value FROM json_each(:
 SELECT EXISTS (SELECT 1 FROM {parked} WHERE reason = 'unique key held by another job');
 
 -- name: hasten
--- The first of those that wait for each of these keys, as far as they are among the first in all.
+-- The first job that waits for each of these keys, if it is among the first of all jobs that wait for a key.
 UPDATE {parked} SET due_at = :now
 WHERE
     job_id IN (
@@ -152,7 +152,7 @@ FROM (
 );
 
 -- name: old_with_kind
--- The same from a place on, with their kinds.
+-- As above, from a place on, with their kinds.
 SELECT place.job_id, place.finished_at, job.kind, place.kept_as
 FROM {finished} AS place INDEXED BY {finished_standing} CROSS JOIN {job} AS job ON job.id = place.job_id
 WHERE
@@ -185,7 +185,7 @@ WITH RECURSIVE each_queue (queue) AS (
 SELECT queue FROM each_queue WHERE queue IS NOT NULL;
 
 -- name: ahead
--- Jobs that ended ahead, because the clock was put back.
+-- Jobs that ended in the future, because the clock was set back.
 SELECT
     CAST(json_group_array(job_id) AS BLOB)
 FROM (
@@ -278,7 +278,7 @@ SELECT max(due_at) FROM {parked}
 WHERE queue = :queue AND state = 'retrying' AND reason = 'process crashed';
 
 -- name: forget_fires
--- A backfilled one is kept as long as the others, so that a repeated backfill does not make it twice.
+-- A backfilled time is kept as long as the others, so that a repeated backfill does not make its job twice.
 DELETE FROM {fire}
 WHERE
     (schedule, nominal_at) IN (

@@ -25,7 +25,7 @@ WHERE
     );
 
 -- name: asking
--- Questions are events of one prefix and the job's id, so they are in the order of jobs.
+-- A question is an event named by one prefix and the job's id, so questions are in the order of jobs.
 SELECT waiter.job_id FROM {waiter} AS waiter
 WHERE waiter.event >= :first AND waiter.event < :behind ORDER BY waiter.event DESC LIMIT :limit;
 

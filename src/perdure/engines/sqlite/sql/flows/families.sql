@@ -39,7 +39,7 @@ INSERT INTO {joined} (child_id, job_id, parent_id, is_open)
 SELECT row.value ->> 0, row.value ->> 1, :parent_id, 1 FROM json_each(:rows) AS row;
 
 -- name: waits_for
--- Which of these jobs is the parent, or waits for it: its own parent, one that was joined to it, and so on.
+-- Which of these jobs is the parent, or waits for it: the parent's own parent, a job that joined the parent, and so on.
 WITH RECURSIVE waiting (id) AS (
     SELECT :parent_id
     UNION

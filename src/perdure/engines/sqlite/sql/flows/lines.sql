@@ -9,7 +9,7 @@ FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
 
 -- name: drop_old
--- Old lines go when new ones come.
+-- The oldest lines make room for new ones.
 DELETE FROM {line}
 WHERE
     job_id IN (

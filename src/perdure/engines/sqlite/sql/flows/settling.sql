@@ -21,7 +21,7 @@ WHERE {family}.parent_id = row.value ->> 0 AND {family}.key = row.value ->> 1
 RETURNING parent_id, next_link, key, total, succeeded, failed, quorum, on_end;
 
 -- name: waiting_parents
--- What is needed to make the jobs ready that wait for one of these families, each once.
+-- What is needed to make jobs ready that wait for one of these families; each job once.
 SELECT
     CAST(json_group_array(json_array(
         parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
@@ -37,7 +37,7 @@ WHERE
     );
 
 -- name: active_children
--- Of each parent in the families that are to be cancelled with it, or in all of them; some, or all.
+-- The unfinished children of each parent, in the families that are cancelled with it, or in all of them: some, or all.
 SELECT
     CAST(json_group_array(json_array(id, unique_key, unique_states, unique_dead_for, parent_id, is_parent)) AS BLOB)
 FROM (
@@ -53,7 +53,7 @@ FROM (
 );
 
 -- name: ended_joined
--- Children that were joined to jobs which are final by now, or gone, and how those ended; all are asked for.
+-- All children that joined jobs that are now final or deleted, and how those jobs ended.
 SELECT
     joined.child_id, COALESCE(finished.state, 'cancelled'), finished.result,
     CASE finished.state
@@ -78,7 +78,7 @@ WHERE
 LIMIT :limit;
 
 -- name: ended_joined_of
--- The same for some jobs.
+-- As above, for the children that joined some jobs.
 SELECT
     joined.child_id, COALESCE(finished.state, 'cancelled'), finished.result,
     CASE finished.state

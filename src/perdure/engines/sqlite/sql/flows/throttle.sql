@@ -1,5 +1,5 @@
 -- name: taken
--- A key that was taken more than a minute from now was taken before the clock was put back, and is free.
+-- A key taken more than a minute in the future was taken before the clock was set back, and is free.
 SELECT 1 FROM {throttle}
 WHERE key = :key AND caller <> :caller AND until > :now AND since <= :now + 60000000;
 
@@ -14,6 +14,6 @@ ON CONFLICT (key) DO UPDATE SET
 DELETE FROM {throttle} WHERE key IN (SELECT key FROM {throttle} WHERE until <= :now ORDER BY until LIMIT 20);
 
 -- name: forget_ahead
--- Keys that were taken before the clock was put back; a clock that was far ahead has left them last in the index.
+-- Keys taken before the clock was set back. If the clock was far ahead, they are the last in the index.
 DELETE FROM {throttle}
 WHERE key IN (SELECT key FROM {throttle} ORDER BY until DESC LIMIT 20) AND since > :now + 60000000;

@@ -1,6 +1,6 @@
 -- name: held
--- Jobs held for a reason, written as a literal so that its index serves, whose note begins in one of these ways; in
--- the order of their ids, beyond `after`.
+-- Jobs held for a reason whose note begins in one of these ways, in the order of their ids, beyond `after`. The reason
+-- is a literal, so that the planner can use its index.
 SELECT
     CAST(json_group_array(json_array(job_id, queue, unique_key, unique_states, unique_dead_for)) AS BLOB)
 FROM (

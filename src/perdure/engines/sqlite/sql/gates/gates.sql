@@ -85,7 +85,7 @@ CROSS JOIN
     );
 
 -- name: drop_places_ahead
--- Places from a clock that was set back since: they would hold up all jobs behind them.
+-- Places with a future time come from before the clock was set back: they would hold up all jobs behind them.
 DELETE FROM {gate_place} WHERE key IN (SELECT value FROM json_each(:keys)) AND given_at > :ahead;
 
 -- name: own_places
@@ -233,7 +233,7 @@ DELETE FROM {gate_place}
 WHERE (key, job_id) IN (SELECT key, job_id FROM {gate_place} WHERE until <= :now ORDER BY until LIMIT :limit);
 
 -- name: forget_spends
--- Name by name: there are few of them.
+-- Name by name, because names are few.
 DELETE FROM {spend}
 WHERE
     id IN (

@@ -6,7 +6,7 @@ WHERE true
 ON CONFLICT (key, span, worker_id) DO UPDATE SET number = number + excluded.number;
 
 -- name: take_off
--- The plus keeps the index by worker out of it: there is one row for each, not one for all.
+-- The plus keeps the planner from the index by worker: each row is found by its key.
 UPDATE {gate_loan} SET number = number - (row.value ->> 2)
 FROM json_each(:rows) AS row
 WHERE {gate_loan}.key = row.value ->> 0 AND span = row.value ->> 1 AND +worker_id = :worker_id;
@@ -37,7 +37,7 @@ WHERE
     END;
 
 -- name: dead_borrowers
--- Workers that are dead, or forgotten, and were lent something; how many jobs they still hold.
+-- Dead or forgotten workers with loans, and how many jobs they still hold.
 WITH RECURSIVE borrower (id) AS (
     SELECT min(worker_id) FROM {gate_loan}
     UNION ALL

@@ -10,7 +10,7 @@ SELECT id, queue, kind, args, until, why, actor, at FROM {pause} ORDER BY at, id
 DELETE FROM {pause} WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id;
 
 -- name: unpaused
--- Jobs whose note names a pause that is gone, in the order of their ids: parked by a worker that had not heard of it.
+-- Jobs whose note names a pause that is over, in the order of their ids: parked by a worker that did not know that yet.
 SELECT
     CAST(json_group_array(json_array(job_id, queue, unique_key, unique_states, unique_dead_for)) AS BLOB)
 FROM (

@@ -1,5 +1,5 @@
 -- name: unsummed
--- What is new or has changed, name by name. Estimates are never summed: they end with their attempt.
+-- New and changed spends, name by name. Estimates are never summed: they end with their attempt.
 SELECT CAST(json_group_array(id) AS BLOB)
 FROM (
     SELECT id FROM {spend} INDEXED BY {spend_unsummed}
@@ -8,8 +8,8 @@ FROM (
 );
 
 -- name: add_up
--- Added where it belongs now, and taken out of where it was. What no longer holds anything is nothing, without a rest
--- from rounding.
+-- Spends are added where they belong now, and subtracted where they were. A sum that holds nothing any more is exactly
+-- 0: rounding leaves no rest.
 INSERT INTO {spend_sum} (name, span, at, amount, number)
 SELECT part.name, part.span, part.at, TOTAL(part.amount), sum(part.number)
 FROM (

@@ -117,7 +117,7 @@ DELETE FROM {unique_hold} WHERE key = :key AND job_id = :job_id;
 UPDATE {unique_hold} SET job_id = :job_id, expires_at = NULL WHERE key = :key;
 
 -- name: waiting_place
--- A job that waits can be given new arguments; one that runs or is finished stands in neither of these.
+-- A waiting job can be given new arguments; a running or finished one is in neither of these tables.
 SELECT
     waiting.name, waiting.queue, waiting.priority, waiting.fair_key, waiting.reason, waiting.failures,
     waiting.crashes, waiting.since, job.unique_key, job.unique_states

@@ -2,7 +2,7 @@
 SELECT queue, min(since) FROM {ready} GROUP BY queue ORDER BY queue;
 
 -- name: paused
--- Among at most this many held-back jobs: those that wait for one of the reasons, by kind.
+-- Jobs held back for one of the reasons, by kind; this many held-back jobs are looked at.
 SELECT seen.reason, job.kind, max(seen.note), count(*), min(seen.since)
 FROM (
     SELECT parked.job_id, parked.reason, parked.note, parked.since

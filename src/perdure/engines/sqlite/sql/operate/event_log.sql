@@ -1,5 +1,5 @@
 -- name: state
--- The newest event, or the place up to which they are deleted, is the end.
+-- The end is the newest event, or the place up to which events are deleted.
 SELECT
     switch.keep, switch.since, switch.pruned_to,
     max(switch.pruned_to, COALESCE((SELECT max(id) FROM {event_log}), 0))

@@ -1,7 +1,7 @@
 -- name: advance
--- A second process finds another next time, or another version, and matches no row; one that saw the clock before it
--- was set back has future times. A step without nominal times sets a schedule back, and deletes its latest handled
--- time; otherwise it would be set back again and again.
+-- A second process finds another next time, or another version, and matches no row; a process that read the clock
+-- before it was set back has future times. A step without nominal times sets a schedule back, and deletes its latest
+-- handled time; otherwise it would be set back again and again.
 UPDATE {schedule}
 SET
     next_at = row.value ->> 3,
@@ -39,7 +39,7 @@ FROM json_each(:rows) AS row
 WHERE {schedule}.name = row.value ->> 0;
 
 -- name: record
--- The key is what makes it one; the writer looked before, and no other one writes beside it.
+-- The key makes each row unique; the writer has looked before, and no other one writes at the same time.
 INSERT INTO {fire} (schedule, nominal_at, fate, cause, at, job_id)
 SELECT row.value ->> 0, row.value ->> 1, row.value ->> 2, row.value ->> 3, :now, row.value ->> 4
 FROM json_each(:rows) AS row WHERE true

@@ -11,7 +11,7 @@ WHERE name IN (SELECT value FROM json_each(:names))
 ORDER BY name
 
 -- name: due
--- By the times of all schedules, so that what is not due is not looked at.
+-- Uses the index of next times, so that schedules that are not due are not read.
 INDEXED BY {schedule_next} WHERE next_at IS NOT NULL AND next_at <= :now
 
 -- name: coming

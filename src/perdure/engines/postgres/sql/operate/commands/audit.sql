@@ -4,7 +4,8 @@ FROM {audit} e
 WHERE (e.at, e.id) >= (%(since)s::timestamptz, 0) AND (e.at, e.id) < (%(until_at)s::timestamptz, %(until_id)s::bigint)
 
 -- name: entries_by_action
--- As a range, which only the index by action can give in this order: a rare action must not be looked for among all.
+-- The action is a range, because only the index by action can then give this order: a rare action must not be searched
+-- for among all entries.
 SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text, e.why, e.source, e.jobs, e.bulk_id
 FROM {audit} e
 WHERE (e.action, e.at, e.id) >= (%(action)s::text, %(since)s::timestamptz, 0)
@@ -17,7 +18,7 @@ WHERE e.actor <> 'system' AND (e.actor, e.at, e.id) >= (%(actor)s::text, %(since
   AND (e.actor, e.at, e.id) < (%(actor)s::text, %(until_at)s::timestamptz, %(until_id)s::bigint)
 
 -- name: entries_by_job_id
--- Those of one job are few: they are sorted.
+-- A job has few entries, so they are sorted.
 SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text, e.why, e.source, e.jobs, e.bulk_id
 FROM (SELECT * FROM {audit} a WHERE a.job_id = %(job_id)s::uuid OFFSET 0) e
 WHERE (e.at, e.id) >= (%(since)s::timestamptz, 0) AND (e.at, e.id) < (%(until_at)s::timestamptz, %(until_id)s::bigint)

@@ -11,7 +11,7 @@ RETURNING b.id, b.action, b.filter, b.params, b.actor, b.why, b.source, b.state,
           b.token;
 
 -- name: take
--- The oldest running one whose runner is gone, or this one; a runner may always take up its own again.
+-- The oldest running command without a living runner, or the given one. A runner may always resume its own command.
 UPDATE {bulk} b
 SET runner = %(runner)s::text, token = b.token + 1,
     leased_until = coalesce(%(now)s::timestamptz, now()) + make_interval(secs => %(lease)s::float8)

@@ -75,9 +75,9 @@ WITH unready AS (
 SELECT job_id::text FROM touched ORDER BY job_id;
 
 -- name: run_now
--- Parked jobs become ready; one that must hold its key and cannot get it is left alone. What they wait for by the clock
--- is over; limits of waits for events and children stay. A job without a place gets the place that it would have had
--- without the delay.
+-- Parked jobs become ready; a job that must hold its key and cannot get it does not change. Waits for a time are over;
+-- limits of waits for events and children stay. A job without a place gets the place that it would have had without the
+-- delay.
 WITH chosen AS MATERIALIZED (
     SELECT p.job_id, p.state, p.due_at, p.queue, p.priority, p.failures, p.crashes, p.since, p.seq, p.behind, j.fair_key,
            sha256(convert_to(j.unique_key, 'UTF8')) AS hold,
@@ -119,8 +119,8 @@ WITH chosen AS MATERIALIZED (
 SELECT job_id::text FROM granted ORDER BY job_id;
 
 -- name: reschedule
--- A job that has never run becomes due, for all that counts from there, when it is to run now. What one waits for by the
--- clock is waited for until then at most.
+-- For a job that never ran, limits over all attempts count from its new time. A wait for a time ends then at the
+-- latest.
 WITH chosen AS MATERIALIZED (
     SELECT job_id, state, due_at FROM {parked}
     WHERE job_id = ANY (%(ids)s::uuid[]) AND due_at IS NOT NULL ORDER BY job_id FOR UPDATE
@@ -191,7 +191,7 @@ SELECT count(*) FROM (
 ) a;
 
 -- name: delete
--- Remove jobs from their places; a running one is taken from its worker. Their records are deleted at the end, after
+-- Remove jobs from their places; a running job is taken from its worker. Their records are deleted at the end, after
 -- their families were updated.
 WITH unready AS (
     DELETE FROM {ready} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'ready' AS state

@@ -28,7 +28,7 @@ FROM {access_token} t, (SELECT coalesce(%(now)s::timestamptz, now()) AS now) c
 WHERE t.digest = %(digest)s::text AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > c.now);
 
 -- name: note_use
--- A time ahead of the clock comes from one that was put back: it is replaced.
+-- A time ahead of the clock comes from before the clock was set back: it is replaced.
 UPDATE {access_token} t SET last_used_at = c.now
 FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) c
 WHERE t.id = %(id)s::text

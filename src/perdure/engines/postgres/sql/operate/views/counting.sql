@@ -38,7 +38,7 @@ SELECT k.job_id, k.state, k.queue, k.failures, k.crashes, NULL::text AS result F
 WHERE k.state = s.state AND k.queue = s.queue LIMIT %(cap)s::bigint + 1
 
 -- name: look_in_finished
--- Of those that finished in the time asked for, the last.
+-- The last of the jobs that finished in the requested time.
 SELECT f.job_id, f.state, f.queue, f.failures, f.crashes, f.result, f.fingerprint FROM {finished} f
 WHERE f.state = s.state AND f.queue = s.queue
   AND f.finished_at > coalesce(%(finished_after)s::timestamptz, '-infinity')
@@ -49,7 +49,7 @@ ORDER BY f.finished_at DESC LIMIT %(cap)s::bigint + 1
 CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
 
 -- name: with_kind
--- The kind alone. A fingerprint belongs to one kind, so that of a dead letter needs no look at its job.
+-- The kind only. A fingerprint belongs to one kind, so the kind of a dead letter is known without reading its job.
 LEFT JOIN LATERAL (SELECT kind FROM {failure_group} WHERE fingerprint = p.fingerprint OFFSET 0) g ON true
 CROSS JOIN LATERAL (SELECT coalesce(g.kind, (SELECT r.kind FROM {job} r WHERE r.id = p.job_id)) AS kind) j
 
@@ -62,8 +62,8 @@ LEFT JOIN LATERAL (
 WHERE s.state = ANY (%(states)s::text[]) AND (%(queue)s::text IS NULL OR s.queue = %(queue)s::text)
 
 -- name: marked
--- Jobs with this mark, newest first. Asked for as a range, which only the index of marks can give in this order: one
--- that few jobs have must not be looked for among all of them.
+-- Jobs with this mark, newest first. The mark is a range, because only the index of marks can then give this order: a
+-- rare mark must not be searched for among all jobs.
 SELECT j.id::text FROM {job} j
 WHERE (j.mark, j.id) < (%(mark)s::text, %(before)s::uuid) AND j.mark >= %(mark)s::text
 ORDER BY j.mark DESC, j.id DESC LIMIT %(limit)s::bigint;
@@ -83,8 +83,8 @@ WHERE f.state = 'dead' AND f.fingerprint = %(fingerprint)s::text AND f.job_id < 
 ORDER BY f.job_id DESC LIMIT %(limit)s::bigint;
 
 -- name: died_of_kind
--- The newest dead letters that may be of this kind: a fingerprint belongs to one kind, and its group is kept as long as
--- a dead letter has it. Those without a fingerprint may be of any kind.
+-- The newest dead letters that may be of this kind. A fingerprint belongs to one kind, and its group is kept as long as
+-- a dead letter has it. Dead letters without a fingerprint may be of any kind.
 SELECT c.job_id::text FROM (
     SELECT f.job_id FROM {failure_group} g CROSS JOIN LATERAL (
         SELECT f.job_id FROM {finished} f

@@ -68,8 +68,8 @@ SELECT j.id::text AS id, j.kind, j.queue, j.priority, p.state, p.reason || coale
 FROM {finished} p
 
 -- name: with_record
--- What every view adds: the record, and the last error of this life with the limit of the rule that judged it. One that
--- has not failed in this life has neither.
+-- What every view adds: the record, and the last error of this life with the limit of the rule that judged it. A job
+-- that has not failed in this life has neither error nor limit.
 CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
 LEFT JOIN LATERAL (
     SELECT a.error_type, a.message, a.attempt_limit, a.fingerprint, left(a.error_type || ': ' || a.message, 500) AS said
@@ -120,7 +120,7 @@ p.job_id = (SELECT r.id FROM {job} r WHERE r.ref = %(ref)s::text);
 {json_of}
 
 -- name: counts
--- Along the indexes from one queue and state to the next, and at most so many entries of each.
+-- Follows the indexes from one queue and state to the next, and reads at most this many entries of each.
 WITH RECURSIVE ready_spot (queue) AS (
     (SELECT queue FROM {ready} ORDER BY queue LIMIT 1)
     UNION ALL

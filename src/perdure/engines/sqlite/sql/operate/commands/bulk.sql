@@ -10,7 +10,7 @@ VALUES (
 ON CONFLICT DO NOTHING;
 
 -- name: free
--- The oldest running one whose runner is gone, or this one; a runner may always take up its own again.
+-- The oldest running command without a living runner, or the given one. A runner may always resume its own command.
 SELECT id FROM {bulk}
 WHERE state = 'running' AND (leased_until <= :now OR runner = :runner) AND (:id IS NULL OR id = :id)
 ORDER BY created_at LIMIT 1;

@@ -35,7 +35,7 @@ UPDATE {parked} SET due_at = :due_at, since = CASE WHEN state = 'scheduled' THEN
 WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: hurry_steps
--- What is waited for by the clock is waited for until then at most; limits of waits for events and children stay.
+-- Waits for a time end then at the latest; limits of waits for events and children stay.
 UPDATE {step} SET due_at = :due_at
 WHERE job_id IN (SELECT value FROM json_each(:ids))
   AND state = 'begun' AND kind IN ('call', 'sleep', 'poll') AND due_at > :due_at;

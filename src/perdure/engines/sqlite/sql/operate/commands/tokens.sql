@@ -21,7 +21,7 @@ FROM {access_token}
 WHERE digest = :digest AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now);
 
 -- name: note_use
--- A time ahead of the clock comes from one that was put back: it is replaced.
+-- A time ahead of the clock comes from before the clock was set back: it is replaced.
 UPDATE {access_token} SET last_used_at = :now
 WHERE id = :id AND NOT COALESCE(last_used_at > :noted_after AND last_used_at <= :now, 0);
 

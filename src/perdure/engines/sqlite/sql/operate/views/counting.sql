@@ -73,7 +73,7 @@ LIMIT :cap + 1
 LIMIT :cap + 1
 
 -- name: some_of_finished
--- The last.
+-- The last ones to finish.
 ORDER BY place.finished_at DESC LIMIT :cap + 1
 
 -- name: some_of_dead

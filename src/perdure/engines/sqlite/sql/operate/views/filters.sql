@@ -24,7 +24,7 @@ FROM {parked} AS place CROSS JOIN {job} AS job ON job.id = place.job_id
 FROM {job} AS job CROSS JOIN {parked} AS place ON place.job_id = job.id
 
 -- name: from_finished
--- In the order of ids: the planner would sooner find all of a state and sort them.
+-- In the order of ids: the planner would rather find all jobs of a state and sort them.
 FROM {finished} AS place NOT INDEXED CROSS JOIN {job} AS job ON job.id = place.job_id
 
 -- name: from_finished_dead
@@ -40,7 +40,7 @@ FROM {finished} AS place INDEXED BY {finished_cancelled} CROSS JOIN {job} AS job
 FROM {job} AS job CROSS JOIN {finished} AS place ON place.job_id = job.id
 
 -- name: walk_ready
--- Ids of jobs among which the long line is looked for: all.
+-- Steps along the ids of all jobs, among which the jobs of a long line are looked for.
 SELECT job.id FROM {job} AS job WHERE job.id < :before ORDER BY job.id DESC LIMIT 1 OFFSET :step
 
 -- name: walk_lease
@@ -78,8 +78,8 @@ SELECT job.created_at FROM {job} AS job WHERE job.id = :id
 job.kind = :kind
 
 -- name: dead_of_kind
--- A fingerprint belongs to one kind, and its group is kept as long as a dead letter has it. So a job is read only where
--- there is none.
+-- A fingerprint belongs to one kind, and its group is kept as long as a dead letter has it. So a job is read only if it
+-- has no fingerprint.
 CASE WHEN place.fingerprint IS NULL
     THEN (SELECT job.kind FROM {job} AS job WHERE job.id = place.job_id) = :kind
     ELSE place.fingerprint IN (SELECT known.fingerprint FROM {failure_group} AS known WHERE known.kind = :kind)
@@ -119,11 +119,11 @@ job.mark IS NULL
 place.state IN (SELECT value FROM json_each(:states))
 
 -- name: walked_states
--- Where many jobs are in these states: along the ids, for the planner would sort them all.
+-- For states with many jobs: `+` makes the planner follow the ids, where it would sort all of them.
 +place.state IN (SELECT value FROM json_each(:states))
 
 -- name: known_ends
--- `+`: else the planner finds all jobs of the state and sorts them, NOT INDEXED or not.
+-- `+`: otherwise the planner finds all jobs of the state and sorts them, even with NOT INDEXED.
 +place.state IN ('succeeded', 'dead', 'cancelled')
 
 -- name: succeeded
@@ -142,7 +142,7 @@ place.cancel_at IS NULL
 place.due_at IS NOT NULL
 
 -- name: key_free_at
--- Of jobs that would be ready, those whose unique key no other job holds.
+-- The jobs that would be ready and whose unique key no other job holds.
 NOT EXISTS (
     SELECT 1 FROM {unique_hold} AS hold
     WHERE
