@@ -34,7 +34,7 @@ class Around(Struct, frozen=True):
 
 
 def read_around(field: str, function: object, arguments: int) -> Around:
-    """Check a function that takes so many arguments and yields once; anything else is refused by name."""
+    """Check a function that takes this many arguments and yields once; anything else is refused by name."""
     if not callable(function):
         raise SettingsError(field, f"must be a function that yields once, got {function!r}")
     name = getattr(function, "__name__", type(function).__name__)

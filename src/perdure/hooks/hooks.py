@@ -15,10 +15,10 @@ class StoredJobs(Protocol):
     """Counts the jobs that a process stores."""
 
     def add(self, queue: str, kind: str, jobs: int = 1) -> None:
-        """Count so many jobs of a queue and kind."""
+        """Count this many jobs of a queue and kind."""
 
     def take(self) -> list[tuple[str, str, int]]:
-        """What was counted so far, for another process that goes on counting; it begins anew here."""
+        """Return the counts so far, which another process adds to its own, and start again from zero."""
 
 
 class Hooks:

@@ -1,6 +1,6 @@
 """What a tracer sees of a job: its enqueue, its attempts, and the calls and waits inside them.
 
-An app has one tracer or none. Without one, each of these places costs one look.
+An app has one tracer or none. Without one, each of these places costs one check.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Calling(Protocol):
     """A call of the application's function."""
 
     def failed(self, failure: Failure) -> None:
-        """It has raised this, in which no secret of the job is left."""
+        """The call has raised this error, in which the job's secrets are masked."""
 
     def pending(self) -> None:
-        """It has no answer yet, or a verdict about the whole job."""
+        """The call has no answer yet, or gave a verdict about the whole job."""
 
 
 class JobTracer(Protocol):
@@ -75,7 +75,7 @@ class JobTracer(Protocol):
         """Around a call of a function in a step or a poll."""
 
     def wait(self, parked: Parked, span: timedelta | None) -> AbstractContextManager[None]:
-        """Around a wait of the handler, for so long; it is left by a `Park` if the job is parked."""
+        """Around a wait of the handler, for this long; a `Park` leaves it if the job is parked."""
 
     def log_fields(self) -> dict[str, str]:
         """What a log line written here and now should carry."""

@@ -1,4 +1,4 @@
-"""The one way in which background work retries while the database fails (C4).
+"""How all background work retries while the database fails (C4).
 
 Each caller of the database has its own `Outage`. It counts consecutive errors, reports each of them with the wait that
 follows, and reports the first success after them. `WorkerSettings` says how many errors have a short wait, and how long
@@ -21,7 +21,7 @@ T = TypeVar("T")
 AWAY: Final = (StoreUnavailable, StoreRefused)
 """The database does not answer, or accepts no writes: the same call may succeed later."""
 ANY_ERROR: Final = (Exception,)
-"""For work that must be done in the end, for any error of an engine."""
+"""Any error of an engine: for work that must be done in the end."""
 
 
 class Outage:

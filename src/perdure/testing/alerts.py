@@ -11,7 +11,7 @@ from perdure.storage.port import Store
 
 
 async def look_for_alerts(app: App, store: Store, clock: Clock) -> tuple[Notice, ...]:
-    """Declare what the app's code says, and evaluate all rules once."""
+    """Declare the rules and channels of the app's code, and evaluate all rules once."""
     budgets = {budget.name: budget for kind in app.kinds.values() for budget in kind.budgets.values()}
     await store.declare_alerts(
         tuple(app.alerts.rules.values()),

@@ -58,7 +58,7 @@ class CallersThread(ThreadCrew):
 
     @property
     def waiting(self) -> int:
-        """Do nothing: a caller that does one thing after another needs no thread in advance."""
+        """Do nothing: a caller that works step by step needs no thread in advance."""
         return 0
 
     def submit(self, running: Running) -> None:

@@ -181,7 +181,7 @@ class Drainer:
             raise AssertionError(f"{limit} attempts were made, and jobs are still ready: {ready}; raise limit=…?")
 
     async def _next_due(self, queue: str | None, horizon: datetime | None) -> datetime | None:
-        """The next due time up to the horizon: of a job of this queue and, if there is a horizon, of a schedule.
+        """The next time up to the horizon at which a job of this queue or, with a horizon, a schedule is due.
 
         Jobs of a queue that is paused until a time fall due then.
         """

@@ -1,7 +1,7 @@
 """The periodic functions of an app (`@app.every`) in a sandbox: called in a drain, at their times, by the test's clock.
 
 As in a worker, a call never overlaps itself, an error ends nothing, and a call that exceeds its limit is told to stop.
-The test's clock also measures how long a call takes: a function that travels skips the calls that fall due meanwhile.
+The test's clock also measures how long a call takes: a function that travels skips the calls due on its way.
 Times have no jitter. The limit also applies by the machine's clock, so that a hanging call ends.
 """
 

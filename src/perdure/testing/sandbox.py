@@ -232,9 +232,9 @@ class Sandbox:
         return (await self._store.jobs(dead, Page(1_000)))[::-1]
 
     async def look_for_alerts(self) -> tuple[Notice, ...]:
-        """Evaluate the app's rules of alerts once, as a worker does every second; the notices that go out.
+        """Evaluate the app's alert rules once, as a worker does every second; returns the notices to be sent.
 
-        The first look learns what has failed before. A `drain` delivers the notices.
+        The first evaluation learns what has failed before. A `drain` delivers the notices.
         """
         return await look_for_alerts(self.app, self._store, self.clock)
 

@@ -1,1 +1,1 @@
-"""Between threads and event loops, and without one."""
+"""Calls between threads and event loops, and calls without an event loop."""

@@ -11,7 +11,7 @@ _POLL_INTERVAL_SECONDS: Final = 0.1
 
 
 def result_of(future: Future[Result], *, to_the_end: bool = False) -> Result:
-    """Wait in a thread, in small pieces: an interrupt reaches a thread only between two of them.
+    """Wait in a thread, in short waits: an interrupt reaches a thread only between two of them.
 
     An interrupted caller cancels what it waits for; with `to_the_end` it waits for the end first, and raises the
     interrupt afterwards.

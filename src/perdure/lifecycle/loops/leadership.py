@@ -34,7 +34,7 @@ from perdure.storage.fleet.leaders import LeaderStore
 
 DEFAULT_LEASE: Final = timedelta(seconds=15)
 _RENEWALS_PER_LEASE: Final = 3  # in one lease
-_LEASE_SHARE_UNUSED_IN: Final = 5  # a leader stops before its lease ends by this share: one in so many
+_LEASE_SHARE_UNUSED_IN: Final = 5  # a leader stops early, by one part in this many of its lease
 _SHORTEST_WAIT: Final = timedelta(milliseconds=50)
 _STEP_DOWN_TIMEOUT_SECONDS: Final = 2.0  # seconds to give the lead back; after that it runs out by itself
 

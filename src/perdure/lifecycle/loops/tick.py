@@ -12,7 +12,7 @@ from perdure.lifecycle.timer import Timer, pause
 GRACE_SECONDS: Final = 1.0
 """Seconds that a tick has to stop when told to."""
 
-_LEFT_BEHIND: Final[set[asyncio.Task[Any]]] = set()  # the event loop keeps no task from being collected
+_LEFT_BEHIND: Final[set[asyncio.Task[Any]]] = set()  # the event loop alone does not keep a task alive
 
 
 class Tick:

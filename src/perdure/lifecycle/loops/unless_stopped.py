@@ -1,4 +1,4 @@
-"""Runs something that may take long, unless it is stopped before it is done."""
+"""Awaits something that may take long, until it is done or stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 
 async def done_unless_stopped(work: Awaitable[object], stop: asyncio.Event) -> bool:
-    """Await this in the caller's own task, which is cancelled inside it when `stop` is set; whether it was done.
+    """Await this in the caller's own task until `stop` is set, which cancels it; returns whether it was done.
 
     A timeout or a task group that is entered here can be left later, because the task is the same.
     """

@@ -24,7 +24,7 @@ _Why = type[ProcessLingered | StopUnheard]
 
 
 def end_within(limit: timedelta, code: int, emitter: Emitter, why: _Why = ProcessLingered) -> None:
-    """From now on the process has this long to end; then it is ended with this code, and logs what kept it."""
+    """Give the process this long to end; then log what keeps it, and end it with this code."""
     known = limit, code, emitter, why, asyncio.get_running_loop()
     threading.Thread(target=_end, args=known, name="perdure-last-moments", daemon=True).start()
 

@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Get this signal when the process `parent`, which must be the parent, is gone; at once if it is."""
+    """Receive this signal when the parent process, whose pid is `parent`, is gone; at once if it is gone already."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(by), 0, 0, 0)
     if os.getppid() != parent:  # it died before the request

@@ -40,7 +40,7 @@ _IDLE_FILES: Final = ("threading.py", "selectors.py", "queue.py", "socket.py", "
 
 
 class HotLine(Struct, frozen=True, kw_only=True):
-    """A function: in how many samples it ran itself, and in how many it or something that it called did."""
+    """A function: the number of samples in which it ran itself, and in which it or a function that it called ran."""
 
     function: str
     file: str
@@ -59,7 +59,7 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 def sample_profile(seconds: float, rate: int) -> Profile:
-    """Sample for so many seconds, so often a second; blocks meanwhile."""
+    """Sample for this many seconds, this many times a second; blocks until then."""
     stacks: Counter[tuple[CodeType, ...]] = Counter()
     idle, samples = 0, 0
     me = threading.get_ident()

@@ -57,7 +57,7 @@ def snapshot(folder: Path) -> Snapshot:
         for name in files:
             if name.endswith(".py"):
                 path = os.path.join(place, name)  # noqa: PTH118
-                with suppress(OSError):  # gone meanwhile
+                with suppress(OSError):  # deleted since it was listed
                     known = os.stat(path)  # noqa: PTH116
                     found[path] = (known.st_mtime_ns, known.st_size)
     return found

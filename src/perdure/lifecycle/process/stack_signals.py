@@ -120,7 +120,7 @@ class StackSignals:
         """Whether the other thread has answered; the listening thread knows it by the pipe alone."""
         if frame is None:
             if bare:
-                self._answered.add(number)  # the main thread hears of it, too
+                self._answered.add(number)  # the main thread gets the signal, too
             return not bare
         was_answered = not bare and number in self._answered
         self._answered.discard(number)
@@ -129,7 +129,7 @@ class StackSignals:
     def _text(self, frame: FrameType | None) -> str:
         try:
             return self._report(frame)
-        except Exception as error:  # noqa: BLE001 - who asks for stacks must get an answer
+        except Exception as error:  # noqa: BLE001 - a request for stacks must get an answer
             return f"the stacks could not be read: {type(error).__name__}: {error}\n"
 
 

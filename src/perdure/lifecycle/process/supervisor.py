@@ -51,7 +51,7 @@ def supervise(
     command: Sequence[str] = _THIS_PROGRAM,
     emitter: Emitter | None = None,
 ) -> int:
-    """Run so many processes of `command` with these arguments until told to stop; returns the parent's exit code.
+    """Run this many processes of `command` with these arguments until told to stop; returns the parent's exit code.
 
     `stop_within` is the whole time that a worker may take to stop: its stop timeout, and a margin for the database. In
     the processes `is_supervised()` is true: they must not supervise again.
@@ -117,7 +117,7 @@ class Supervisor:
         """Pass the signal on, and start no more processes."""
         self._stopping.set()
         self._pass_on(by)
-        self._pass_on(signal.SIGCONT)  # one that SIGTSTP reached before it was ready sleeps
+        self._pass_on(signal.SIGCONT)  # a worker that SIGTSTP reached before it was ready is stopped
 
     def _signalled(self, by: signal.Signals) -> None:
         if by is signal.SIGQUIT:
@@ -197,7 +197,7 @@ class Supervisor:
         return code
 
     def _note_last(self, code: int) -> None:
-        # One that the signal reached before it was ready held nothing yet.
+        # A worker that the signal reached before it was ready holds no jobs yet.
         if code not in {EXIT_OK, EXIT_RECYCLED, -signal.SIGTERM} and self._exit_code == EXIT_OK:
             self._exit_code = code if code > 0 else EXIT_FAILED
 

@@ -5,8 +5,8 @@ itself in and out, a heartbeat counts its beats, the event loop answers a ping. 
 the working paths read no clock.
 
 An incident is reported when it has lasted too long, again whenever it has doubled, and, if it concerns the event loop,
-once more when it is over. While the loop answers, events come on the loop as all others do. The event of a blocked loop
-comes from the watchdog's thread, because the loop cannot emit it.
+a last time when it is over. While the loop answers, these events are emitted on the loop, as all others are. The event
+of a blocked loop comes from the watchdog's thread, because the loop cannot emit it.
 
 C code may keep the whole interpreter, and block the watchdog too. The watchdog then finds that it has overslept; it
 runs as soon as the interpreter is released, when the guilty frame is still on the stack.
@@ -29,7 +29,7 @@ from perdure.lifecycle.process.stacks import Occupied, callback_frames, stack_te
 _LOOKS_PER_LIMIT: Final = 4  # per shortest time that is reported
 _LONGEST_REST_SECONDS: Final = 0.5
 _SHORTEST_REST_SECONDS: Final = 0.05
-_REPEAT_AFTER_SECONDS: Final = 10.0  # seconds after a report in which only something longer is told
+_REPEAT_AFTER_SECONDS: Final = 10.0  # after a report; before, only one twice as long is reported
 _OVER: Final = "it is over: the event loop runs again"
 _ENGINE_THREAD_PREFIX: Final = "perdure-sqlite"
 
@@ -103,7 +103,7 @@ class Watchdog:
         self.heartbeat: Beating | None = None
 
     def start(self) -> None:
-        """Watch from a thread of its own until stopped; to be called on the loop."""
+        """Watch from a thread of its own until stopped; call this on the loop."""
         self._loop_thread = threading.get_ident()
         self._thread.start()
 
@@ -221,7 +221,7 @@ class _Age:
             self._what, self._since, self._told = what, now, 0.0
 
     def too_old(self, now: float) -> float | None:
-        """Its age, if it is to be reported now."""
+        """Its age, if it should be reported now."""
         age = now - self._since
         if age < max(self._limit, 2 * self._told) or not (self._told or self.is_news(age, now)):
             return None

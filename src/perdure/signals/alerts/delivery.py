@@ -1,8 +1,8 @@
 """The job that carries a notice through one channel.
 
-It is tried nine times in about half an hour. Each outcome is kept with the notice and with the channel, so that a
-channel that fails is known before its deliveries are given up. A crash between the sending and its record sends a
-notice twice: it carries the same id, and e-mails the same Message-ID.
+It is tried nine times in about half an hour. Each outcome is stored with the notice and with the channel, so that a
+failing channel is known before its deliveries are given up. A crash after the sending and before its record sends a
+notice twice: it carries the same id, and e-mails carry the same Message-ID.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int =
     except PerdureError as error:
         await store.note_delivery(notice_id, name, str(error)[:_ERROR_LIMIT_CHARACTERS])
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, the channel does not work; its text may hold a secret
+    except Exception as error:  # noqa: BLE001 - after any error the channel does not work; its text may hold a secret
         words = f"the delivery failed with an unexpected error: {type(error).__name__}"
         await store.note_delivery(notice_id, name, words)
         raise DeliveryFailed(words) from None

@@ -1,4 +1,4 @@
-"""What a library may connect to while it runs in a thread: public addresses only, and nothing of it in the log.
+"""Limits a library while it runs in a thread: it connects to public addresses only, and logs nothing.
 
 A library such as Apprise resolves names and follows its own ways, so its address says little about where it connects.
 The interpreter reports each connection before it is made, with the very address (an audit hook): that is where it is
@@ -28,7 +28,7 @@ _TELLING: Final = (
     "requests_oauthlib",
     "websocket",
 )
-"""Loggers that tell the address of a request, in which there is a key."""
+"""Loggers that write the address of a request, which holds a key."""
 
 _thread = threading.local()
 _once = threading.Lock()
@@ -106,7 +106,7 @@ def _is_unwatched(_: logging.LogRecord) -> bool:
 
 
 def _set_up() -> None:
-    global _is_set  # noqa: PLW0603 - an audit hook is of the whole process, and stays
+    global _is_set  # noqa: PLW0603 - an audit hook belongs to the whole process, and stays
     with _once:
         if not _is_set:
             sys.addaudithook(_heard)

@@ -75,10 +75,10 @@ def _is_end(notice: Notice) -> bool:
 
 
 def _tie(service: Any, incident: str, *, is_over: bool) -> None:
-    """Have a tool for incidents open one for a notice, and resolve it when that is over, unless its address says how.
+    """Make an incident tool open an incident for a notice, and resolve it at the end, unless its address says how.
 
-    OpsGenie and Jira would add a note for a mere information, and close for an end, what Apprise remembers on disk.
-    That is off, so they would send nothing and call it success: there each notice is an alert.
+    For OpsGenie and Jira, Apprise finds the alert to add a note to, or to close, in its storage on disk. The storage is
+    off, so Apprise would send nothing and report success: with these two, each notice opens an alert.
     """
     if "map" not in getattr(service, "template_args", {}).get("action", {}).get("values", ()):
         return
@@ -91,5 +91,5 @@ def _tie(service: Any, incident: str, *, is_over: bool) -> None:
 
 
 def _without_calls(text: str) -> str:
-    """A text that calls nobody: an error of a job may say @everyone."""
+    """The text without mentions: an error of a job may say @everyone."""
     return _CALLS.sub(lambda call: f"{call[0][0]}\u200b{call[0][1:]}", text)

@@ -24,7 +24,7 @@ from perdure.storage.records import Count, JobFilter
 from perdure.storage.time_limits import time_limit
 
 QUERY_TIMEOUT: Final = timedelta(seconds=5)
-"""How long all questions may take together. Prometheus gives up after 10 s."""
+"""How long all queries may take together. Prometheus gives up after 10 s."""
 WINDOWS: Final = {"daily": timedelta(days=1), "weekly": timedelta(days=7), "monthly": timedelta(days=30)}
 _JOBS_PER_FRONT: Final = 10  # jobs looked at in each priority of a queue for the one that waits longest
 _BUDGETS_SHOWN: Final = 20
@@ -76,7 +76,7 @@ async def read_cluster(store: Store, settings: MetricsSettings, kinds: Registry 
 
 
 async def _oldest(store: Store, counts: list[Count]) -> dict[str, datetime]:
-    """Since when the oldest ready job of each queue waits."""
+    """When the oldest ready job of each queue began to wait."""
     ready = sorted({count.queue for count in counts if count.state is JobState.READY})
     oldest: dict[str, datetime] = {}
     for front in await store.fronts(ready, _JOBS_PER_FRONT) if ready else ():

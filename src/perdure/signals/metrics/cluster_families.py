@@ -21,7 +21,7 @@ _SHOWN: Final = ACTIVE | {JobState.DEAD}
 
 
 def cluster_families(cluster: Cluster, labels: Labels, settings: MetricsSettings) -> list[Family]:
-    """All metrics of the cluster but for those about the reading itself."""
+    """All metrics of the cluster, except those about the read itself."""
     cap = Numbers(c.CAP)
     cap.add(settings.cap)
     return [

@@ -26,14 +26,14 @@ _BEARER: Final = "bearer"
 _UNAUTHORIZED: Final = "Send a token: Authorization: Bearer pdr_…; `perdure token create --scope read` makes one.\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
 _HIGHEST_PORT: Final = 65_535
-_FORWARDING: Final = frozenset({"x-forwarded-for", "forwarded", "x-real-ip", "via"})  # a proxy stands between
+_FORWARDING: Final = frozenset({"x-forwarded-for", "forwarded", "x-real-ip", "via"})  # set by a proxy
 
 
 @asynccontextmanager
 async def served_metrics(exporter: Exporter, store: StoreSource, host: str, port: int) -> AsyncIterator[int]:
-    """Answer scrapes on this address while the block runs; gives the port, which is chosen if 0 is asked for.
+    """Answer scrapes on this address while the block runs; yields the port, and 0 chooses a free one.
 
-    Raises SettingsError for an address that cannot be used, and for one that others reach while there is no token.
+    Raises SettingsError for an address that cannot be used, and for one that other machines reach if there is no token.
     """
     if not 0 <= port <= _HIGHEST_PORT:
         raise SettingsError("--metrics-port", f"must be from 0 (any that is free) to {_HIGHEST_PORT}, got {port}")
@@ -64,7 +64,7 @@ class MetricsEndpoint:
         self._turns = asyncio.Semaphore(_ANSWERS_AT_ONCE)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection; a caller that hangs up or dawdles is left."""
+        """Serve one connection; a caller that hangs up or is too slow is dropped."""
         try:
             with suppress(OSError, TimeoutError, EOFError, ValueError, asyncio.LimitOverrunError):
                 async with asyncio.timeout(_REQUEST_TIMEOUT_SECONDS):

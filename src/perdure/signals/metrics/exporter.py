@@ -1,4 +1,4 @@
-"""One answer to a scrape: what this process counts, and the cluster if it is to be exported here."""
+"""One answer to a scrape: what this process counts, and the cluster if it is exported here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ClusterMetrics:
             now = self._clock.monotonic()
             if self._last is None or now - self._last[0] >= self._settings.fresh.total_seconds():
                 found = await self._read(now)
-                # It is fresh from its end on: scrapes that waited for a slow database do not ask again one by one.
+                # Its age counts from the end of the read: scrapes that waited for a slow database do not read it again.
                 self._last = self._clock.monotonic(), found
             return self._last[1]
 

@@ -21,7 +21,7 @@ _Key = tuple[str, ...]
 
 
 class Numbers:
-    """Values of one counter or gauge by label; what comes under the same labels is summed up, or the largest kept."""
+    """Values of one counter or gauge by label; values with the same labels are summed, or the largest is kept."""
 
     def __init__(self, metric: Metric, *, largest: bool = False) -> None:
         self.metric = metric
@@ -62,7 +62,7 @@ class Times:
         self.add([int(place == bucket) for place in range(len(EMPTY))], seconds, *labels)
 
     def lines(self) -> Iterator[str]:
-        """All buckets, the count and the sum for each label; labels under which nothing was timed are left out."""
+        """All buckets, the count and the sum for each label; labels without any time are left out."""
         name, names = self.metric.name, self.metric.labels
         for labels, (histogram, total) in sorted(self._values.items()):
             count = sum(histogram)

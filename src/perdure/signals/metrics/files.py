@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from perdure.errors import ArgumentError
 
 DESK: Final = "http://127.0.0.1:8484"
-"""Where the links lead as the files stand."""
+"""The desk that the links in the packaged files lead to."""
 
 _FOLDER: Final = files("perdure.signals.metrics").joinpath("grafana")
 

@@ -20,9 +20,7 @@ from perdure.domain.jobs.job import NewJob
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 EMPTY: Final = Context()
-_SPAN_KEY: Final = next(
-    iter(trace.set_span_in_context(trace.INVALID_SPAN, EMPTY))
-)  # under which a context has its span
+_SPAN_KEY: Final = next(iter(trace.set_span_in_context(trace.INVALID_SPAN, EMPTY)))  # the key of the span in a context
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _HEAD: Final = '{"traceparent":"00-'
 _META_CHARACTERS: Final = 73  # of metadata that is a traceparent of version 00 and nothing else
@@ -35,7 +33,7 @@ _HEADER_LIMIT_CHARACTERS: Final = 512
 def is_sampled(meta: str) -> bool | None:
     """Whether the enqueue of a job with this metadata was sampled; None: it is not known.
 
-    Each attempt asks. So metadata with a traceparent alone, which is nearly all, is not decoded; its ids are checked
+    Every attempt calls this. So metadata with a traceparent alone, the usual case, is not decoded; its ids are checked
     when a span needs them.
     """
     if len(meta) == _META_CHARACTERS and meta.startswith(_HEAD) and meta[_FLAGS_PLACE] in _FLAGS:

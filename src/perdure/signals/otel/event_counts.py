@@ -18,7 +18,7 @@ from perdure.events import (
 
 
 class EventCounts:
-    """Counts from now on. `on_fired` hears of each schedule that fired, and how late in seconds."""
+    """Counts from now on. `on_fired` is called with each schedule that fired, and how late in seconds."""
 
     def __init__(self, events: Emitter, on_fired: Callable[[str, float], None]) -> None:
         self.spawned = EnqueueCounts()  # by handlers and schedules: the app does not see these

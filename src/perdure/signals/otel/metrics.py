@@ -1,7 +1,7 @@
-"""Metrics through the API of OpenTelemetry: what workers and the app have counted anyway, read when it is exported.
+"""Metrics through the API of OpenTelemetry, read at each export from what workers and the app count anyway.
 
-Nothing is counted for them. A reader asks from a thread of its own, and the counts belong to a worker's event loop: so
-the sums are made there, and a loop that does not answer in time is left out of that export.
+A reader asks from a thread of its own, but the counts belong to a worker's event loop. So the sums are made there, and
+a loop that does not answer in time is left out of that export.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OF_LOOPS: Final = (
 
 
 class OtelMetrics:
-    """The instruments of one app. `on_worker` hears of its workers."""
+    """The instruments of one app. `on_worker` is called with each of its workers."""
 
     def __init__(self, provider: MeterProvider | None, events: Emitter, enqueued: EnqueueCounts) -> None:
         self._enqueued = enqueued
@@ -66,7 +66,7 @@ class OtelMetrics:
         self._declare(meter)
 
     def on_worker(self, worker: Any) -> None:
-        """Export what this worker counts, which runs on the current event loop."""
+        """Export the counts of this worker, which runs on the current event loop."""
         self._workers.append((worker, asyncio.get_running_loop(), threading.get_ident()))
 
     def close(self) -> None:

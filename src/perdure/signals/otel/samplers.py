@@ -1,7 +1,7 @@
 """The decisions of an SDK sampler, predicted from its description where possible.
 
-Asking a sampler costs more than anything else that an attempt without a span costs. The usual ones answer by the
-parent's flag or by a share, and describe themselves in a form that OpenTelemetry specifies.
+Asking a sampler is the most expensive part of an attempt without a span. The usual samplers decide by the parent's flag
+or by a share, and describe themselves in a form that OpenTelemetry specifies.
 """
 
 from __future__ import annotations

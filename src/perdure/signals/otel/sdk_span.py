@@ -1,7 +1,7 @@
 """The span of an attempt, for the SDK's span processors: made cheaply, and filled in when it is read.
 
 A span of the SDK costs about as much as the whole rest of an attempt that does nothing. This one keeps the claim and
-the move that ended the attempt, and makes attributes, links, events and status of them when an exporter reads them.
+the move that ended the attempt, and makes attributes, links, events and status from them when an exporter reads them.
 The SDK's own processors, exporters, samplers, id generators and limits see an ordinary span.
 """
 
@@ -30,8 +30,8 @@ _FILLED: Final = frozenset(
 )
 
 
-# The constructor of SpanContext is written in Python and checks what holds here. Where a context is the tuple that we
-# know, it is made as a tuple.
+# The constructor of SpanContext is written in Python, and its checks always pass here. If a context is the tuple that
+# this module expects, it is made as a tuple.
 _FLAGS: Final = TraceFlags(TraceFlags.SAMPLED)
 _STATE: Final = SpanContext(1, 1, is_remote=False).trace_state
 _IS_KNOWN: Final = tuple(SpanContext(1, 2, False, _FLAGS)) == (1, 2, False, _FLAGS, _STATE, True)

@@ -156,7 +156,7 @@ class TracedCall:
             self._span.set_status(descriptions.status_of(failure))
 
     def pending(self) -> None:
-        """It has no answer yet, or a verdict about the whole job."""
+        """The call has no answer yet, or gave a verdict about the whole job."""
         if self._span is not None:
             self._span.set_attribute(names.CALL_PENDING, True)
 

@@ -45,7 +45,7 @@ class Delivered(Struct, frozen=True):
 
 
 class Deliverer:
-    """Sends deliveries. URL and secret are read for each attempt, so that a change holds for retries too."""
+    """Sends deliveries. URL and secret are read for each attempt, so that a change applies to retries too."""
 
     def __init__(
         self,

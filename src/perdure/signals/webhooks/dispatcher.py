@@ -70,7 +70,7 @@ class Dispatcher:
             except EventsGone as gone:
                 await self._skip(store, hook, str(gone))
                 break
-            except ConflictError:  # the log was switched off at the moment in which the webhook was made
+            except ConflictError:  # the log was switched off while the webhook was made
                 await store.switch_event_log(KEEP, _CODE)
                 break
             made += await self._store_jobs(store, hook, events)

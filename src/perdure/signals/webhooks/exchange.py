@@ -31,7 +31,7 @@ class BadAnswer(Exception):  # noqa: N818 - reads as what it is
 
 
 class Head(Struct, frozen=True):
-    """The beginning of an answer. Names of headers are in lower case; of several with one name the first counts."""
+    """The beginning of an answer. Names of headers are in lower case; the first of several with one name counts."""
 
     status: int
     headers: dict[str, str]

@@ -1,4 +1,4 @@
-"""Send one signed request, safely: the only way in which perdure calls addresses that others name.
+"""Sends one signed request, safely. perdure calls addresses that others name only through this sender.
 
 Before it connects, the sender resolves the name once and checks every address. It connects to one of the checked
 addresses; the name stays in the Host header, in TLS and in the check of the certificate. It follows no redirect, uses

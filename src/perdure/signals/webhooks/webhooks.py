@@ -28,8 +28,8 @@ class Webhooks:
     """Have the workers of an app deliver webhooks: `webhooks = Webhooks(app)`.
 
     Webhooks are declared here with `to`, and at run time with `perdure webhooks`, the API or `desk.webhooks`.
-    Deliveries are jobs of the kind `perdure.webhook` in the queue `perdure-webhooks`, of which a worker runs
-    `concurrency` at once beside its other jobs. `allow_private` is True, or lists networks and host names, for
+    Deliveries are jobs of the kind `perdure.webhook` in the queue `perdure-webhooks`; a worker runs `concurrency` of
+    them at once beside its other jobs. `allow_private` is True, or lists networks and host names, for
     receivers that have no public address. `every` is how often one worker of the fleet looks for new events.
     """
 
@@ -69,8 +69,8 @@ class Webhooks:
     ) -> None:
         """Declare a webhook. Its secret stays in this process: it is not stored.
 
-        `events` lists `job.succeeded`, `job.died`, `job.cancelled` and `schedule.missed`. A list that is left out lets
-        everything through; of `tags` one is enough.
+        `events` lists `job.succeeded`, `job.died`, `job.cancelled` and `schedule.missed`. An omitted
+        list selects everything; a job needs only one of the `tags`.
         """
         if checked_name("name", name, _NAME_LIMIT_CHARACTERS) in self._declared:
             raise SettingsError(f"webhook {name}", "is declared twice: give one another name")
