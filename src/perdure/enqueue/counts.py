@@ -40,7 +40,7 @@ class EnqueueCounts:
             self.jobs[pair] = self.jobs.get(pair, 0) + jobs
 
     def take(self) -> list[tuple[str, str, int]]:
-        """What was counted so far, for another process that goes on counting; it begins anew here."""
+        """Return the counts so far, which another process adds to its own, and start again from zero."""
         with self._lock:
             taken, self.jobs = self.jobs, {}
         return [(*pair, jobs) for pair, jobs in taken.items()]

@@ -32,7 +32,7 @@ class BulkRunner(Loop[int]):
 
     async def tick(self) -> int:
         """Do some batches of one command; how many."""
-        hold, self._hold = self._hold, None  # taken up anew after an error
+        hold, self._hold = self._hold, None  # taken up again after an error
         hold = hold or await self._batches.take()
         done = 0
         while hold is not None and hold.view.state is BulkState.RUNNING and done < _BATCHES_PER_TICK:

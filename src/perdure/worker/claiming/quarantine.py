@@ -1,10 +1,9 @@
 """Keeps a job that kills its workers from taking others with it.
 
 When a process dies, every job that it ran counts a crash, because it is unknown which job killed it. If they ran
-together again and again, harmless jobs would reach their limit together with the one that crashes. So a job that may
-not crash once more (its last chance, after a crash) never shares a process with another such job: one is started at a
-time, and the others are given back, at no cost, before it starts. The killer then dies alone, and the others get their
-turn.
+together again and again, harmless jobs would reach their limit together with the one that crashes. So a job that has
+crashed and would die of another crash never shares a process with another such job: one is started at a time, and the
+others are given back, at no cost, before it starts. The killer then dies alone, and the others get their turn.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def call_blocking(running: Running, context: Context, clock: Clock, run: RunCoro
         return NOTHING if result is None else done(result)
     except (AttemptInterrupted, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+    except BaseException as error:  # noqa: BLE001 - any error of a handler is its outcome
         if running.followed:
             running.exception = error
         return parked_in(error) or classify(error, kind.triage, now=clock.now())

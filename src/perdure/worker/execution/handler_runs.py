@@ -95,7 +95,7 @@ class HandlerRuns:
             outcome = NOTHING if result is None else done(result)
         except asyncio.CancelledError as error:
             outcome = self._when_cancelled(running, error)
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+        except BaseException as error:  # noqa: BLE001 - any error of a handler is its outcome
             outcome = parked_in(error) or classify(error, kind.triage, now=self._clock.now())
             if running.followed:
                 running.exception = error

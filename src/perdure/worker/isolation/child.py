@@ -183,7 +183,7 @@ class IsolatedAttempt:
             self._tell_stored(kind)
 
     def _tell_stored(self, kind: Kind) -> None:
-        """Let the worker count the jobs that the handler has enqueued: nobody asks this process for its metrics."""
+        """Let the worker count the jobs that the handler has enqueued: this process exports no metrics."""
         counted = kind.hooks.enqueued
         if counted is not None and (jobs := counted.take()):
             with suppress(OSError, StoreError, TimeoutError):

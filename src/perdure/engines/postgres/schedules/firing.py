@@ -2,8 +2,8 @@
 
 A step is taken by moving the schedule from the time and version that its caller has seen; a second process moves
 nothing. From then on the schedule's row is locked, so that its record of nominal times and its last job are ours alone.
-Every statement is about all schedules at once. Firings of one schedule of which the later must mind the job of the
-earlier go into different rounds; nearly always there is only one round.
+Every statement is about all schedules at once. If a firing must wait for the job of an earlier firing of the same
+schedule, they go into different rounds; nearly always there is only one round.
 """
 
 from __future__ import annotations
