@@ -131,7 +131,7 @@ class Cost(Struct, frozen=True):
     estimated: float | None = None  # None: the job has reported the amount
 
 
-OLDEST_SEEN = 1_000
+OLDEST_SPENDS_SEEN = 1_000
 """The most spends that are read to find when enough of a budget is free again."""
 
 
@@ -141,7 +141,7 @@ class Spending(Struct, frozen=True, kw_only=True):
     `totals`: the amount spent within each requested window, estimates included.
     `estimates`: those of the requesting jobs; a job's next estimate replaces its current one.
     `oldest`: where the batch may not fit into a window, the spends that leave the window first, oldest first; all there
-    are, or `OLDEST_SEEN` of them.
+    are, or `OLDEST_SPENDS_SEEN` of them.
     `under_way`: where the batch may not fit, the sum of estimates of other running jobs.
     """
 

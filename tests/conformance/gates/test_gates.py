@@ -35,7 +35,7 @@ from tests.support.databases.behind import query
 from perdure.app.connect import store_for
 from perdure.clock import ManualClock
 from perdure.domain.gate import (
-    OLDEST_SEEN,
+    OLDEST_SPENDS_SEEN,
     BudgetCheck,
     ConcurrencyCheck,
     Cost,
@@ -424,14 +424,14 @@ async def test_spends_are_summed_and_what_leaves_first_is_loaded_where_the_batch
 async def test_c11_of_many_spends_only_the_first_to_leave_are_loaded(store: Store, clock: ManualClock) -> None:
     """The rest is summed by the database: a budget of a month may have seen millions."""
     [claim] = await claims_of(store, 1)
-    many = OLDEST_SEEN + 20
+    many = OLDEST_SPENDS_SEEN + 20
     for _ in range(many):
         await store.spend(claim, "ai", 1)
         clock.move(SECOND)
     first = clock.now() - many * SECOND
     spending = (await seen(store, [claim], **budget(many, 1))).spending["ai"]
     assert spending.totals == {DAY: many}
-    assert [spend.at for spend in spending.oldest[DAY]] == [first + n * SECOND for n in range(OLDEST_SEEN)]
+    assert [spend.at for spend in spending.oldest[DAY]] == [first + n * SECOND for n in range(OLDEST_SPENDS_SEEN)]
 
 
 async def test_c11_estimates_of_jobs_that_run_are_told_apart(store: Store, clock: ManualClock) -> None:

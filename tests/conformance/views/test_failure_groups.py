@@ -69,7 +69,7 @@ async def test_groups_among_the_newest_dead_letters_say_so(store: Store, monkeyp
         await die(store, 0, f"{word} is wrong", kind=word, tags=("all",))
     everything = await store.failure_groups(JobFilter(tag="all"), 10)
     assert [group.only_newest for group in everything] == [None] * 3
-    monkeypatch.setattr("perdure.engines.shared.operate.failure_groups.MOST_IN_A_GROUP", 2)
+    monkeypatch.setattr("perdure.engines.shared.operate.failure_groups.JOBS_COUNTED_PER_GROUP", 2)
     newest = await store.failure_groups(JobFilter(tag="all"), 10)
     assert {group.kind: group.only_newest for group in newest} == {"two": 2, "three": 2}
     page = await Desk(store, "ada").failure_groups(JobFilter(tag="all"), limit=1)

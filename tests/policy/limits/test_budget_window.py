@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
+from perdure.domain.gate import OLDEST_SPENDS_SEEN, Spend, Spending
 from perdure.domain.jobs.ids import JobId
 from perdure.policy.limits.budget_window import BudgetSpending, exceeds
 
@@ -44,7 +44,7 @@ def test_the_jobs_own_estimate_does_not_have_to_leave_the_window() -> None:
 
 
 def test_beyond_the_spends_that_were_read_the_time_is_a_lower_bound() -> None:
-    oldest = [spend(20, 0.001) for _ in range(OLDEST_SEEN)]
+    oldest = [spend(20, 0.001) for _ in range(OLDEST_SPENDS_SEEN)]
     budget = BudgetSpending(Spending(totals={DAY: 50.0}, oldest={DAY: oldest}), NOW)
     assert budget.enough_at(DAY, 10, 5, OURS) == (oldest[-1].at + DAY, False)
 

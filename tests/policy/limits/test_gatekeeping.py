@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from perdure.domain.gate import (
-    OLDEST_SEEN,
+    OLDEST_SPENDS_SEEN,
     BreakerCheck,
     BreakerState,
     BreakerView,
@@ -99,7 +99,7 @@ class Fleet:
         for window in {window for check in checks for window, _ in check.limits}:
             within = [spend for spend in known if spend.at > self.now - window]
             totals[window] = sum(spend.amount for spend in within)
-            oldest[window] = within[:OLDEST_SEEN]
+            oldest[window] = within[:OLDEST_SPENDS_SEEN]
         running = [spend for spend in known if spend.is_estimate and spend.job_id in self.running - asking]
         return Spending(
             totals=totals, estimates=estimates, oldest=oldest, under_way=sum(spend.amount for spend in running)

@@ -60,7 +60,7 @@ async def test_groups_of_only_the_newest_dead_letters_are_told_as_such(
         await job_in(JobState.DEAD, store)
     found = await client.get("/api/v1/failure-groups", params={"queue": "default"})
     assert (len(found.json()["groups"]), found.json()["only_newest"]) == (1, None)
-    monkeypatch.setattr("perdure.engines.shared.operate.failure_groups.MOST_IN_A_GROUP", 1)
+    monkeypatch.setattr("perdure.engines.shared.operate.failure_groups.JOBS_COUNTED_PER_GROUP", 1)
     found = await client.get("/api/v1/failure-groups", params={"queue": "default"})
     assert (found.json()["groups"][0]["jobs"], found.json()["only_newest"]) == (1, 1)
     page = await client.get("/dead", params={"q": "queue:default"}, headers={"accept": "text/html"})

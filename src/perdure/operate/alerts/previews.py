@@ -16,7 +16,7 @@ from perdure.domain.jobs.states import JobState
 from perdure.operate.alerts.looks import LOOKS
 from perdure.operate.alerts.memory import GROUPS_KEPT, Memory
 from perdure.operate.alerts.sending import new_id
-from perdure.operate.alerts.world import MOST_COUNTED, World
+from perdure.operate.alerts.world import JOBS_COUNTED, World
 from perdure.policy.alerts.following import NoticeAlerts, follow
 from perdure.policy.alerts.wording import draft
 from perdure.storage.port import Store
@@ -65,4 +65,4 @@ async def preview(store: Store, rule: AlertRule) -> AlertPreview:
 async def _died(store: Store, since: datetime) -> dict[str, int]:
     """How many dead letters of each kind have come since then."""
     which = JobFilter(states=frozenset({JobState.DEAD}), finished_after=since)
-    return {tally.kind: tally.jobs for tally in await store.count(which, ("kind",), MOST_COUNTED) if tally.kind}
+    return {tally.kind: tally.jobs for tally in await store.count(which, ("kind",), JOBS_COUNTED) if tally.kind}

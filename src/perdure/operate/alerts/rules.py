@@ -18,7 +18,7 @@ from perdure.errors import ArgumentError
 from perdure.kinds.options import checked_name
 from perdure.operate.alerts.evaluation import LONGEST_THROTTLE
 from perdure.operate.alerts.memory import LONGEST_WITHIN
-from perdure.operate.alerts.world import MOST_COUNTED
+from perdure.operate.alerts.world import JOBS_COUNTED
 from perdure.storage.checking import check_whole, echo
 
 Word = TypeVar("Word", bound=StrEnum)
@@ -133,8 +133,8 @@ def _limit(when: When, sort: _Sort, limit: Duration | None) -> float | None:
     number = _number("limit", limit, sort.unit)
     if sort.unit == "share" and not 0 < number <= 1:
         raise ArgumentError("limit", f"must be a share above 0 and up to 1 (0.8 means 80 %), got {echo(limit)}")
-    if sort.unit == "jobs" and not (number == int(number) and 1 <= number <= MOST_COUNTED):
-        raise ArgumentError("limit", f"must be a whole number of jobs from 1 to {MOST_COUNTED:,}, got {echo(limit)}")
+    if sort.unit == "jobs" and not (number == int(number) and 1 <= number <= JOBS_COUNTED):
+        raise ArgumentError("limit", f"must be a whole number of jobs from 1 to {JOBS_COUNTED:,}, got {echo(limit)}")
     return number
 
 

@@ -22,7 +22,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import JobFilter, Tally
 
 Found = TypeVar("Found")
-MOST_COUNTED: Final = 100_000
+JOBS_COUNTED: Final = 100_000
 """The most ready jobs of a queue that are counted for a rule about depth."""
 _READY: Final = JobFilter(states=frozenset({JobState.READY}))
 _JOBS_PER_FRONT: Final = 1
@@ -50,7 +50,7 @@ class World:
         """Ready jobs by queue, at most `cap` counted in each."""
 
         async def read() -> list[Tally]:
-            tallies = await self.store.count(_READY, ("queue",), min(cap, MOST_COUNTED))
+            tallies = await self.store.count(_READY, ("queue",), min(cap, JOBS_COUNTED))
             return [tally for tally in tallies if tally.queue not in {None, ALERT_QUEUE}]
 
         return await self._once(("ready", cap), read)

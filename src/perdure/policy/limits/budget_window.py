@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
+from perdure.domain.gate import OLDEST_SPENDS_SEEN, Spend, Spending
 from perdure.domain.jobs.ids import JobId
 
 _ROUNDING: Final = 1 + 1e-9
@@ -25,7 +25,9 @@ class BudgetSpending:
         self.oldest = {window: list(spends) for window, spends in spending.oldest.items()}
         self.estimates = {spend.job_id: spend for spend in spending.estimates}
         self.under_way = spending.under_way
-        self.unseen = {window: spends[-1].at for window, spends in self.oldest.items() if len(spends) >= OLDEST_SEEN}
+        self.unseen = {
+            window: spends[-1].at for window, spends in self.oldest.items() if len(spends) >= OLDEST_SPENDS_SEEN
+        }
         """For windows with more spends than were loaded: since when."""
 
     def used(self, window: timedelta, job_id: JobId) -> float:

@@ -23,7 +23,7 @@ _Group = tuple[str | None, JobState | None, str | None]
 
 _ALL: Final[_Group] = (None, None, None)
 GROUPS: Final = ("kind", "state", "queue")
-MOST_COUNTED: Final = 1_000_000
+CAP_LIMIT_JOBS: Final = 1_000_000
 
 
 class Looked(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Looked(Struct, frozen=True):
 
 def check_count(by: object, cap: object) -> tuple[str, ...]:
     """Check the words to group by, and the cap."""
-    check_whole("cap", cap, 1, MOST_COUNTED)
+    check_whole("cap", cap, 1, CAP_LIMIT_JOBS)
     words = [by] if isinstance(by, str) else list(by) if isinstance(by, Iterable) else [by]
     for word in words:
         if word not in GROUPS:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from perdure.domain.jobs.ids import JobId
 from perdure.storage.records import JobFilter
 
-MOST_IN_A_GROUP: Final = 10_000
+JOBS_COUNTED_PER_GROUP: Final = 10_000
 """The most dead letters of a group that are counted."""
 
 FAILURES_KEPT: Final = timedelta(days=7)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
+from perdure.domain.gate import OLDEST_SPENDS_SEEN, Spend, Spending
 from perdure.domain.jobs.ids import JobId
 from perdure.engines.postgres.database.arrays import text_array
 from perdure.engines.postgres.database.connections import Pool
@@ -64,7 +64,7 @@ class Spends:
         return replace(known, oldest=oldest, under_way=under_way)
 
     async def _oldest(self, wire: Wire, name: str, since: datetime) -> list[Spend]:
-        asked = {"name": name, "since": since, "most": OLDEST_SEEN}
+        asked = {"name": name, "since": since, "most": OLDEST_SPENDS_SEEN}
         return [Spend(name, *row) for row in await wire.fetch(self._statements["oldest"], asked)]
 
 

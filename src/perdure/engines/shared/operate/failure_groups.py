@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.states import JobState
-from perdure.storage.operate.failure_groups import MOST_IN_A_GROUP, GroupRecord
+from perdure.storage.operate.failure_groups import JOBS_COUNTED_PER_GROUP, GroupRecord
 from perdure.storage.records import JobFilter
 
 _DEAD: Final = frozenset({JobState.DEAD})
@@ -38,8 +38,8 @@ class Found:
 
     def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Add fingerprint and id of jobs, newest first; one more than the cap shows that there are others."""
-        self._capped = self._capped or len(rows) > MOST_IN_A_GROUP
-        for name, job_id in rows[:MOST_IN_A_GROUP]:
+        self._capped = self._capped or len(rows) > JOBS_COUNTED_PER_GROUP
+        for name, job_id in rows[:JOBS_COUNTED_PER_GROUP]:
             if name is not None:
                 self._jobs[name] += 1
                 self._newest.setdefault(name, job_id)
@@ -57,7 +57,7 @@ class Found:
                 jobs=self._jobs[group.fingerprint],
                 capped=self._capped,
                 newest=self._newest.get(group.fingerprint),
-                only_newest=MOST_IN_A_GROUP if self._capped else None,
+                only_newest=JOBS_COUNTED_PER_GROUP if self._capped else None,
             )
             for group in groups
         ]

@@ -13,7 +13,13 @@ from perdure.engines.shared.database.instants import to_micros
 from perdure.engines.shared.database.sql_files import load_statements
 from perdure.engines.sqlite.database import files
 from perdure.engines.sqlite.database.documents import stored_meets
-from perdure.engines.sqlite.database.drivers import OLDEST, Connection, connect, library_version, library_warning
+from perdure.engines.sqlite.database.drivers import (
+    OLDEST_VERSION,
+    Connection,
+    connect,
+    library_version,
+    library_warning,
+)
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes import wal as log
 from perdure.engines.sqlite.lanes.lane import Lane, Work
@@ -170,9 +176,9 @@ def _opened(lane: Lane | None) -> Lane:
 
 def _check_library(driver: str) -> None:
     version = library_version(driver)
-    if version < OLDEST:
+    if version < OLDEST_VERSION:
         raise StoreRefused(
-            f"driver {driver} has SQLite {version}, and perdure needs {OLDEST} or later: use driver=apsw"
+            f"driver {driver} has SQLite {version}, and perdure needs {OLDEST_VERSION} or later: use driver=apsw"
         )
     _warn_once(driver)
 

@@ -22,7 +22,7 @@ Params = Sequence[Any] | Mapping[str, Any]
 Version = tuple[int, int, int]
 
 DRIVERS: Final = ("apsw", "sqlite3")
-OLDEST: Final = (3, 38, 0)
+OLDEST_VERSION: Final = (3, 38, 0)
 _PAGES_OF_A_PIECE: Final = 1_000
 _STEPS_OF_A_STATEMENT: Final = 10_000  # a millisecond or less
 # The versions that mend the WAL-reset bug, by which a database can be corrupted: one for each line that is kept up.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from perdure.domain.gate import OLDEST_SEEN, Spend, Spending
+from perdure.domain.gate import OLDEST_SPENDS_SEEN, Spend, Spending
 from perdure.engines.shared.database.instants import from_micros, span, to_micros
 from perdure.engines.shared.gates.needs import BudgetNeed
 from perdure.engines.shared.gates.spend_spans import borders
@@ -52,7 +52,7 @@ class Spends:
         return self._rows(transaction, "totals", {"rows": to_document(asked)})
 
     def _oldest(self, transaction: Transaction, name: str, window: timedelta) -> list[Spend]:
-        asked = {"name": name, "since": transaction.now - span(window), "most": OLDEST_SEEN}
+        asked = {"name": name, "since": transaction.now - span(window), "most": OLDEST_SPENDS_SEEN}
         return _spends(name, self._rows(transaction, "oldest", asked))
 
     def _rows(self, transaction: Transaction, statement: str, params: dict[str, Any]) -> list[Any]:

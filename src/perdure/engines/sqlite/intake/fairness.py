@@ -23,7 +23,7 @@ from perdure.engines.sqlite.database.plan import Ask, Do, Part, Statements, foll
 from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 
-STEP: Final = 10_000  # microseconds
+STEP_MICROS: Final = 10_000
 
 
 class Entrant(Struct, frozen=True):
@@ -45,7 +45,7 @@ def fair_turns(sql: Statements, entrants: Iterable[Entrant], newest: int) -> Par
         share = (entrant.queue, entrant.priority, entrant.key)
         if share not in last:
             last[share] = yield from _after(sql, *share, newest)
-        last[share] += STEP
+        last[share] += STEP_MICROS
         turns[entrant.job_id] = last[share]
     return turns
 

@@ -19,7 +19,7 @@ from perdure.engines.postgres.operate.views.insight import jobs_query
 from perdure.engines.shared.batch_sizes import GROUPS_COUNTED_SINGLY
 from perdure.engines.shared.operate.failure_groups import Found, names_groups_only, page_of
 from perdure.policy.fingerprints import fingerprint
-from perdure.storage.operate.failure_groups import MOST_IN_A_GROUP, GroupRecord, HourOfFailures
+from perdure.storage.operate.failure_groups import JOBS_COUNTED_PER_GROUP, GroupRecord, HourOfFailures
 from perdure.storage.records import JobFilter
 
 _DEAD: Final = frozenset({JobState.DEAD})
@@ -70,14 +70,14 @@ class FailureGroupPart:
         return [_group(row) for row in await self._pool.rows(self._statements["groups"], params)]
 
     async def _counted(self, groups: Sequence[GroupRecord]) -> list[GroupRecord]:
-        params = {"fingerprints": text_array([group.fingerprint for group in groups]), "cap": MOST_IN_A_GROUP}
+        params = {"fingerprints": text_array([group.fingerprint for group in groups]), "cap": JOBS_COUNTED_PER_GROUP}
         rows = await self._pool.rows(self._statements["count_dead"], params)
         counts = {name: (jobs, newest) for name, jobs, newest in rows}
         counted = []
         for group in groups:
             jobs, newest = counts[group.fingerprint]
-            capped = jobs > MOST_IN_A_GROUP
-            counted.append(replace(group, jobs=min(jobs, MOST_IN_A_GROUP), capped=capped, newest=newest))
+            capped = jobs > JOBS_COUNTED_PER_GROUP
+            counted.append(replace(group, jobs=min(jobs, JOBS_COUNTED_PER_GROUP), capped=capped, newest=newest))
         return counted
 
     async def _among_newest(self, which: JobFilter) -> list[GroupRecord]:
@@ -87,7 +87,7 @@ class FailureGroupPart:
             return []
         found = Found()
         sql = f"SELECT fingerprint, id {jobs_query(self._views, selection, 'DESC')}"
-        found.add(await self._pool.rows(sql, {**selection.params, "limit": MOST_IN_A_GROUP + 1}))
+        found.add(await self._pool.rows(sql, {**selection.params, "limit": JOBS_COUNTED_PER_GROUP + 1}))
         return found.counted(await self._named(found.fingerprints))
 
 

@@ -18,7 +18,7 @@ from perdure.engines.sqlite.database.rows import clean, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.operate.views.filters import Selector
 from perdure.policy.fingerprints import fingerprint
-from perdure.storage.operate.failure_groups import MOST_IN_A_GROUP, GroupRecord, HourOfFailures
+from perdure.storage.operate.failure_groups import JOBS_COUNTED_PER_GROUP, GroupRecord, HourOfFailures
 from perdure.storage.records import JobFilter
 
 _AFTER_ALL: Final = 2**62
@@ -84,16 +84,18 @@ class FailureGroupPart:
         return bool(transaction.run(self._sql["are_many"], {"most": GROUPS_COUNTED_SINGLY})[0][0])
 
     def _counted(self, transaction: Transaction, group: GroupRecord) -> GroupRecord:
-        params = {"fingerprint": group.fingerprint, "cap": MOST_IN_A_GROUP}
+        params = {"fingerprint": group.fingerprint, "cap": JOBS_COUNTED_PER_GROUP}
         ((jobs, newest),) = transaction.run(self._sql["count_dead"], params)
-        return replace(group, jobs=min(jobs, MOST_IN_A_GROUP), capped=jobs > MOST_IN_A_GROUP, newest=newest)
+        return replace(
+            group, jobs=min(jobs, JOBS_COUNTED_PER_GROUP), capped=jobs > JOBS_COUNTED_PER_GROUP, newest=newest
+        )
 
     def _among_newest(self, transaction: Transaction, which: JobFilter) -> list[GroupRecord]:
         """The groups of the newest dead letters that match."""
         found = Found()
         for selection in self._selector.select(replace(which, states=_DEAD)):
             sql = f"SELECT place.fingerprint, place.job_id {selection.newest_first}"
-            found.add(transaction.run(sql, selection.params | {"limit": MOST_IN_A_GROUP + 1}))
+            found.add(transaction.run(sql, selection.params | {"limit": JOBS_COUNTED_PER_GROUP + 1}))
         return found.counted(self._named(transaction, found.fingerprints))
 
 
