@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 LONGEST_PROFILE_SECONDS: Final = 25.0
+_READ_WITHIN_SECONDS: Final = 1.0  # how long other threads wait for the interpreter at the most
 _FRAMES_SHOWN: Final = 100
 _STACKS_SHOWN: Final = 500
 _STACKS_COUNTED: Final = 20_000
@@ -66,14 +67,12 @@ def sample_profile(seconds: float, rate: int) -> Profile:
     started = time.monotonic()
     ends = started + min(seconds, LONGEST_PROFILE_SECONDS)
     while (now := time.monotonic()) < ends:
-        for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to other threads' stacks
-            if ident == me:
-                continue
+        for codes in _read_stacks(me):
             samples += 1
-            if _is_idle(frame):
+            if codes is None:
                 idle += 1
             elif len(stacks) < _STACKS_COUNTED:
-                stacks[_codes(frame)] += 1
+                stacks[codes] += 1
         time.sleep(max(0.0, 1 / rate - (time.monotonic() - now)))
     return Profile(
         seconds=round(time.monotonic() - started, 3),
@@ -82,6 +81,20 @@ def sample_profile(seconds: float, rate: int) -> Profile:
         functions=_hottest(stacks),
         stacks=tuple((_folded(codes), count) for codes, count in stacks.most_common(_STACKS_SHOWN)),
     )
+
+
+def _read_stacks(me: int) -> list[tuple[CodeType, ...] | None]:
+    """The stacks of all other threads; None stands for one that only waits.
+
+    All are read in one go: on Python 3.11 a thread that runs on while its frames are read can end the process.
+    """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_READ_WITHIN_SECONDS)
+    try:
+        frames = sys._current_frames()  # noqa: SLF001 - the documented way to the stacks of other threads
+        return [None if _is_idle(frame) else _codes(frame) for ident, frame in frames.items() if ident != me]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def _is_idle(frame: FrameType) -> bool:
