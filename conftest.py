@@ -21,6 +21,13 @@ def pytest_configure() -> None:
             signal.signal(one, signal.default_int_handler if one is signal.SIGINT else signal.SIG_DFL)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write the failed tests, one a line, to the file that PERDURE_FAILED_TESTS names: `.ci/run` reads it."""
+    if file := os.environ.get("PERDURE_FAILED_TESTS"):
+        reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
+        Path(file).write_text("".join(f"{report.nodeid}\n" for report in reports), encoding="utf-8")
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A PostgreSQL server for the whole run: our own, or the one that PERDURE_TEST_POSTGRES names."""
