@@ -92,8 +92,7 @@ async def keep_interpreter() -> None:
 @app.job
 async def keep_interpreter_briefly() -> None:
     print("printed", file=sys.stdout)
-    begun.touch()
-    sum(range(10**8))
+    sum(range(10**8), begun.touch() or 0)  # in one line: a signal may come as soon as the file is there
     time.sleep(600)
 """
 
