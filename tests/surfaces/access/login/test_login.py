@@ -128,14 +128,6 @@ async def test_brute_force_is_slowed_for_an_address_and_for_all(
     assert await tries("10.0.0.7", secret) == 303
 
 
-async def test_what_is_remembered_of_addresses_is_bounded(guard: Guard, clock: ManualClock) -> None:
-    app = guard(login_failures_of_all=1_000_000)
-    rate = app._access.login._rate
-    for number in range(10_000):
-        rate.wait(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
-    assert len(rate._windows) <= 4_096
-
-
 async def test_under_a_prefix_cookies_and_redirects_stay_under_it(guard: Guard, sqlite_store: Store) -> None:
     secret = await make_token(sqlite_store)
     browser = Browser(guard(requires_token=True), prefix="/admin/jobs")
