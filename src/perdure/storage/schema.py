@@ -16,3 +16,6 @@ class SchemaStore(Protocol):
 
         Migrations of the next release are accepted: neighbouring releases may share a database (G10).
         """
+
+    async def why_read_only(self) -> str | None:
+        """Why nothing can be written just now, for operators; None: the database takes writes."""

@@ -27,7 +27,7 @@ QUESTIONS: Final = frozenset(
         *("pauses", "breakers", "spent", "budgets", "steps", "family", "families", "children", "progress", "lines"),
         *("event_log", "read_events", "webhooks"),
         *("alert_rules", "alert_channels", "alerts", "notices", "notice", "budget_limits", "recent_failures"),
-        *("alert_book", "missed_fires"),
+        *("alert_book", "missed_fires", "why_read_only"),
     )
 )
 """The methods of a store that only read."""

@@ -50,7 +50,8 @@ def desk_site(
     app: App | None = None,
 ) -> ASGIApp:
     """The desk without a server; answers are not kept, so that a test sees what it did."""
-    about = About(database="sqlite:///shop.db", version="0.0.0", engine="SQLite", read_only=read_only)
+    why = "it was started so" if read_only else None
+    about = About(database="sqlite:///shop.db", version="0.0.0", engine="SQLite", why_read_only=lambda: why)
     routes = web_desk(desk_for=lambda _: Desk(store, "ada"), about=about, app=app, fresh_for=0, live=live)
     return Checked(Starlette(routes=routes), caller)
 

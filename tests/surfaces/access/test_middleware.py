@@ -102,7 +102,14 @@ async def test_the_caller_says_name_scope_source_and_csrf(guard: Guard, sqlite_s
     assert len(local["csrf"]) == 64
     bearer = {"authorization": f"bearer {secret}"}
     known = (await Browser(guard(), address="10.0.0.7").ask("POST", "/api/v1/jobs", bearer)).json["caller"]
-    assert known == {"name": "alice", "scope": "operate", "source": "api 10.0.0.7", "csrf": None, "has_session": False}
+    assert known == {
+        "name": "alice",
+        "scope": "operate",
+        "source": "api 10.0.0.7",
+        "csrf": None,
+        "has_session": False,
+        "why_read_only": None,
+    }
     capped = await Browser(guard(read_only=True)).ask("POST", "/api/v1/jobs", bearer)
     assert capped.json["caller"]["scope"] == "read"
     assert (await Browser(guard(read_only=True)).get("/jobs")).json["caller"]["scope"] == "read"

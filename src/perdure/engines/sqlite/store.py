@@ -170,6 +170,7 @@ class SqliteStore:
     def _add_schema(self, schema: SchemaPart) -> None:
         self.migrate = schema.migrate
         self.check_schema = schema.check_schema
+        self.why_read_only = schema.why_read_only
         self.schema_dump = schema.schema_dump
 
     def _add_workers(self, workers: WorkerPart) -> None:

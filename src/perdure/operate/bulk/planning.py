@@ -15,7 +15,7 @@ from typing import Any, Final
 from perdure.domain.gate import BreakerState
 from perdure.domain.jobs.job import JobView
 from perdure.domain.jobs.states import JobState
-from perdure.errors import ConflictError
+from perdure.errors import ConflictError, StoreRefused
 from perdure.kinds.options import checked_instant
 from perdure.operate.bulk.confirmation import Confirmed, read_token, sign
 from perdure.operate.bulk.records import BulkPlan
@@ -90,7 +90,12 @@ async def count_of(store: Store, aim: JobFilter, limit: int | None) -> tuple[int
 
 
 async def _key(store: Store) -> str:
-    return await store.shared_key("bulk", secrets.token_hex(_KEY_BYTES))
+    """The key that signs plans; where it cannot be stored, no plan can be started either, and any key does."""
+    otherwise = secrets.token_hex(_KEY_BYTES)
+    try:
+        return await store.shared_key("bulk", otherwise)
+    except StoreRefused:
+        return otherwise
 
 
 async def _params(

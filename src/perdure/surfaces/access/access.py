@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+from msgspec.structs import replace
+
 from perdure.clock import Clock, SystemClock
 from perdure.domain.operate.access import Scope, TokenView
 from perdure.errors import StoreRefused
@@ -27,10 +29,14 @@ OpenStore = Callable[[], Awaitable[Store]]
 _DEFAULTS: Final = AccessSettings()
 _KEY: Final = "forms"
 _BEARER: Final = "bearer"
+_BY_SETTING: Final = "its settings say so"
 
 
 class Access:
-    """Identifies callers. `login_page` renders the login page; `style` is the style sheet's path for other pages."""
+    """Identifies callers. `login_page` renders the login page; `style` is the style sheet's path for other pages.
+
+    While `why_read_only` names a reason, or the settings say so, callers may only read.
+    """
 
     def __init__(
         self,
@@ -39,12 +45,14 @@ class Access:
         *,
         login_page: LoginPage = plain_login_page,
         style: str = "",
+        why_read_only: Callable[[], str | None] = lambda: None,
         clock: Clock | None = None,
     ) -> None:
         clock = clock or SystemClock()
         self.settings = settings
         self.store = store
         self.style = style
+        self._why_read_only = why_read_only
         self._sessions = Sessions(clock, settings.session_lifetime)
         rate = LoginRate(
             clock,
@@ -79,8 +87,8 @@ class Access:
             if token is not None:
                 return self._known(visit, token, csrf=csrf_of(secret, "session"))
         if visit.is_local and not self.settings.requires_token:
-            scope = self._capped(Scope.ADMIN)
-            return Caller(name=LOCAL, scope=scope, source=visit.source, csrf=csrf_of(await self.key(), LOCAL))
+            csrf = csrf_of(await self.key(), LOCAL)
+            return self._limited(Caller(name=LOCAL, scope=Scope.ADMIN, source=visit.source, csrf=csrf))
         return None
 
     async def _by_header(self, given: list[str]) -> TokenView:
@@ -102,11 +110,14 @@ class Access:
         """An agent on this machine without a token: it may only read. Browser sessions are not valid for agents."""
         if not visit.is_local or self.settings.requires_token:
             return None
-        return Caller(name=LOCAL, scope=Scope.READ, source=visit.source)
+        return self._limited(Caller(name=LOCAL, scope=Scope.READ, source=visit.source))
 
     def _known(self, visit: Visit, token: TokenView, csrf: str | None) -> Caller:
-        scope = self._capped(token.scope)
-        return Caller(name=token.name, scope=scope, source=visit.source, csrf=csrf, has_session=csrf is not None)
+        has_session = csrf is not None
+        return self._limited(
+            Caller(name=token.name, scope=token.scope, source=visit.source, csrf=csrf, has_session=has_session)
+        )
 
-    def _capped(self, scope: Scope) -> Scope:
-        return scope.capped(Scope.READ) if self.settings.read_only else scope
+    def _limited(self, caller: Caller) -> Caller:
+        why = self._why_read_only() or (_BY_SETTING if self.settings.read_only else None)
+        return caller if why is None else replace(caller, scope=caller.scope.capped(Scope.READ), why_read_only=why)

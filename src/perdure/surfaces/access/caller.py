@@ -20,7 +20,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Who calls: `name` is the actor in the audit trail, `source` the surface and address.
 
     `csrf` is what forms send back as `_csrf` and scripts as X-CSRF-Token; a caller with a bearer token needs none.
-    `has_session`: the caller logged in, and can sign out.
+    `has_session`: the caller logged in, and can sign out. `why_read_only`: why this desk lets every caller only read.
     """
 
     name: str
@@ -28,11 +28,15 @@ class Caller(Struct, frozen=True, kw_only=True):
     source: str
     csrf: str | None = None
     has_session: bool = False
+    why_read_only: str | None = None
 
     def require(self, needed: Scope) -> None:
         """Raise Refused (403) unless the caller's scope is enough."""
-        if not self.scope.allows(needed):
-            raise Refused(403, "Forbidden", f"This needs the scope {needed}; {self.name} has {self.scope}.")
+        if self.scope.allows(needed):
+            return
+        if self.why_read_only is not None:
+            raise Refused(403, "Forbidden", f"This desk is read-only: {self.why_read_only}.")
+        raise Refused(403, "Forbidden", f"This needs the scope {needed}; {self.name} has {self.scope}.")
 
 
 def put_caller(scope: MutableMapping[str, Any], caller: Caller | None) -> None:

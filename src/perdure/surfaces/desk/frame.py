@@ -33,12 +33,20 @@ _THEMES: Final = ("light", "dark")
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What this desk serves, for its footer. `database` is the URL without secrets."""
+    """What this desk serves, for its footer. `database` is the URL without secrets.
+
+    `why_read_only` says why every command is refused, if so.
+    """
 
     database: str
     version: str
     engine: str = ""
-    read_only: bool = False
+    why_read_only: Callable[[], str | None] = lambda: None
+
+    @property
+    def read_only(self) -> bool:
+        """Whether every command is refused."""
+        return self.why_read_only() is not None
 
 
 class Frame:

@@ -97,14 +97,13 @@ async def _ask(visit: Visit, confirm: Question) -> Response:
 
 
 async def _refuse(visit: Visit, entry: Entry) -> Response:
-    reason = "This desk is read-only." if visit.frame.about.read_only else f"Your scope is {visit.caller.scope}."
-    return await visit.page(
-        "pages/problem.html",
-        title="Not allowed",
-        status=403,
-        problem=f"This needs the scope {entry.scope}. {reason}",
-        advice=f"Sign in with a token that has it: perdure token create --name NAME --scope {entry.scope}",
-    )
+    why = visit.frame.about.why_read_only()
+    if why is None:
+        problem = f"This needs the scope {entry.scope}. Your scope is {visit.caller.scope}."
+        advice = f"Sign in with a token that has it: perdure token create --name NAME --scope {entry.scope}"
+    else:
+        problem, advice = f"This desk is read-only: {why}.", "Use a desk or a terminal that can write the database."
+    return await visit.page("pages/problem.html", title="Not allowed", status=403, problem=problem, advice=advice)
 
 
 def nowhere(frame: Frame) -> Callable[[Request], Awaitable[Response]]:

@@ -90,6 +90,10 @@ class Ground:
 
     async def _require(self, agent: Agent, desk: Desk, tool: str) -> None:
         needed = SPECS[tool].scope
+        if agent.why_read_only is not None and not agent.scope.allows(needed):
+            raise await self.refuse(
+                desk, tool, f"{tool} changes something, and the desk is read-only: {agent.why_read_only}"
+            )
         if not agent.scope.allows(needed):
             raise await self.refuse(
                 desk,

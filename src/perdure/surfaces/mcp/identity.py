@@ -23,18 +23,24 @@ _UNKNOWN: Final = "unknown"
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """An agent: its name in the audit trail, the source of its commands, and what it may do."""
+    """An agent: its name in the audit trail, the source of its commands, what it may do, and why it may only read."""
 
     actor: str
     source: str
     scope: Scope
+    why_read_only: str | None = None
 
 
 def agent_of(context: Context[Any, Any], at_terminal: Caller | None = None) -> Agent:
     """The agent: of the user whose client started this process, or of the caller that the access layer admitted."""
     request = context.request_context.request
     caller = at_terminal or caller_of({} if request is None else request.scope)
-    return Agent(actor=f"mcp:{_client(context)}@{caller.name}", source=caller.source, scope=caller.scope)
+    return Agent(
+        actor=f"mcp:{_client(context)}@{caller.name}",
+        source=caller.source,
+        scope=caller.scope,
+        why_read_only=caller.why_read_only,
+    )
 
 
 def user_at_terminal(*, commands: bool) -> Caller:

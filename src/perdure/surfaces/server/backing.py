@@ -16,16 +16,20 @@ from perdure.enqueue.stores import Stores
 from perdure.errors import SettingsError, StoreError, StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
+from perdure.storage.time_limits import limited
 
 _REST: Final = 1.0  # seconds between two attempts to open a database
 _OPEN_TIMEOUT: Final = timedelta(seconds=2)
+_ASK_INTERVAL_SECONDS: Final = 5.0
+_TOLD: Final = "it was started with --read-only or the setting read_only"
 
 
 class Backing:
     """One database, and its app if the app is loaded.
 
     With `read_only`, or with a URL instead of an app, opening only checks the schema. Otherwise it also migrates the
-    schema, if the app's settings allow that.
+    schema, if the app's settings allow that. A database that takes no writes makes it read-only too; it is asked again
+    every few seconds, since a standby may be promoted.
     """
 
     def __init__(self, source: App | str, *, read_only: bool = False, clock: Clock | None = None) -> None:
@@ -33,7 +37,9 @@ class Backing:
             raise SettingsError("source", f"must be a perdure.App or the URL of a database, got {source!r:.100}")
         self.app = source if isinstance(source, App) else None
         self.url = source if isinstance(source, str) else source.url
-        self.read_only = read_only
+        self._is_told_to_read = read_only
+        self._refuses: str | None = None
+        self._ask_again_at = 0.0
         self.events = Emitter() if self.app is None else self.app.events
         self._clock = clock or SystemClock()
         migrates = self.app is not None and self.app.migrates and not read_only
@@ -46,6 +52,7 @@ class Backing:
     async def store(self) -> Store:
         """The open store of the running event loop; raises StoreError if it cannot be opened."""
         if (opened := self._stores.current()) is not None:
+            await self._ask(opened.store)
             return opened.store
         if self._failed is not None and self._clock.monotonic() - self._failed[0] < _REST:
             raise StoreUnavailable(str(self._failed[1])) from self._failed[1]
@@ -55,7 +62,17 @@ class Backing:
             self._failed = self._clock.monotonic(), error
             raise
         self._failed = None
+        await self._ask(store)
         return store
+
+    def why_read_only(self) -> str | None:
+        """Why every command is refused; None: commands are possible."""
+        return _TOLD if self._is_told_to_read else self._refuses
+
+    @property
+    def read_only(self) -> bool:
+        """Whether every command is refused."""
+        return self.why_read_only() is not None
 
     @property
     def is_open(self) -> bool:
@@ -71,6 +88,12 @@ class Backing:
     async def close(self) -> None:
         """Close the store of the running event loop."""
         await self._stores.close()
+
+    async def _ask(self, store: Store) -> None:
+        """Ask whether the database takes writes, at most every few seconds."""
+        if not self._is_told_to_read and self._clock.monotonic() >= self._ask_again_at:
+            self._ask_again_at = self._clock.monotonic() + _ASK_INTERVAL_SECONDS
+            self._refuses = await limited(store, _OPEN_TIMEOUT).why_read_only()
 
     def _make(self) -> Store:
         if self.app is not None:

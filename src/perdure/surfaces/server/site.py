@@ -12,7 +12,6 @@ import socket
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -95,8 +94,13 @@ class Site:
         self.prefix = checked_prefix(prefix)
         allowed = access or AccessSettings()
         self.backing = Backing(source, read_only=read_only or allowed.read_only)
-        settings = replace(allowed, read_only=self.backing.read_only)
-        self.access = Access(self._quick_store, settings, login_page=login_page(), style=style_path())
+        self.access = Access(
+            self._quick_store,
+            allowed,
+            login_page=login_page(),
+            style=style_path(),
+            why_read_only=self.backing.why_read_only,
+        )
         self.workers = workers
         self.health = Health(self.backing, health or HealthSettings())
         self._metrics = self._new_metrics(metrics or MetricsSettings())
@@ -212,7 +216,7 @@ class Site:
             database=without_password(self.backing.url),
             version=__version__,
             engine="SQLite" if self.backing.url.startswith("sqlite:") else "PostgreSQL",
-            read_only=self.backing.read_only,
+            why_read_only=self.backing.why_read_only,
         )
         return web_desk(desk_for=desk_of, about=about, app=self.backing.app)
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import apsw
@@ -64,27 +60,6 @@ async def test_a_damaged_database_is_told_as_such(path: str) -> None:
     await store.close()
     scribble_over(path)
     assert "damaged: stop all writers and restore it from a backup" in await refusal(path)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-@pytest.mark.parametrize(("mode_of_file", "mode_of_folder"), [(0o444, 0o777), (0o666, 0o555)])
-def test_what_may_not_be_written_is_refused(mode_of_file: int, mode_of_folder: int) -> None:
-    """Tried as a user without rights, in a process of its own."""
-    program = (
-        "import os, sys; from perdure.engines.sqlite.database import files; from perdure.errors import StoreRefused\n"
-        "os.setuid(65534)\n"
-        "try: files.prepare(sys.argv[1])\n"
-        "except StoreRefused as error: print(error)\n"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "perdure.db")
-        path.touch()
-        path.chmod(mode_of_file)
-        Path(folder).chmod(mode_of_folder)
-        answer = subprocess.run(
-            [sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=60, check=True
-        )
-    assert "writable" in answer.stdout
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])

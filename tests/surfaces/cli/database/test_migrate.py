@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,14 +104,6 @@ def test_without_a_word_there_is_help() -> None:
     assert answer.code == Exit.USAGE
     assert "Usage" in answer.out + answer.err
     assert run_cli("nope", "--json").code == Exit.USAGE
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_file_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "perdure.db"
-    run_cli("migrate", "--url", f"sqlite:///{file}")
-    file.chmod(0o400)
-    assert run_cli("jobs", "list", "--url", f"sqlite:///{file}").code == Exit.FAILED
 
 
 def test_a_warning_about_the_library_does_not_spoil_the_document(tmp_path: Path) -> None:

@@ -32,6 +32,13 @@ class SchemaPart:
         """Raise SchemaError if migrations are missing, were changed after release, or are too new for this code."""
         require_current(self._known, await self._pool.run(self._applied))
 
+    async def why_read_only(self) -> str | None:
+        """Whether the server is a standby, or its sessions only read; a standby can be promoted at any time."""
+        [[is_standby, only_reads]] = await self._pool.rows(self._statements["why_read_only"])
+        if is_standby:
+            return "the server is a standby"
+        return "the server lets its sessions only read (default_transaction_read_only)" if only_reads else None
+
     async def schema_dump(self) -> list[str]:
         """Every table, column, index and constraint as a line of text, without the names of schema and prefix."""
         params = {"schema": self._naming.schema, "prefix": self._naming.prefix}

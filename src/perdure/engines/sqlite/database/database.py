@@ -20,6 +20,7 @@ from perdure.engines.sqlite.database.drivers import (
     library_version,
     library_warning,
 )
+from perdure.engines.sqlite.database.looking import LookingConnection
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes import wal as log
 from perdure.engines.sqlite.lanes.lane import Lane, Work
@@ -38,7 +39,10 @@ _log = logging.getLogger("perdure.sqlite")
 
 
 class Database:
-    """One file, its two lanes, the clock, and the names of its tables. `now()` is the clock's time in microseconds."""
+    """One file, its two lanes, the clock, and the names of its tables. `now()` is the clock's time in microseconds.
+
+    `why_read_only`: why this process cannot write the file; then there is only the lane of reads.
+    """
 
     def __init__(self, path: str, driver: str, prefix: str, clock: Clock) -> None:
         self.path = path
@@ -46,6 +50,7 @@ class Database:
         self.prefix = prefix or DEFAULT_PREFIX
         self.clock = clock
         self.now: Final = clock.micros if type(clock) is SystemClock else lambda: to_micros(clock.now())
+        self.why_read_only: str | None = None
         self._file: files.OpenFile | None = None
         self._writer: Writer | None = None
         self._reader: Reader | None = None
@@ -58,12 +63,15 @@ class Database:
             return
         _check_library(self.driver)
         self.path = files.prepare(self.path)
+        self.why_read_only = files.why_read_only(self.path)
         self._file = files.enter(self.path, self.driver)
-        self._writer = Writer(self.connect, self.begin, self.log, self.notify)
         self._reader = Reader(self.connect_to_look, self.begin)
-        self._single_writes = SingleWrites(self.connect, self.begin, self.log, self._writer.ask_for_checkpoint)
+        if self.why_read_only is None:
+            self._writer = Writer(self.connect, self.begin, self.log, self.notify)
+            self._single_writes = SingleWrites(self.connect, self.begin, self.log, self._writer.ask_for_checkpoint)
         try:
-            await self._writer.open()
+            if self._writer:
+                await self._writer.open()
             await self._reader.open()
         except BaseException:
             await self.close()
@@ -71,18 +79,20 @@ class Database:
 
     async def close(self) -> None:
         """Finish current work and close the file."""
-        if self._is_ours_to_close() and self._writer and self._reader and self._single_writes:
+        if self._is_ours_to_close() and self._reader:
             await self._reader.close()
-            await self._single_writes.close()  # just before the writer, which then takes nothing more
-            await self._writer.close()
+            if self._writer and self._single_writes:
+                await self._single_writes.close()  # just before the writer, which then takes nothing more
+                await self._writer.close()
             self._leave()
 
     def abandon(self) -> None:
         """The same without the event loop, which is closed; blocks until the threads have ended."""
-        if self._is_ours_to_close() and self._writer and self._reader and self._single_writes:
-            self._single_writes.abandon()
+        if self._is_ours_to_close() and self._reader:
+            if self._writer and self._single_writes:
+                self._single_writes.abandon()
+                self._writer.abandon()
             self._reader.abandon()
-            self._writer.abandon()
             self._leave()
 
     @property
@@ -92,6 +102,7 @@ class Database:
 
     def write(self, work: Work[T]) -> asyncio.Future[T]:
         """Do work in a transaction that may write; when the future is done, its effect is durable."""
+        self._refuse_to_write()
         return _opened(self._writer).submit(work)
 
     def write_now(self, work: Work[T], *, flushes: bool = True) -> T:
@@ -114,9 +125,8 @@ class Database:
 
     def connect(self) -> Connection:
         """A connection that may write, set up for durable commits."""
-        if self._file is not None:
-            self._file.refuse_fork(self.path)
-            self._file.refuse_stranger(self.path)
+        self._refuse_to_write()
+        self._refuse_another_file()
         link = connect(self.driver, self.path)
         try:
             retry_while_locked(lambda: _set_up(link, self.path))
@@ -127,6 +137,11 @@ class Database:
 
     def connect_to_look(self) -> Connection:
         """A connection that only reads."""
+        if self.why_read_only is not None:
+            self._refuse_another_file()
+            looking = LookingConnection(self.driver, self.path, self.why_read_only)
+            _define(looking)
+            return looking
         link = self.connect()
         link.run("PRAGMA query_only = ON")
         link.run("PRAGMA cache_size = -4000")  # more makes no page of a large file quicker, and the desk larger
@@ -151,6 +166,15 @@ class Database:
         if looks:
             self._file.refuse_stranger(self.path)
         return Transaction(connection, self._file, self.now())
+
+    def _refuse_to_write(self) -> None:
+        if self.why_read_only is not None:
+            raise StoreRefused(f"{self.path}: the database is read-only: {self.why_read_only}")
+
+    def _refuse_another_file(self) -> None:
+        if self._file is not None:
+            self._file.refuse_fork(self.path)
+            self._file.refuse_stranger(self.path)
 
     def _is_ours_to_close(self) -> bool:
         return self._file is not None and not self._file.is_of_a_parent()
@@ -202,5 +226,9 @@ def _set_up(link: Connection, path: str) -> None:
     link.run(f"PRAGMA journal_size_limit = {log.WAL_LIMIT_BYTES}")
     link.run("PRAGMA temp_store = MEMORY")
     link.run("PRAGMA cache_size = -32000")
+    _define(link)
+
+
+def _define(link: Connection) -> None:
     link.define("perdure_fold", str.casefold)
     link.define("perdure_meets", stored_meets, 2)

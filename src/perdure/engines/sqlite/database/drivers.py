@@ -10,9 +10,11 @@ of our statements again each time, which takes several times as long as running 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
+from urllib.parse import quote
 
 from perdure.engines.sqlite.database.faults import failure
 from perdure.errors import SettingsError, StoreError
@@ -71,13 +73,17 @@ class Connection(Protocol):
 class ApswConnection:
     """A connection through apsw."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, options: str = "") -> None:
         import apsw  # noqa: PLC0415 - only the library in use is loaded
 
         self._path = path
         self._error = apsw.Error
         try:
-            self._link = apsw.Connection(path, statementcachesize=200)
+            if options:
+                flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+                self._link = apsw.Connection(_uri(path, options), flags=flags, statementcachesize=200)
+            else:
+                self._link = apsw.Connection(path, statementcachesize=200)
             self._link.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         except apsw.Error as error:
             raise self._failure(error) from error
@@ -141,14 +147,19 @@ class ApswConnection:
 class StdlibConnection:
     """A connection through the standard library's sqlite3."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, options: str = "") -> None:
         import sqlite3  # noqa: PLC0415 - as above
 
         self._path = path
         self._error = sqlite3.Error
         try:
             self._link = sqlite3.connect(
-                path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=200
+                _uri(path, options) if options else path,
+                timeout=0,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=200,
+                uri=bool(options),
             )
             if sys.version_info >= (3, 12):
                 self._link.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_QPSG, True)
@@ -214,9 +225,13 @@ def check_driver(driver: str) -> str:
     return driver
 
 
-def connect(driver: str, path: str) -> Connection:
-    """Open a connection with the chosen library."""
-    return ApswConnection(path) if driver == "apsw" else StdlibConnection(path)
+def connect(driver: str, path: str, options: str = "") -> Connection:
+    """Open a connection with the chosen library; `options` are those of an SQLite URI that only reads."""
+    return ApswConnection(path, options) if driver == "apsw" else StdlibConnection(path, options)
+
+
+def _uri(path: str, options: str) -> str:
+    return f"file:{quote(os.fsencode(path))}?{options}"
 
 
 def library_version(driver: str) -> Version:

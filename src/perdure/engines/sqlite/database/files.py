@@ -95,7 +95,7 @@ _lock = threading.Lock()
 
 
 def prepare(path: str) -> str:
-    """Make sure that a database can live at this path, create the empty file if there is none, return its real path."""
+    """Make sure that a database can be read at this path, create the empty file if there is none; its real path."""
     real = os.path.realpath(path)
     folder = os.path.dirname(real)  # noqa: PTH120 - realpath is text, and so is all that follows
     if not os.path.isdir(folder):  # noqa: PTH112 - as above
@@ -112,11 +112,21 @@ def prepare(path: str) -> str:
         pass
     except OSError as error:
         raise StoreRefused(f"{real}: the file cannot be created: {error.strerror}") from error
-    if not os.access(real, os.R_OK | os.W_OK):
-        raise StoreRefused(f"{real}: the file is not readable and writable by this process: check its owner and mode")
-    if not os.access(folder, os.W_OK):
-        raise StoreRefused(f"{real}: the folder {folder} is not writable: SQLite keeps its log beside the database")
+    if not os.access(real, os.R_OK):
+        raise StoreRefused(f"{real}: the file is not readable by this process: check its owner and mode")
     return real
+
+
+def why_read_only(real: str) -> str | None:
+    """Why this process can only read the database; None: it can write it."""
+    folder = os.path.dirname(real)  # noqa: PTH120 - as above
+    if os.statvfs(real).f_flag & os.ST_RDONLY:
+        return "its file system is mounted read-only"
+    if not os.access(real, os.W_OK):
+        return "the file is not writable by this process: check its owner and mode"
+    if not os.access(folder, os.W_OK):
+        return f"the folder {folder} is not writable, and SQLite keeps its log beside the database"
+    return None
 
 
 def refuse_network(real: str, mounts: Path = _MOUNTS) -> None:

@@ -26,6 +26,10 @@ class SchemaPart:
         """Raise SchemaError if migrations are missing, were changed after release, or are too new for this code."""
         require_current(self._known, await self._database.read(self._applied))
 
+    async def why_read_only(self) -> str | None:
+        """Why this process cannot write the file, since it opened it."""
+        return self._database.why_read_only
+
     async def schema_dump(self) -> str:
         """The current schema, one statement after another, sorted by name."""
 

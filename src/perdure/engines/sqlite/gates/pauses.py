@@ -6,6 +6,7 @@ A worker parks such a job with a note that begins with `pause` and the pause's i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from perdure.domain.gate import Pause
@@ -20,6 +21,7 @@ from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.waking import Waker
 from perdure.engines.sqlite.intake.insertion import check_text
 from perdure.engines.sqlite.operate.commands.audit import Audit
+from perdure.errors import StoreRefused
 
 _ENDS: Final = " :,"  # what may follow the id in a note
 
@@ -82,8 +84,9 @@ class PausePart:
 
         holding, over = await self._database.read(look)
         if over:
-            await self._database.write(lambda each: each.run(self._sql["forget"], {"ids": to_document(over)}))
-            await self._waker.wake_held(_openings(over))
+            with suppress(StoreRefused):  # a database that takes no writes: the next that can write ends them
+                await self._database.write(lambda each: each.run(self._sql["forget"], {"ids": to_document(over)}))
+                await self._waker.wake_held(_openings(over))
         return holding
 
     def wake_unpaused(self, transaction: Transaction, limit: int) -> int:

@@ -71,6 +71,7 @@ class BackupPart:
             retry_while_locked(lambda: source.run(self._sql["hold_still"]))
             with closing(connect(self._database.driver, draft)) as copy:
                 copy.copy_from(source, between)
+            source.run("ROLLBACK")  # fails if a writer has come to a file that this process cannot write
 
     def _check(self, draft: str) -> int:
         """Open the copy and look at all of it; how many jobs it holds."""

@@ -50,7 +50,7 @@ class DiagnosisPart:
         path = self._database.path
         return [
             judge_library(self._database.driver, library_version(self._database.driver)),
-            await self._durability(),
+            judge_access(self._database.why_read_only) or await self._durability(),
             judge_place(path, *file_system_of(path)),
             judge_log(_size(self._database.log)),
             judge_room(shutil.disk_usage(os.path.dirname(path)).free),  # noqa: PTH120 - the path is text
@@ -118,6 +118,13 @@ def judge_library(driver: str, version: tuple[int, int, int]) -> Finding:
         seen, _, advice = complaint.partition(": ")
         return warning("library", seen, advice)  # no problem: the guide asks for this driver where a file is shared
     return fine("library", f"SQLite {'.'.join(map(str, version))} through {driver}")
+
+
+def judge_access(why_read_only: str | None) -> Finding | None:
+    """That this process can only read; None: it can write."""
+    if why_read_only is None:
+        return None
+    return warning("access", f"read-only: {why_read_only}", "run commands and workers where the file can be written")
 
 
 def judge_durability(mode: str, level: int) -> Finding:

@@ -4,6 +4,9 @@ SELECT to_regclass('{migration}') IS NOT NULL;
 -- name: history
 SELECT number, release, checksum FROM {migration};
 
+-- name: why_read_only
+SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')::boolean;
+
 -- name: lock
 SELECT pg_advisory_xact_lock(hashtextextended(%(who)s, 0));
 
