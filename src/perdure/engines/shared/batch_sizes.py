@@ -10,6 +10,10 @@ WOKEN_AT_ONCE: Final = 2_000
 """Held jobs that are released together."""
 CHILDREN_AT_ONCE: Final = 1_000
 """Children that are cancelled in one transaction when their parent is deleted."""
+JOBS_PER_LOOK: Final = 500
+"""Jobs that a list or a search reads at once."""
+JOBS_LOOKED_UP_SINGLY: Final = 10_000
+"""Jobs up to which looking each up is quicker than finding them along all others."""
 ENTRIES_PER_JOB: Final = 10
 """Expired audit entries that `prune` deletes, for each job of its limit."""
 INDEX_PIECES_PER_TICK: Final = 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,11 +19,9 @@ from perdure.engines.postgres.database.rows import Row, attempt_of, view_of
 from perdure.engines.postgres.operate.views.conditions import where_conditions
 from perdure.engines.postgres.operate.views.filters import Selection, places_walked, select
 from perdure.engines.postgres.operate.views.queue_states import AFTER_ALL, QueueStates, is_picked
+from perdure.engines.shared.batch_sizes import JOBS_LOOKED_UP_SINGLY, JOBS_PER_LOOK
 from perdure.engines.shared.operate.bounds import Bounds
 from perdure.storage.records import Count, JobFilter, Page, Reach, Searched
-
-_JOBS_LOOKED_UP_SINGLY: Final = 10_000  # jobs that are looked up one by one sooner than found along all others
-_JOBS_PER_CALL: Final = 500
 
 
 class InsightPart:
@@ -54,7 +51,7 @@ class InsightPart:
             ids = await self._picked(which, page.before, page.skipped + page.limit)
             return await self._views(JobFilter(ids=ids[page.skipped :]), Page(page.limit))
         if which.ids is None and which.has_window:
-            window = await self._queue_states.finished_in_window(which, _JOBS_LOOKED_UP_SINGLY)
+            window = await self._queue_states.finished_in_window(which, JOBS_LOOKED_UP_SINGLY)
             which = which if window is None else replace(which, ids=window)
         return await self._views(which, page)
 
@@ -63,7 +60,7 @@ class InsightPart:
         if page.number is not None or not which.must_look:
             return Searched(await self.jobs(which, page))
         if not is_picked(which) and which.has_window:
-            window = await self._queue_states.finished_in_window(which, _JOBS_LOOKED_UP_SINGLY)
+            window = await self._queue_states.finished_in_window(which, JOBS_LOOKED_UP_SINGLY)
             if window is not None:
                 return Searched(await self._views(replace(which, ids=window), page))
         walk = self._walk_picked if is_picked(which) else self._walk
@@ -95,7 +92,7 @@ class InsightPart:
     async def _walk_picked(self, which: JobFilter, page: Page, bounds: Bounds) -> tuple[list[JobView], JobId | None]:
         """The same along the jobs that an index leads to."""
         found: list[JobView] = []
-        before, step = page.before, min(page.limit, _JOBS_PER_CALL)  # all of them match, unless more is asked
+        before, step = page.before, min(page.limit, JOBS_PER_LOOK)  # all of them match, unless more is asked
         while ids := await self._queue_states.picked(which, before, step):
             found += await self._views(replace(which, ids=ids), Page(page.limit - len(found)))
             before = ids[-1]
@@ -103,17 +100,17 @@ class InsightPart:
                 break
             if bounds.are_reached(len(ids)):
                 return found, before
-            step = min(2 * step, _JOBS_PER_CALL)
+            step = min(2 * step, JOBS_PER_LOOK)
         return found, None
 
     async def _picked(self, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
         """The newest jobs that an index leads to, a batch after the other until there are enough that match."""
         found: list[JobId] = []
-        step = min(limit, _JOBS_PER_CALL)
+        step = min(limit, JOBS_PER_LOOK)
         while len(found) < limit and (ids := await self._queue_states.picked(which, before, step)):
             rows = await self._select("id", replace(which, ids=ids), Page(limit - len(found)))
             found += [row[0] for row in rows]
-            before, step = ids[-1], min(2 * step, _JOBS_PER_CALL)
+            before, step = ids[-1], min(2 * step, JOBS_PER_LOOK)
         return found
 
     async def _views(self, which: JobFilter, page: Page, floor: JobId | None = None) -> list[JobView]:

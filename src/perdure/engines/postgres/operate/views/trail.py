@@ -9,17 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from perdure.clock import Clock
-from perdure.domain.operate.audit import SYSTEM, AuditEntry, By, Note
+from perdure.domain.operate.audit import AuditEntry, By, Note
 from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.database.rows import Row
 from perdure.engines.postgres.operate.commands.audit import Audit
+from perdure.engines.shared.operate.trail_conditions import conditions_of
 from perdure.storage.operate.audit import AuditFilter
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _EVER: Final = datetime.max.replace(tzinfo=UTC)
-_INDEXED: Final = ("job_id", "bulk", "actor", "action")
-_CONDITIONS: Final = (*_INDEXED, "source")
 
 
 class TrailPart:
@@ -55,9 +54,7 @@ class TrailPart:
 
 def trail_query(sql: Mapping[str, str], which: AuditFilter) -> tuple[str, dict[str, object]]:
     """The statement that reads entries along the index that fits best, and its parameters besides the time."""
-    given = {name: value for name in _CONDITIONS if (value := getattr(which, name)) is not None}
-    names = [name for name in _INDEXED if name in given and (name, given[name]) != ("actor", SYSTEM)]
-    by = names[0] if names else "time"
+    given, by = conditions_of(which)
     rest = "".join(f" AND {sql[f'of_{name}']}" for name in given if name != by)
     return f"{sql[f'entries_by_{by}']}{rest} {sql[f'newest_by_{by}']}", given
 

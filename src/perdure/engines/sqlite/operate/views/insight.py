@@ -13,6 +13,7 @@ from perdure.domain.jobs.ids import JobId
 from perdure.domain.jobs.job import Attempt, JobView
 from perdure.domain.jobs.states import JobState
 from perdure.domain.stored_words import read_word
+from perdure.engines.shared.batch_sizes import JOBS_LOOKED_UP_SINGLY, JOBS_PER_LOOK
 from perdure.engines.shared.database.instants import from_micros
 from perdure.engines.shared.operate.bounds import Bounds
 from perdure.engines.sqlite.database.database import Database
@@ -23,8 +24,6 @@ from perdure.engines.sqlite.operate.views.queue_states import AFTER_ALL, QueueSt
 from perdure.storage.records import Count, JobFilter, Page, Reach, Searched
 
 _LONG_LINE_JOBS: Final = 20_000
-_JOBS_LOOKED_UP_SINGLY: Final = 10_000  # jobs that are looked up one by one sooner than found along all others
-_JOBS_PER_CALL: Final = 500
 _NEWEST_JOBS_SEARCHED: Final = 2_000  # newest jobs among which ready ones are looked for
 _OF_PLACE: Final = {"states", "before", "floor"}
 _ID: Final = "SELECT place.job_id"
@@ -113,10 +112,10 @@ class InsightPart:
         """The same along the jobs with the mark or fingerprint."""
         found: list[JobView] = []
         before = page.before
-        while ids := self._queue_states.picked(transaction, which, before, _JOBS_PER_CALL):
+        while ids := self._queue_states.picked(transaction, which, before, JOBS_PER_LOOK):
             found += self._views(transaction, replace(which, ids=ids), None, page.limit - len(found))
             before = ids[-1]
-            if len(found) >= page.limit or len(ids) < _JOBS_PER_CALL:
+            if len(found) >= page.limit or len(ids) < JOBS_PER_LOOK:
                 break
             if bounds.are_reached(len(ids)):
                 return found, before
@@ -169,13 +168,13 @@ class InsightPart:
         """The same filter by ids, if few jobs have finished in the time asked for: all others are passed over."""
         if not which.has_window or which.ids is not None:
             return which
-        ids = self._queue_states.finished_in_window(transaction, which, _JOBS_LOOKED_UP_SINGLY)
+        ids = self._queue_states.finished_in_window(transaction, which, JOBS_LOOKED_UP_SINGLY)
         return which if ids is None else replace(which, ids=ids)
 
     def _picked(self, transaction: Transaction, which: JobFilter, before: JobId | None, limit: int) -> list[JobId]:
         """The newest jobs with the mark or fingerprint, a batch after the other until there are enough that match."""
         found: list[JobId] = []
-        while len(found) < limit and (ids := self._queue_states.picked(transaction, which, before, _JOBS_PER_CALL)):
+        while len(found) < limit and (ids := self._queue_states.picked(transaction, which, before, JOBS_PER_LOOK)):
             found += self._ids(transaction, replace(which, ids=ids), None, limit - len(found))
             before = ids[-1]
         return found

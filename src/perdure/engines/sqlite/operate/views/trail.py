@@ -9,6 +9,7 @@ import msgspec
 from perdure.domain.jobs.ids import JobId
 from perdure.domain.operate.audit import SYSTEM, AuditEntry, By, Note
 from perdure.engines.shared.database.instants import from_micros, to_micros
+from perdure.engines.shared.operate.trail_conditions import conditions_of
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.drivers import Row
 from perdure.engines.sqlite.database.transaction import Transaction
@@ -16,8 +17,6 @@ from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.storage.operate.audit import AuditFilter
 
 _EVER: Final = 2**63 - 1
-_INDEXED: Final = ("job_id", "bulk", "actor", "action")
-_CONDITIONS: Final = (*_INDEXED, "source")
 
 
 class TrailPart:
@@ -56,10 +55,9 @@ class TrailPart:
 
 def trail_query(sql: dict[str, str], which: AuditFilter) -> tuple[str, dict[str, Any]]:
     """The statement that reads entries along the index that fits best, and the values to bind besides the time."""
-    given = {name: value for name in _CONDITIONS if (value := getattr(which, name)) is not None}
+    given, index = conditions_of(which)
     by_actor = which.actor is not None and which.actor != SYSTEM
-    names = [name for name in _INDEXED if name in given and (name != "actor" or by_actor)]
-    source = sql[f"entries_by_{names[0] if names else 'time'}"]
+    source = sql[f"entries_by_{index}"]
     conditions = [sql["in_time"], *(sql[f"of_{name}"] for name in given), *([sql["of_others"]] if by_actor else [])]
     return f"{source} WHERE {' AND '.join(conditions)} {sql['newest_first']}", given
 
