@@ -15,6 +15,7 @@ from perdure.domain.jobs.states import JobState, Reason
 from perdure.operate.records import Remedy, Why
 from perdure.operate.why.awaited import awaits_children, awaits_event
 from perdure.operate.wording import some, utc_text
+from perdure.policy.limits.pausing import PAUSE_NOTE
 from perdure.storage.port import Store
 
 _WAITS: Final = {
@@ -41,7 +42,7 @@ async def parked(store: Store, job: JobView, now: datetime, *, pauses: Sequence[
     """Why a parked job is not running. `pauses` are those that apply to it; `is_alone`: no worker is running."""
     reason = next((known for known in Reason if _is_for(job, known)), None)
     if reason is Reason.ON_HOLD and pauses:
-        own = [pause for pause in pauses if (_note(job) or "").startswith(f"pause {pause.id}")]
+        own = [pause for pause in pauses if (_note(job) or "").startswith(f"{PAUSE_NOTE}{pause.id}")]
         return held_by((own or pauses)[0], job)
     special = _SPECIAL.get(reason) if reason else None
     found = await special(store, job) if special else _plain(job, reason)

@@ -20,14 +20,16 @@ from msgspec.structs import replace
 from perdure.domain.duration import format_duration
 from perdure.domain.gate import BreakerCheck, BreakerReport, BreakerState, BreakerView, Held
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
 
-BREAKER_OPEN: Final = "circuit breaker open"
+BREAKER_OPEN: Final = Reason.BREAKER_OPEN.value
 
 _SECOND: Final = timedelta(seconds=1)
 _SLOW_TRIALS_FOR: Final = timedelta(seconds=10)
 _MANUAL_RECHECK: Final = timedelta(hours=1)
 _TRIAL_RECHECK: Final = timedelta(seconds=30)
 _LONGEST_RETRY_AFTER: Final = timedelta(days=1)  # an absurd value must not switch a system off for good
+_AFTER_NAME: Final = ":,"  # what may follow the breaker's name in the note of a job that it holds
 
 
 def by_this_clock(view: BreakerView, check: BreakerCheck, now: datetime) -> BreakerView:
@@ -152,6 +154,11 @@ def _admit_trial(
     note = f"{view.name}: {len(others)} of {check.half_open} trials under way"
     wait = min(max(check.open_for / 4, _SECOND), _TRIAL_RECHECK)
     return view, Held(BREAKER_OPEN, note, spread(wait, job_id))
+
+
+def openings_of_breaker(name: str) -> list[str]:
+    """How the notes of jobs begin that this breaker holds."""
+    return [f"{name}{end}" for end in _AFTER_NAME]
 
 
 def _opened(view: BreakerView, now: datetime, away: timedelta, note: str) -> BreakerView:

@@ -34,14 +34,15 @@ from perdure.domain.gate import (
     Start,
 )
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.states import Reason
 from perdure.policy.limits.breaker import admit, by_this_clock, spread
 from perdure.policy.limits.budget_window import BudgetSpending, exceeds
 from perdure.policy.limits.lending import SLOTS, lent_ahead, may_borrow, may_lend_slot, may_lend_start
 from perdure.policy.limits.rate_line import RateLine
 
-RATE_LIMITED: Final = "rate limited"
-OVER_BUDGET: Final = "budget exceeded"
-NO_SLOT: Final = "concurrency limit reached"
+RATE_LIMITED: Final = Reason.RATE_LIMITED.value
+OVER_BUDGET: Final = Reason.BUDGET_EXCEEDED.value
+NO_SLOT: Final = Reason.CONCURRENCY_REACHED.value
 CLAIM_LOST: Final = "claim lost"
 
 NEAR: Final = 0.8

@@ -1,14 +1,19 @@
-"""Which jobs a pause applies to."""
+"""Which jobs a pause applies to, and what is noted at the jobs that it holds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from perdure.domain.gate import Pause
 
+PAUSE_NOTE: Final = "pause "
+"""How the note of a job begins that a pause holds; the id of the pause follows."""
+
 _ABSENT: Final = object()
+_AFTER_ID: Final = " :,"  # what may follow the id in a note
 
 
 def covers(pause: Pause, queue: str, kind: str, args: str) -> bool:
@@ -24,6 +29,16 @@ def covers(pause: Pause, queue: str, kind: str, args: str) -> bool:
     if not isinstance(wanted, dict) or not isinstance(given, dict):
         return False
     return all(_same(value, given.get(name, _ABSENT)) for name, value in wanted.items())
+
+
+def note_of(pause: Pause) -> str:
+    """What is noted at a job that this pause holds."""
+    return f"{PAUSE_NOTE}{pause.id}: {pause.why or f'by {pause.actor}'}"
+
+
+def openings_of_pauses(ids: Iterable[str]) -> list[str]:
+    """How the notes of jobs begin that these pauses hold; a note that is only the id counts with a space after it."""
+    return [f"{PAUSE_NOTE}{pause_id}{end}" for pause_id in ids for end in _AFTER_ID]
 
 
 def _decoded(args: str) -> Any:

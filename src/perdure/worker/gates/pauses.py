@@ -16,7 +16,7 @@ from perdure.domain.jobs.states import Reason
 from perdure.events import Emitter, JobsPaused, JobsResumed
 from perdure.lifecycle.loops.loop import Loop
 from perdure.policy.failures import MESSAGE_LIMIT_CHARACTERS, storable
-from perdure.policy.limits.pausing import covers
+from perdure.policy.limits.pausing import covers, note_of
 from perdure.storage.gates import GateStore
 from perdure.worker.gates.refusals import Refusals
 
@@ -44,8 +44,7 @@ class Pauses:
         for pause in self.rules:
             wait = None if pause.until is None else pause.until - claim.claimed_at
             if (wait is None or wait > timedelta(0)) and covers(pause, claim.queue, claim.kind, claim.args):
-                note = f"pause {pause.id}: {pause.why or f'by {pause.actor}'}"
-                return Gated(Reason.ON_HOLD.value, storable(note, MESSAGE_LIMIT_CHARACTERS), wait)
+                return Gated(Reason.ON_HOLD.value, storable(note_of(pause), MESSAGE_LIMIT_CHARACTERS), wait)
         return None
 
 

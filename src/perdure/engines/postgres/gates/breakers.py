@@ -22,9 +22,9 @@ from perdure.engines.postgres.flows.waking import Waker
 from perdure.engines.postgres.gates.locks import GateLocks
 from perdure.engines.postgres.operate.commands.audit import Audit
 from perdure.engines.shared.operate.audit_details import breaker_set
+from perdure.policy.limits.breaker import openings_of_breaker
 
 _VIEW: Final = json.Decoder(BreakerView)
-_ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
 
 
 class BreakerPart:
@@ -66,7 +66,7 @@ class BreakerPart:
 
         await self._locks.locked(locks_of([breaker.name]), self._time(), work)
         if breaker.state is BreakerState.CLOSED:
-            await self._waking.wake_held(Reason.BREAKER_OPEN, [f"{breaker.name}{end}" for end in _ENDS])
+            await self._waking.wake_held(Reason.BREAKER_OPEN, openings_of_breaker(breaker.name))
 
     async def load(self, wire: Wire, names: Collection[str]) -> dict[str, BreakerView]:
         """Those of these breakers that a job has reached before."""

@@ -5,10 +5,9 @@ A worker parks such a job with a note that begins with `pause` and the pause's i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
 
 from perdure.clock import Clock
 from perdure.domain.gate import Pause
@@ -25,8 +24,7 @@ from perdure.engines.postgres.flows.waking import Waker
 from perdure.engines.postgres.operate.commands.audit import Audit
 from perdure.engines.shared.operate.audit_details import paused, resumed
 from perdure.errors import StoreRefused
-
-_ENDS: Final = " :,"  # what may follow the id in a note
+from perdure.policy.limits.pausing import openings_of_pauses
 
 
 class PausePart:
@@ -71,7 +69,7 @@ class PausePart:
                 await self._audit.write(wire, by, resumed(_pause(row)))
 
         await self._pool.transaction(work)
-        return await self._waking.wake_held(Reason.ON_HOLD, _openings(ids))
+        return await self._waking.wake_held(Reason.ON_HOLD, openings_of_pauses(ids))
 
     async def pauses(self) -> list[Pause]:
         """The current pauses, oldest first; those whose time is over end here."""
@@ -79,7 +77,7 @@ class PausePart:
         if any(row[-1] for row in rows):
             with suppress(StoreRefused):  # a database that takes no writes: the next that can write ends them
                 over = await self._pool.rows(self._statements["expire"], {"now": self._now()})
-                await self._waking.wake_held(Reason.ON_HOLD, _openings(pause_id for (pause_id,) in over))
+                await self._waking.wake_held(Reason.ON_HOLD, openings_of_pauses(pause_id for (pause_id,) in over))
         return [_pause(row[:-1]) for row in rows if not row[-1]]
 
     async def wake_unpaused(self, limit: int) -> int:
@@ -90,10 +88,6 @@ class PausePart:
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None
-
-
-def _openings(ids: Iterable[str]) -> list[str]:
-    return [f"pause {pause_id}{end}" for pause_id in ids for end in _ENDS]
 
 
 def _pause(row: Row) -> Pause:

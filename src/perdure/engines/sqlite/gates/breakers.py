@@ -20,9 +20,9 @@ from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.flows.waking import Waker
 from perdure.engines.sqlite.intake.insertion import check_text
 from perdure.engines.sqlite.operate.commands.audit import Audit
+from perdure.policy.limits.breaker import openings_of_breaker
 
 _view: Final = msgspec.json.Decoder(BreakerView)
-_ENDS: Final = ":,"  # what follows the breaker's name in the note of a job that it holds
 
 
 class BreakerPart:
@@ -62,7 +62,7 @@ class BreakerPart:
 
         await self._database.write(work)
         if breaker.state is BreakerState.CLOSED:
-            await self._waker.wake_held([f"{breaker.name}{end}" for end in _ENDS])
+            await self._waker.wake_held(openings_of_breaker(breaker.name))
 
     def load(self, transaction: Transaction, names: Collection[str]) -> dict[str, BreakerView]:
         """Those of these breakers that a job has reached before."""

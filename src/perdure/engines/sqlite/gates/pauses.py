@@ -5,9 +5,9 @@ A worker parks such a job with a note that begins with `pause` and the pause's i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from perdure.domain.gate import Pause
 from perdure.domain.jobs.states import Reason
@@ -22,8 +22,7 @@ from perdure.engines.sqlite.flows.waking import Waker
 from perdure.engines.sqlite.intake.insertion import check_text
 from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.errors import StoreRefused
-
-_ENDS: Final = " :,"  # what may follow the id in a note
+from perdure.policy.limits.pausing import openings_of_pauses
 
 
 class PausePart:
@@ -71,7 +70,7 @@ class PausePart:
                     self._audit.write(transaction, by, resumed(pause))
 
         await self._database.write(act)
-        return await self._waker.wake_held(_openings(ids))
+        return await self._waker.wake_held(openings_of_pauses(ids))
 
     async def pauses(self) -> list[Pause]:
         """The current pauses, oldest first; those whose time is over end here."""
@@ -86,7 +85,7 @@ class PausePart:
         if over:
             with suppress(StoreRefused):  # a database that takes no writes: the next that can write ends them
                 await self._database.write(lambda each: each.run(self._sql["forget"], {"ids": to_document(over)}))
-                await self._waker.wake_held(_openings(over))
+                await self._waker.wake_held(openings_of_pauses(over))
         return holding
 
     def wake_unpaused(self, transaction: Transaction, limit: int) -> int:
@@ -96,10 +95,6 @@ class PausePart:
         if rows:
             self._upkeep.wake(transaction, rows, Reason.RESUMED)
         return len(rows)
-
-
-def _openings(ids: Iterable[str]) -> list[str]:
-    return [f"pause {pause_id}{end}" for pause_id in ids for end in _ENDS]
 
 
 def _pause(row: tuple[Any, ...]) -> Pause:
