@@ -7,10 +7,14 @@ turns it into a transition.
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
 
 from perdure.domain.flows.flow import Awaits
+
+ERROR_LIMIT_CHARACTERS: Final = 500
+"""How much of an error's type and message a view of its job shows, and the parent of its job."""
 
 
 class Failure(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -36,6 +36,9 @@ class Scope(StrEnum):
     def __ge__(self, other: str) -> bool:
         return _RANK[self] >= _RANK[Scope(other)]
 
+
+TOKEN_USE_NOTED_EVERY: Final = timedelta(minutes=1)
+"""How often the use of a token is written at most: a request that writes nothing takes no lock."""
 
 _RANK: Final = {scope: rank for rank, scope in enumerate(Scope)}
 

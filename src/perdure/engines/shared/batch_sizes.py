@@ -10,6 +10,10 @@ WOKEN_AT_ONCE: Final = 2_000
 """Held jobs that are released together."""
 CHILDREN_AT_ONCE: Final = 1_000
 """Children that are cancelled in one transaction when their parent is deleted."""
+WAITING_FOR_KEYS_LOOKED_AT: Final = 1_000
+"""Jobs that wait for unique keys, oldest first, among which `hasten` finds those of the freed keys."""
+THROTTLE_KEYS_FORGOTTEN_AT_ONCE: Final = 20
+"""Expired keys of `once_per` that are deleted when one is taken, and keys looked at that may lie ahead of the clock."""
 JOBS_PER_LOOK: Final = 500
 """Jobs that a list or a search reads at once."""
 JOBS_LOOKED_UP_SINGLY: Final = 10_000

@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from perdure.domain.alerts.alert import Alert, Cause
 from perdure.domain.alerts.quiet import quiet_until
 from perdure.domain.alerts.rule import AlertRule, Grouping
+from perdure.policy.clock_slack import CLOCK_SLACK
 
 NOTICES_PER_FLOOD: Final = 5
 """The most notices of one rule in a minute, each about new causes."""
 _FLOOD_SPAN: Final = timedelta(minutes=1)
 _CALM_AFTER: Final = timedelta(minutes=5)
 _REFRESHED_EVERY: Final = timedelta(minutes=1)
-_CLOCK_SLACK: Final = timedelta(minutes=1)
 """A time that lies further ahead is of a clock that was set back since."""
 
 
@@ -137,4 +137,4 @@ def _ended(rule: AlertRule, alert: Alert, now: datetime) -> Alert:
 
 
 def _has_passed(span: timedelta, since: datetime, now: datetime) -> bool:
-    return now - since >= span or since - now > _CLOCK_SLACK
+    return now - since >= span or since - now > CLOCK_SLACK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -55,10 +55,6 @@ class ParkedAhead(Struct, frozen=True):
 
     jobs: int
     by: timedelta
-
-
-CLOCK_SLACK: Final = timedelta(minutes=1)
-"""A date farther ahead than this comes from a clock that was set back since."""
 
 
 class DiagnosisStore(Protocol):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
 
+from perdure.engines.shared.database.instants import span
 from perdure.engines.shared.database.sql_files import check_identifier, load_statements
 
 _PACKAGE: Final = "perdure.engines.postgres"
@@ -55,12 +57,18 @@ class Naming(Struct, frozen=True):
     def fill(self, slot: str) -> str:
         """A name, or a part that several statements share."""
         if slot in _SHARED:
-            return load_statements(_PACKAGE, _SHARED[slot], self)[slot].strip().rstrip(";")
+            return load_statements(_PACKAGE, _SHARED[slot], self, _interval)[slot].strip().rstrip(";")
         return self(slot)
 
 
 @lru_cache  # the second store of a process, such as a sibling, opens at once
 def _statements(naming: Naming, file: str, words: tuple[tuple[str, str], ...]) -> dict[str, str]:
     fixed = dict(words)
-    loaded = load_statements(_PACKAGE, file, lambda slot: fixed[slot] if slot in fixed else naming.fill(slot))
+    loaded = load_statements(
+        _PACKAGE, file, lambda slot: fixed[slot] if slot in fixed else naming.fill(slot), _interval
+    )
     return {name: _SPACE.sub(" ", _COMMENT.sub("", sql)).strip().rstrip(";") for name, sql in loaded.items()}
+
+
+def _interval(length: timedelta) -> str:
+    return f"interval '{span(length)} microseconds'"

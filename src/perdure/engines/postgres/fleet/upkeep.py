@@ -23,7 +23,7 @@ from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
 from perdure.engines.postgres.operate.views.kinds import KindPart
 from perdure.engines.shared.batch_sizes import ENTRIES_PER_JOB, INDEX_PIECES_PER_TICK
 from perdure.engines.shared.prune_progress import PruneProgress
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.policy.clock_slack import CLOCK_SLACK
 from perdure.storage.operate.failure_groups import FAILURES_KEPT
 from perdure.storage.records import Keep, Overdue, Promoted
 

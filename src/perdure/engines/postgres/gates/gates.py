@@ -29,7 +29,7 @@ from perdure.engines.postgres.gates.loans import Loans
 from perdure.engines.postgres.gates.locks import GateLocks
 from perdure.engines.postgres.gates.spends import Spends
 from perdure.engines.shared.gates.needs import NO_JOB, PLACES_KEPT, Needs, RateNeed, places_left
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.policy.clock_slack import CLOCK_SLACK
 
 _NO_STARTS: Final = timedelta(0)
 

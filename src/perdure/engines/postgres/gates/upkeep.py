@@ -15,7 +15,7 @@ from perdure.engines.postgres.gates.pauses import PausePart
 from perdure.engines.postgres.gates.spend_sums import SpendSums
 from perdure.engines.postgres.operate.views.filters import BEFORE_ALL
 from perdure.engines.shared.gates.needs import SPENDS_KEPT
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.policy.clock_slack import CLOCK_SLACK
 
 _Spot = tuple[str, object]  # a key, and which of its rows: an id, or an instant
 _BEGINNINGS: Final[dict[str, _Spot]] = {

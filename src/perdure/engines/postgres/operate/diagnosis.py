@@ -15,8 +15,8 @@ from perdure.engines.postgres.database.connections import Pool
 from perdure.engines.postgres.database.naming import Naming
 from perdure.engines.postgres.operate.commands.audit import by_columns
 from perdure.engines.postgres.operate.pooler_diagnosis import PoolerDiagnosis
+from perdure.policy.clock_slack import CLOCK_SLACK
 from perdure.storage.operate.diagnosis import (
-    CLOCK_SLACK,
     Finding,
     ParkedAhead,
     PausedJobs,

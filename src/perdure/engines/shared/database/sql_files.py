@@ -2,15 +2,18 @@
 
 A file holds statements, each opened by `-- name: …`. Names of tables, indexes and sequences are written `{job}`,
 `{ready_order}` and so on, and become schema and prefix plus that name, so that several apps can share a database.
+Slots in capitals are constants: see `sql_constants`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from importlib.resources import files
 from typing import Final
 
+from perdure.engines.shared.database.sql_constants import constant
 from perdure.errors import SettingsError
 
 _NAME: Final = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -18,11 +21,20 @@ _SLOT: Final = re.compile(r"\{(\w+)\}")
 _IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]{0,30}")
 
 
-def load_statements(package: str, file: str, naming: Callable[[str], str]) -> dict[str, str]:
-    """Read a file's named statements, with every `{name}` replaced by `naming(name)`."""
+def load_statements(
+    package: str, file: str, naming: Callable[[str], str], write_span: Callable[[timedelta], str]
+) -> dict[str, str]:
+    """Read a file's named statements, with every `{name}` replaced by `naming(name)` and every constant filled in.
+
+    `write_span` writes a span of time as SQL of this engine.
+    """
     text = files(package).joinpath("sql", file).read_text(encoding="utf-8")
     pieces = _NAME.split(text)
-    return {name: fill_names(body, naming).strip() for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+    def fill(slot: str) -> str:
+        return constant(slot, write_span) if slot.isupper() else naming(slot)
+
+    return {name: fill_names(body, fill).strip() for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
 def fill_names(sql: str, naming: Callable[[str], str]) -> str:

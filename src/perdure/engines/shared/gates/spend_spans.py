@@ -12,7 +12,10 @@ from typing import Final
 
 from perdure.engines.shared.database.instants import END_OF_TIME, span
 
-SPANS: Final = (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1))
+MINUTE: Final = timedelta(minutes=1)
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+SPANS: Final = (MINUTE, HOUR, DAY)
 """Each is a multiple of the one before. They begin at 1970, in UTC."""
 
 

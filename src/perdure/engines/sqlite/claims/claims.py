@@ -24,6 +24,7 @@ from msgspec import Struct
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import PRIORITIES, Claim
 from perdure.domain.jobs.states import JobState
+from perdure.engines.shared.claim_tokens import HIGHEST_TOKEN_BY_CLOCK, TOKENS_PER_MS
 from perdure.engines.shared.database.instants import from_micros
 from perdure.engines.sqlite.claims.acknowledgements import AcknowledgementPart
 from perdure.engines.sqlite.database.database import Database
@@ -35,8 +36,6 @@ from perdure.policy.decide import wait_for_key
 from perdure.storage.records import Front, Wanted
 
 _UNIQUE_KEY_COLUMN: Final = 7  # the place of the unique key in a row
-_TOKENS_PER_MS: Final = 2**20
-_HIGHEST_TOKEN_BY_CLOCK: Final = 2**62  # for any clock, there are tokens left
 # After a claim of so few jobs the next one takes the short way: there is little to do, and a slot waits for it.
 _FEW_CLAIMS: Final = 10
 
@@ -162,5 +161,5 @@ class ClaimPart:
 
 def _next_token(last: int, now: int) -> int:
     """Above the last one, not below the time in milliseconds times 2^20, and by chance in between."""
-    by_clock = min(now // 1_000 * _TOKENS_PER_MS, _HIGHEST_TOKEN_BY_CLOCK)
-    return max((last // _TOKENS_PER_MS + 1) * _TOKENS_PER_MS, by_clock) + secrets.randbelow(_TOKENS_PER_MS)
+    by_clock = min(now // 1_000 * TOKENS_PER_MS, HIGHEST_TOKEN_BY_CLOCK)
+    return max((last // TOKENS_PER_MS + 1) * TOKENS_PER_MS, by_clock) + secrets.randbelow(TOKENS_PER_MS)

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import Final, TypeVar
 
 from perdure.clock import Clock, SystemClock
-from perdure.engines.shared.database.instants import to_micros
+from perdure.engines.shared.database.instants import span, to_micros
 from perdure.engines.shared.database.sql_files import load_statements
 from perdure.engines.sqlite.database import files
 from perdure.engines.sqlite.database.documents import stored_meets
@@ -189,7 +189,9 @@ class Database:
 def load(file: str, prefix: str, words: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
     """The named statements of one of our files, with names of tables that begin with the prefix."""
     fixed = dict(words)
-    return load_statements(PACKAGE, file, lambda name: fixed.get(name, f"{prefix}{name}"))
+    return load_statements(
+        PACKAGE, file, lambda name: fixed.get(name, f"{prefix}{name}"), lambda length: str(span(length))
+    )
 
 
 def _opened(lane: Lane | None) -> Lane:

@@ -20,14 +20,12 @@ from perdure.engines.sqlite.intake.fairness import FairTurns
 from perdure.engines.sqlite.intake.keys import Keys
 from perdure.engines.sqlite.operate.views.kinds import KindPart
 from perdure.errors import StoreError
+from perdure.policy.clock_slack import CLOCK_SLACK
 from perdure.policy.consequences import HELD_KEY_WAIT
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.policy.retention import BULKS_KEPT, DEAD_WORKERS_KEPT, NOMINAL_TIMES_KEPT
 from perdure.storage.operate.failure_groups import FAILURES_KEPT
 from perdure.storage.records import Keep, Overdue, Promoted
 
-_WORKERS_KEPT: Final = timedelta(days=1)
-_FIRES_KEPT: Final = timedelta(days=90)
-_BULKS_KEPT: Final = timedelta(days=90)
 _FIRES_AT_ONCE: Final = 10_000
 _BEFORE_ALL: Final = -(2**62)
 _BELONGINGS: Final = (
@@ -203,12 +201,12 @@ class UpkeepPart:
                 else:
                     pruned += self._forget_old(transaction, "old", params, limit - pruned)
         for statement in ("forget_revoked", "forget_workers"):
-            transaction.change(self._sql[statement], {"before": transaction.now - span(_WORKERS_KEPT)})
-        old = {"before": transaction.now - span(_FIRES_KEPT), "limit": _FIRES_AT_ONCE}
+            transaction.change(self._sql[statement], {"before": transaction.now - span(DEAD_WORKERS_KEPT)})
+        old = {"before": transaction.now - span(NOMINAL_TIMES_KEPT), "limit": _FIRES_AT_ONCE}
         transaction.change(self._sql["forget_fires"], old)
         for statement in ("forget_hours", "forget_groups"):
             transaction.change(self._sql[statement], {"before": transaction.now - span(FAILURES_KEPT)})
-        transaction.change(self._sql["forget_bulks"], {"before": transaction.now - span(_BULKS_KEPT)})
+        transaction.change(self._sql["forget_bulks"], {"before": transaction.now - span(BULKS_KEPT)})
         if keep.audit_trail is not None:
             old = {"before": transaction.now - span(keep.audit_trail), "limit": ENTRIES_PER_JOB * limit}
             transaction.change(self._audit["allow_pruning"], {"before": old["before"]})

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from perdure.domain.jobs.ids import JobId
+from perdure.domain.jobs.outcome import ERROR_LIMIT_CHARACTERS
 from perdure.domain.jobs.states import JobState, Reason
 from perdure.domain.jobs.transition import Transition
 from perdure.domain.operate.audit import SYSTEM
@@ -27,7 +28,6 @@ from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.engines.sqlite.operate.commands.cancels import ACTIVE_PLACES, Cancels, Chosen, chosen_of
 from perdure.policy.consequences import PARENT_DELETED, PARENT_ENDED
 
-_ERROR_LIMIT_CHARACTERS: Final = 500
 _NO_LIMIT: Final = -1
 
 End = tuple[JobId, JobState, str | None, str | None, str | None]  # with result, error and warnings
@@ -196,4 +196,4 @@ def _error_of(move: Transition) -> str | None:
         return clean(move.note)
     if move.failure is None:
         return None if move.note is None else clean(move.note)
-    return clean(f"{move.failure.error_type}: {move.failure.message}"[:_ERROR_LIMIT_CHARACTERS])
+    return clean(f"{move.failure.error_type}: {move.failure.message}"[:ERROR_LIMIT_CHARACTERS])

@@ -26,7 +26,7 @@ from perdure.engines.sqlite.fleet.upkeep import UpkeepPart
 from perdure.engines.sqlite.gates.breakers import BreakerPart
 from perdure.engines.sqlite.gates.loans import Loans
 from perdure.engines.sqlite.gates.spends import Spends
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.policy.clock_slack import CLOCK_SLACK
 
 _LOOK: Final = ("lost", "gates", "rates_with_line", "holds", "slots_with_line", "lent", "lives")
 

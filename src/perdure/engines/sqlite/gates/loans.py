@@ -11,8 +11,8 @@ from perdure.engines.shared.database.instants import span
 from perdure.engines.sqlite.database.database import Database
 from perdure.engines.sqlite.database.rows import to_document
 from perdure.engines.sqlite.database.transaction import Transaction
+from perdure.policy.clock_slack import CLOCK_SLACK
 from perdure.policy.limits.lending import LONGEST_LOAN
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
 
 
 class Loans:

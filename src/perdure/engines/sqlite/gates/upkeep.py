@@ -12,7 +12,7 @@ from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.gates.pauses import PausePart
 from perdure.engines.sqlite.gates.spend_sums import SpendSums
-from perdure.storage.operate.diagnosis import CLOCK_SLACK
+from perdure.policy.clock_slack import CLOCK_SLACK
 
 _Cursor = tuple[str, JobId]
 _BEGINNING: _Cursor = ("", JobId(""))

@@ -19,8 +19,8 @@ from perdure.engines.sqlite.database.rows import from_document, to_document
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.lanes.wal import WAL_LIMIT_BYTES
 from perdure.engines.sqlite.operate.commands.audit import Audit
+from perdure.policy.clock_slack import CLOCK_SLACK
 from perdure.storage.operate.diagnosis import (
-    CLOCK_SLACK,
     Finding,
     ParkedAhead,
     PausedJobs,

@@ -12,7 +12,7 @@ WITH gone AS (
     SELECT id, name FROM {worker} WHERE id = (SELECT worker_id FROM gone LIMIT 1)
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since)
-    SELECT g.job_id, g.queue, 'succeeded', 'done', g.claimed_at, coalesce(%(now)s::timestamptz, now()),
+    SELECT g.job_id, g.queue, 'succeeded', {REASON_DONE}, g.claimed_at, coalesce(%(now)s::timestamptz, now()),
            CASE WHEN g.worker_id = one.id THEN one.name
                 ELSE coalesce((SELECT name FROM {worker} WHERE id = g.worker_id), 'worker ' || g.worker_id) END,
            g.failures, g.crashes, g.since
@@ -35,7 +35,7 @@ WITH gone AS (
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since,
                             result, warnings, kept_as)
-    SELECT g.job_id, g.queue, 'succeeded', CASE WHEN g.warnings IS NULL THEN 'done' ELSE 'done with warnings' END,
+    SELECT g.job_id, g.queue, 'succeeded', CASE WHEN g.warnings IS NULL THEN {REASON_DONE} ELSE {REASON_DONE_WITH_WARNINGS} END,
            g.claimed_at, coalesce(%(now)s::timestamptz, now()),
            CASE WHEN g.worker_id = one.id THEN one.name
                 ELSE coalesce((SELECT name FROM {worker} WHERE id = g.worker_id), 'worker ' || g.worker_id) END,
@@ -72,7 +72,7 @@ WITH input AS MATERIALIZED (
 ), gone AS MATERIALIZED (
     SELECT l.*,
            CASE WHEN called_off THEN 'cancelled' ELSE stated END AS state,
-           CASE WHEN called_off THEN 'cancelled' ELSE said END AS reason,
+           CASE WHEN called_off THEN {REASON_CANCELLED} ELSE said END AS reason,
            CASE WHEN called_off THEN coalesce(cancel_why, stated_note) ELSE stated_note END AS note,
            CASE WHEN called_off THEN cancel_key_use ELSE stated_key_use END AS key_use,
            CASE WHEN called_off THEN %(cancel_action)s::text ELSE stated_action END AS action
@@ -94,7 +94,7 @@ WITH input AS MATERIALIZED (
            coalesce(w.name, 'worker ' || g.worker_id) AS worker, m.now,
            CASE WHEN m.must_wait THEN 'paused' ELSE g.state END AS state,
            CASE WHEN m.must_wait THEN %(key_held)s::text ELSE g.reason END AS reason,
-           m.now + CASE WHEN m.must_wait THEN interval '30 seconds'
+           m.now + CASE WHEN m.must_wait THEN {HELD_KEY_WAIT}
                         WHEN NOT g.called_off THEN make_interval(secs => g.wait) END AS due_at
     FROM gone g
     LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = g.worker_id OFFSET 0) w ON true
@@ -143,12 +143,12 @@ WITH input AS MATERIALIZED (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
                             since, result, warnings, cancelled_by, kept_as, fingerprint)
     SELECT id, queue, state, reason, note, claimed_at, now, worker, failures, crashes, since, result, warnings,
-           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, 'handler') END, kept_as,
+           CASE WHEN state = 'cancelled' THEN coalesce(cancel_by, {ACTOR_HANDLER}) END, kept_as,
            CASE WHEN state = 'dead' THEN fingerprint END
     FROM fate WHERE state IN ('succeeded', 'dead', 'cancelled')
 ), noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT f.now, 'system', f.action, f.id,
+    SELECT f.now, {ACTOR_SYSTEM}, f.action, f.id,
            jsonb_build_object('old_status', 'running', 'new_status', f.state, 'attempts', f.failures + f.crashes,
                               'max_attempts', j.max_attempts)
     FROM fate f LEFT JOIN LATERAL (SELECT max_attempts FROM {job} WHERE id = f.id OFFSET 0) j ON true

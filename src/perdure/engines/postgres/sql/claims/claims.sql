@@ -58,7 +58,7 @@ WITH me AS MATERIALIZED (
             SELECT b.* FROM (
                 SELECT ctid, queue, priority, seq, job_id, failures, crashes, since, reason, fair_key, due_at FROM {ready}
                 WHERE queue || '' = w.queue AND priority = (l.place - 1)::smallint AND seq <= l.start
-                  AND reason IS NOT NULL AND reason <> 'requeued'
+                  AND reason IS NOT NULL AND reason <> {REASON_REQUEUED}
                   AND l.start < 9223372036854775807
                 ORDER BY seq LIMIT w.wanted FOR UPDATE SKIP LOCKED
             ) b
@@ -77,19 +77,19 @@ WITH me AS MATERIALIZED (
 -- Whether one of these queues has jobs that came back.
 SELECT EXISTS (
     SELECT FROM {ready} b WHERE b.queue || '' = ANY (%(queues)s::text[])
-    AND b.reason IS NOT NULL AND b.reason <> 'requeued'
+    AND b.reason IS NOT NULL AND b.reason <> {REASON_REQUEUED}
 );
 
 -- name: fronts
 -- The next jobs in each priority of each queue; with the number only for jobs that claims find by their mark.
-SELECT w.queue, r.priority, r.since, CASE WHEN r.reason IS NULL OR r.reason = 'requeued' THEN r.seq END
+SELECT w.queue, r.priority, r.since, CASE WHEN r.reason IS NULL OR r.reason = {REASON_REQUEUED} THEN r.seq END
 FROM unnest(%(queues)s::text[], %(starts)s::text[]) AS w (queue, starts)
 CROSS JOIN LATERAL unnest(w.starts::bigint[]) WITH ORDINALITY AS l (start, place)
 CROSS JOIN LATERAL (
     SELECT b.* FROM (
         SELECT priority, seq, since, reason FROM {ready}
         WHERE queue || '' = w.queue AND priority = (l.place - 1)::smallint AND seq <= l.start
-          AND reason IS NOT NULL AND reason <> 'requeued'
+          AND reason IS NOT NULL AND reason <> {REASON_REQUEUED}
         ORDER BY seq LIMIT %(depth)s::int
     ) b
     UNION ALL
@@ -112,7 +112,7 @@ SELECT epoch FROM {worker} WHERE id = %(worker)s::bigint;
 -- Waits for a claim in progress, and invalidates one that has yet to arrive: later claims of the worker have a higher
 -- token than the newest one now.
 UPDATE {worker} SET epoch = epoch + 1 WHERE id = %(worker)s::bigint
-RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END + 1048575 FROM {claim_token});
+RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END + {TOKENS_PER_MS} - 1 FROM {claim_token});
 
 -- name: keep_up
 -- Raise the sequence of tokens to the time in milliseconds, times 2^20, unless that would be less than a second's
@@ -120,8 +120,8 @@ RETURNING epoch, (SELECT CASE WHEN is_called THEN last_value ELSE 0 END + 104857
 -- numbers between the look and the move; a second's worth is a thousand. A role without the right to do this works
 -- without it.
 SELECT setval('{claim_token}', t.floor::bigint)
-FROM {claim_token} s, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) * 1048576 AS floor) t
-WHERE s.last_value < t.floor - 1048576000 AND t.floor < 4611686018427387904
+FROM {claim_token} s, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000) * {TOKENS_PER_MS} AS floor) t
+WHERE s.last_value < t.floor - 1000 * {TOKENS_PER_MS} AND t.floor < {HIGHEST_TOKEN_BY_CLOCK}
 AND has_sequence_privilege('{claim_token}', 'UPDATE');
 
 -- name: lost_claims

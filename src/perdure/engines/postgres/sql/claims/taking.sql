@@ -6,7 +6,7 @@
 gone AS (
     DELETE FROM {ready} WHERE ctid = ANY (ARRAY(SELECT ctid FROM picked))
 ), batch AS MATERIALIZED (
-    SELECT nextval('{claim_token}') + floor(random() * 1048576)::bigint AS token,
+    SELECT nextval('{claim_token}') + floor(random() * {TOKENS_PER_MS})::bigint AS token,
            coalesce(%(now)s::timestamptz, now()) AS now
 ), held AS (
     INSERT INTO {lease} (job_id, token, worker_id, queue, priority, failures, crashes, since, claimed_at, seq)
@@ -18,10 +18,10 @@ SELECT p.job_id::text, b.token, j.kind, p.queue, j.args, p.failures, p.crashes, 
        j.parent_id::text, j.is_parent, p.reason IS NULL, j.gates_passed, j.settings, j.ref, p.due_at,
        p.priority, p.seq, nullif(
            CASE WHEN p.fair_key IS NULL THEN 0 ELSE 1 END
-           + CASE WHEN p.reason IS NULL OR p.reason = 'requeued' THEN 0 ELSE 2 END
+           + CASE WHEN p.reason IS NULL OR p.reason = {REASON_REQUEUED} THEN 0 ELSE 2 END
            + CASE WHEN EXISTS (
                  SELECT FROM {ready} b WHERE b.queue || '' = ANY (%(queues)s::text[])
-                 AND b.reason IS NOT NULL AND b.reason <> 'requeued'
+                 AND b.reason IS NOT NULL AND b.reason <> {REASON_REQUEUED}
              ) THEN 4 ELSE 0 END, 0)
 FROM picked p CROSS JOIN batch b
 CROSS JOIN LATERAL (

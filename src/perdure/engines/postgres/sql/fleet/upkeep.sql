@@ -1,5 +1,5 @@
 -- name: promote
--- Make due jobs ready, oldest due first. A job that must hold its key and cannot get it stays parked for 30 seconds; of
+-- Make due jobs ready, oldest due first. A job that must hold its key and cannot get it stays parked for a while; of
 -- two that want the same key, the one that already holds it goes first. A job without a place gets one by its time:
 -- behind the newest number of that time, as far as it is known, and in the order of these times. Jobs in a state that
 -- only a newer release knows are left alone, here and below (G10); `state || ''` keeps to the index of due times.
@@ -43,10 +43,10 @@ WITH due AS MATERIALIZED (
     SELECT job_id, seq FROM known WHERE wanted AND job_id NOT IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} p SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL, seq = u.seq,
-        due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
+        due_at = coalesce(%(now)s::timestamptz, now()) + {HELD_KEY_WAIT}
     FROM unlucky u WHERE p.job_id = u.job_id
 ), entering AS MATERIALIZED (
-    SELECT queue, priority, job_id, failures, crashes, since, 'due' AS reason, fair_key, due_at AS place, seq, due_at
+    SELECT queue, priority, job_id, failures, crashes, since, {REASON_DUE} AS reason, fair_key, due_at AS place, seq, due_at
     FROM known
     WHERE job_id NOT IN (SELECT job_id FROM unlucky)
 ), gone AS (
@@ -74,11 +74,11 @@ DELETE FROM {seq_mark} WHERE at < (
 -- name: hasten
 -- The first job that waits for each of these keys, if it is among the first of all jobs that wait for a key.
 UPDATE {parked} SET due_at = coalesce(%(now)s::timestamptz, now())
-WHERE reason = 'unique key held by another job' AND job_id = ANY (ARRAY(
+WHERE reason = {REASON_KEY_HELD} AND job_id = ANY (ARRAY(
     SELECT DISTINCT ON (j.unique_key) p.job_id
     FROM (
-        SELECT job_id, since FROM {parked} WHERE reason = 'unique key held by another job'
-        ORDER BY since, job_id LIMIT 1000
+        SELECT job_id, since FROM {parked} WHERE reason = {REASON_KEY_HELD}
+        ORDER BY since, job_id LIMIT {WAITING_FOR_KEYS_LOOKED_AT}
     ) p
     CROSS JOIN LATERAL (SELECT unique_key FROM {job} WHERE id = p.job_id OFFSET 0) j
     WHERE j.unique_key = ANY (%(keys)s::text[])
@@ -212,7 +212,7 @@ SELECT max(c.due_at) FROM (
 -- name: forget_workers
 -- Nearly always there are none; then `lease`, with all its dead rows, is not read.
 WITH old AS MATERIALIZED (
-    SELECT id FROM {worker} WHERE dead_at < coalesce(%(now)s::timestamptz, now()) - interval '1 day'
+    SELECT id FROM {worker} WHERE dead_at < coalesce(%(now)s::timestamptz, now()) - {DEAD_WORKERS_KEPT}
 )
 DELETE FROM {worker} w
 WHERE w.id IN (SELECT id FROM old)
@@ -220,14 +220,14 @@ WHERE w.id IN (SELECT id FROM old)
 
 -- name: forget_revoked
 -- Entries for workers that never asked again.
-DELETE FROM {revoked} WHERE at < coalesce(%(now)s::timestamptz, now()) - interval '1 day';
+DELETE FROM {revoked} WHERE at < coalesce(%(now)s::timestamptz, now()) - {DEAD_WORKERS_KEPT};
 
 -- name: forget_fires
 -- A backfilled time is kept as long as the others, so that a repeated backfill does not make its job twice.
 DELETE FROM {fire} WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM {fire}
-    WHERE nominal_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
-      AND at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
+    WHERE nominal_at <= coalesce(%(now)s::timestamptz, now()) - {NOMINAL_TIMES_KEPT}
+      AND at <= coalesce(%(now)s::timestamptz, now()) - {NOMINAL_TIMES_KEPT}
     ORDER BY nominal_at LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED
 ));
 
@@ -285,5 +285,5 @@ WHERE g.last_at < coalesce(%(now)s::timestamptz, now()) - %(kept)s::interval
 
 -- name: forget_bulks
 DELETE FROM {bulk}
-WHERE created_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days'
-  AND finished_at <= coalesce(%(now)s::timestamptz, now()) - interval '90 days';
+WHERE created_at <= coalesce(%(now)s::timestamptz, now()) - {BULKS_KEPT}
+  AND finished_at <= coalesce(%(now)s::timestamptz, now()) - {BULKS_KEPT};

@@ -83,9 +83,9 @@ WITH active AS MATERIALIZED (
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, started_at, finished_at, worker, failures, crashes,
                             since, cancelled_by, kept_as)
-    SELECT s.job_id, s.queue, 'cancelled', 'cancelled', %(why)s::text, s.claimed_at,
+    SELECT s.job_id, s.queue, 'cancelled', {REASON_CANCELLED}, %(why)s::text, s.claimed_at,
            coalesce(%(now)s::timestamptz, now()), coalesce(w.name, 'worker ' || s.worker_id), s.failures, s.crashes,
-           s.since, 'system',
+           s.since, {ACTOR_SYSTEM},
            (SELECT k.name FROM {job} r JOIN {kind} k ON k.name = r.kind WHERE r.id = s.job_id AND k.keep IS NOT NULL)
     FROM stopped s LEFT JOIN LATERAL (SELECT name FROM {worker} WHERE id = s.worker_id OFFSET 0) w ON true
 ), record AS MATERIALIZED (
@@ -99,7 +99,7 @@ WITH active AS MATERIALIZED (
     DELETE FROM {unique_hold} h USING record r WHERE h.key = r.hold AND h.job_id = r.job_id AND NOT r.keeps
 ), noted AS (
     INSERT INTO {audit} (at, actor, action, job_id, details)
-    SELECT coalesce(%(now)s::timestamptz, now()), 'system', 'job_cancel', r.job_id,
+    SELECT coalesce(%(now)s::timestamptz, now()), {ACTOR_SYSTEM}, {ACTION_CANCEL}, r.job_id,
            jsonb_build_object('old_status', r.state, 'new_status', 'cancelled', 'attempts', r.attempts,
                               'max_attempts', r.max_attempts)
     FROM record r WHERE %(audits)s::bool ORDER BY r.job_id
@@ -121,7 +121,7 @@ WITH ended AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT job_id FROM {child} WHERE job_id = i.id AND fate IS NULL OFFSET 0) c
     LEFT JOIN LATERAL (SELECT state, reason, note, result, warnings FROM {finished} WHERE job_id = i.job OFFSET 0) f ON true
     LEFT JOIN LATERAL (
-        SELECT left(a.error_type || ': ' || a.message, 500) AS said
+        SELECT left(a.error_type || ': ' || a.message, {ERROR_LIMIT_CHARACTERS}) AS said
         FROM {attempt} a WHERE a.job_id = i.job ORDER BY a.token DESC LIMIT 1
     ) e ON f.state = 'dead'
     WHERE f.state IS NOT NULL OR %(gone)s::text IS NOT NULL
@@ -211,7 +211,7 @@ WITH chosen AS MATERIALIZED (
     SELECT c.* FROM chosen c WHERE NOT c.wanted OR c.job_id IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text, awaits = NULL, also_awaits = NULL,
-        due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
+        due_at = coalesce(%(now)s::timestamptz, now()) + {HELD_KEY_WAIT}
     WHERE job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c WHERE c.job_id NOT IN (SELECT job_id FROM granted)))
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted))

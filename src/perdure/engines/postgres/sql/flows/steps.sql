@@ -22,7 +22,7 @@ WITH mine AS MATERIALIZED (
     SET kind = excluded.kind, state = excluded.state, result = excluded.result, note = excluded.note,
         tries = excluded.tries, due_at = excluded.due_at, begun_at = excluded.begun_at,
         changed_at = excluded.changed_at
-    WHERE s.state NOT IN ('done', 'given up')
+    WHERE s.state NOT IN ('done', {STEP_GIVEN_UP})
 )
 SELECT CASE WHEN (SELECT count(*) FROM mine) < %(count)s::int THEN (SELECT array_agg(number) FROM mine) END,
        (SELECT count(*) FROM mine);

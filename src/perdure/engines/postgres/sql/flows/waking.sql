@@ -1,7 +1,7 @@
 -- name: held
 -- Jobs held for this reason whose note begins in one of these ways, in the order of their ids, beyond `after`.
 SELECT p.job_id::text FROM {parked} p
-WHERE p.reason IN ('circuit breaker open', 'on hold') AND p.reason = %(reason)s::text
+WHERE p.reason IN ({REASON_BREAKER_OPEN}, {REASON_ON_HOLD}) AND p.reason = %(reason)s::text
   AND p.job_id > %(after)s::uuid AND EXISTS (
       SELECT FROM unnest(%(openings)s::text[]) AS o (opening) WHERE starts_with(p.note || ' ', o.opening)
   )
@@ -33,13 +33,13 @@ WITH chosen AS MATERIALIZED (
     SELECT * FROM chosen WHERE NOT wanted OR job_id IN (SELECT job_id FROM held)
 ), postponed AS (
     UPDATE {parked} SET state = 'paused', reason = %(key_held)s::text,
-        due_at = coalesce(%(now)s::timestamptz, now()) + interval '30 seconds'
+        due_at = coalesce(%(now)s::timestamptz, now()) + {HELD_KEY_WAIT}
     WHERE job_id = ANY (ARRAY(SELECT job_id FROM chosen WHERE job_id NOT IN (SELECT job_id FROM granted)))
 ), gone AS (
     DELETE FROM {parked} WHERE job_id = ANY (ARRAY(SELECT job_id FROM granted))
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
-           'resumed' AS reason, fair_key, place, seq, coalesce(%(now)s::timestamptz, now()) AS due_at
+           {REASON_RESUMED} AS reason, fair_key, place, seq, coalesce(%(now)s::timestamptz, now()) AS due_at
     FROM granted
 ), {line_up}
 SELECT queue, count(*) FROM granted GROUP BY queue;

@@ -43,7 +43,7 @@ WITH t AS MATERIALIZED (
     LEFT JOIN {worker} w ON w.id = l.worker_id
     WHERE EXISTS (SELECT FROM {gate_loan}) AND (l.span > interval '0') = i.is_rate
     AND (w.dead_at IS NULL OR NOT i.is_rate OR (
-        w.dead_at + l.span > (SELECT now FROM t) AND w.dead_at <= (SELECT now FROM t) + interval '1 minute'
+        w.dead_at + l.span > (SELECT now FROM t) AND w.dead_at <= (SELECT now FROM t) + {CLOCK_SLACK}
     ))
     GROUP BY i.key, i.is_rate, l.span
 ), held AS MATERIALIZED (

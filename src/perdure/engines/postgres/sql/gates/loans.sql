@@ -50,7 +50,7 @@ WITH RECURSIVE borrower (id) AS (
     WHERE l.worker_id = d.id AND CASE
         WHEN l.span = interval '0' THEN d.jobs = 0
         ELSE d.dead_at IS NULL OR d.dead_at + l.span <= coalesce(%(now)s::timestamptz, now())
-            OR d.dead_at > coalesce(%(now)s::timestamptz, now()) + interval '1 minute'
+            OR d.dead_at > coalesce(%(now)s::timestamptz, now()) + {CLOCK_SLACK}
     END
     RETURNING l.key, l.span
 ), cut AS (

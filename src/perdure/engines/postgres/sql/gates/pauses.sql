@@ -18,10 +18,10 @@ FROM {pause} ORDER BY at, id;
 -- name: unpaused
 -- Jobs whose note names a pause that is over: parked by a worker that did not know that yet.
 SELECT p.job_id::text FROM {parked} p
-WHERE p.reason IN ('circuit breaker open', 'on hold') AND p.reason = 'on hold'
+WHERE p.reason IN ({REASON_BREAKER_OPEN}, {REASON_ON_HOLD}) AND p.reason = {REASON_ON_HOLD}
   AND NOT EXISTS (
       SELECT FROM {pause} a
-      WHERE starts_with(p.note || ' ', 'pause ' || a.id || ' ') OR starts_with(p.note, 'pause ' || a.id || ':')
-         OR starts_with(p.note, 'pause ' || a.id || ',')
+      WHERE starts_with(p.note || ' ', {PAUSE_NOTE} || a.id || ' ') OR starts_with(p.note, {PAUSE_NOTE} || a.id || ':')
+         OR starts_with(p.note, {PAUSE_NOTE} || a.id || ',')
   )
 ORDER BY p.job_id LIMIT %(limit)s::int;

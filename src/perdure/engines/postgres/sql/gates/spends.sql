@@ -17,12 +17,12 @@ CROSS JOIN LATERAL (
         AND NOT (summed_at IS DISTINCT FROM at OR summed_amount IS DISTINCT FROM amount) AND NOT is_estimate
         UNION ALL
         SELECT amount FROM {spend_sum}
-        WHERE name = w.name AND span = interval '1 minute' AND at >= w.minutes AND at < w.hours
+        WHERE name = w.name AND span = {MINUTE} AND at >= w.minutes AND at < w.hours
         UNION ALL
         SELECT amount FROM {spend_sum}
-        WHERE name = w.name AND span = interval '1 hour' AND at >= w.hours AND at < w.days
+        WHERE name = w.name AND span = {HOUR} AND at >= w.hours AND at < w.days
         UNION ALL
-        SELECT amount FROM {spend_sum} WHERE name = w.name AND span = interval '1 day' AND at >= w.days
+        SELECT amount FROM {spend_sum} WHERE name = w.name AND span = {DAY} AND at >= w.days
         UNION ALL
         SELECT amount FROM {spend}
         WHERE name || '' = w.name AND at > w.since AND NOT is_estimate

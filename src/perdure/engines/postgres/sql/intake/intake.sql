@@ -99,7 +99,7 @@ WITH input AS MATERIALIZED (
     FROM new WHERE run_at IS NULL OR run_at <= created_at
 ), {line_up}, parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, since, parked_at, behind)
-    SELECT id, queue, priority, 'scheduled', 'enqueued', run_at, run_at, created_at, (SELECT last_value FROM {ready_seq})
+    SELECT id, queue, priority, 'scheduled', {REASON_ENQUEUED}, run_at, run_at, created_at, (SELECT last_value FROM {ready_seq})
     FROM new
     WHERE run_at > created_at
 )
@@ -161,7 +161,7 @@ WITH newcomer AS MATERIALIZED (
     RETURNING r.job_id, r.queue, r.failures, r.crashes, r.since, r.reason, n.due_at, n.now, n.is_now
 ), parked AS (
     INSERT INTO {parked} (job_id, queue, priority, state, reason, due_at, failures, crashes, since, parked_at, behind)
-    SELECT job_id, queue, %(priority)s::text::int, 'scheduled', 'enqueued', due_at, failures, crashes, due_at, now,
+    SELECT job_id, queue, %(priority)s::text::int, 'scheduled', {REASON_ENQUEUED}, due_at, failures, crashes, due_at, now,
            (SELECT last_value FROM {ready_seq})
     FROM moved WHERE NOT is_now
 ), retimed AS (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
-from perdure.domain.operate.access import Scope, TokenView
+from perdure.domain.operate.access import TOKEN_USE_NOTED_EVERY, Scope, TokenView
 from perdure.domain.operate.audit import By
 from perdure.engines.shared.database.instants import after, from_micros, maybe_micros, maybe_moment, span
 from perdure.engines.shared.operate.audit_details import token_created, token_revoked
@@ -14,8 +14,6 @@ from perdure.engines.sqlite.database.rows import clean
 from perdure.engines.sqlite.database.transaction import Transaction
 from perdure.engines.sqlite.operate.commands.audit import Audit
 from perdure.storage.operate.tokens import LiveToken, NewToken
-
-_NOTED_EVERY: Final = span(timedelta(minutes=1))
 
 
 class TokenPart:
@@ -80,7 +78,7 @@ class TokenPart:
         """Write that a token is used now, at most once a minute."""
 
         def act(transaction: Transaction) -> None:
-            times = {"now": transaction.now, "noted_after": transaction.now - _NOTED_EVERY}
+            times = {"now": transaction.now, "noted_after": transaction.now - span(TOKEN_USE_NOTED_EVERY)}
             transaction.change(self._sql["note_use"], {"id": token_id} | times)
 
         await self._database.write(act)
@@ -117,7 +115,7 @@ class TokenPart:
 
     async def _found(self, statement: str, digest: str) -> LiveToken | None:
         def look(transaction: Transaction) -> LiveToken | None:
-            times = {"now": transaction.now, "noted_after": transaction.now - _NOTED_EVERY}
+            times = {"now": transaction.now, "noted_after": transaction.now - span(TOKEN_USE_NOTED_EVERY)}
             for row in transaction.run(self._sql[statement], {"digest": digest} | times):
                 *token, kept, is_noted = row
                 return LiveToken(token=_view(tuple(token)), digest=kept, is_noted=bool(is_noted))

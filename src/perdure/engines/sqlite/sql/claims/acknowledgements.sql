@@ -3,7 +3,7 @@
 -- written for it.
 INSERT INTO {finished} (job_id, queue, state, reason, started_at, finished_at, worker, failures, crashes, since)
 SELECT
-    lease.job_id, lease.queue, 'succeeded', 'done', lease.claimed_at, :now,
+    lease.job_id, lease.queue, 'succeeded', {REASON_DONE}, lease.claimed_at, :now,
     (SELECT name FROM {worker} WHERE id = lease.worker_id), lease.failures, lease.crashes, lease.since
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.key AND lease.token = row.value;
@@ -14,7 +14,7 @@ INSERT INTO {finished} (
 )
 SELECT
     lease.job_id, lease.queue, 'succeeded',
-    CASE WHEN row.value ->> 3 IS NULL THEN 'done' ELSE 'done with warnings' END,
+    CASE WHEN row.value ->> 3 IS NULL THEN {REASON_DONE} ELSE {REASON_DONE_WITH_WARNINGS} END,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
     lease.failures, lease.crashes, lease.since, row.value ->> 2, row.value ->> 3, row.value ->> 4
 FROM json_each(:rows) AS row
@@ -29,7 +29,7 @@ SELECT
     lease.job_id, lease.queue, row.value ->> 2, row.value ->> 3, row.value ->> 4,
     lease.claimed_at, :now, (SELECT name FROM {worker} WHERE id = lease.worker_id),
     row.value ->> 5, row.value ->> 6, lease.since,
-    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, 'handler') END, row.value ->> 7,
+    CASE WHEN row.value ->> 2 = 'cancelled' THEN COALESCE(lease.cancel_by, {ACTOR_HANDLER}) END, row.value ->> 7,
     row.value ->> 8
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1;
@@ -94,7 +94,7 @@ ON CONFLICT (fingerprint) DO UPDATE SET last_at = max(last_at, excluded.last_at)
 
 -- name: count_failures
 INSERT INTO {failure_count} (fingerprint, hour, deaths, failures)
-SELECT row.value ->> 2, :now / 3600000000 * 3600000000, sum(row.value ->> 6), count(*)
+SELECT row.value ->> 2, :now / {HOUR} * {HOUR}, sum(row.value ->> 6), count(*)
 FROM json_each(:rows) AS row
 CROSS JOIN {lease} AS lease ON lease.job_id = row.value ->> 0 AND lease.token = row.value ->> 1
 GROUP BY row.value ->> 2

@@ -12,7 +12,7 @@ FROM (
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
         job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref,
-        ready.reason = 'enqueued' AS is_fresh, job.gates_passed, ready.due_at
+        ready.reason = {REASON_ENQUEUED} AS is_fresh, job.gates_passed, ready.due_at
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue
@@ -48,7 +48,7 @@ FROM (
         ready.priority, ready.turn, ready.job_id, job.kind, job.args, ready.failures, ready.crashes, job.crash_limit,
         ready.since, job.unique_key, job.unique_states, job.unique_dead_for, job.tags, job.meta,
         job.unknown_since, job.cursor, job.parent_id, job.is_parent, job.settings, job.ref,
-        ready.reason = 'enqueued' AS is_fresh, job.gates_passed, ready.due_at
+        ready.reason = {REASON_ENQUEUED} AS is_fresh, job.gates_passed, ready.due_at
     FROM {ready} AS ready CROSS JOIN {job} AS job ON job.id = ready.job_id
     WHERE
         ready.queue = :queue AND ready.priority = :priority

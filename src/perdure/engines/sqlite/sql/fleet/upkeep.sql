@@ -36,7 +36,7 @@ FROM (
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key, due_at)
 SELECT
     parked.queue, job.priority, job.turn, parked.job_id, parked.failures, parked.crashes,
-    min(parked.since, :now), :reason, job.fair_key, CASE WHEN :reason = 'due' THEN parked.due_at ELSE :now END
+    min(parked.since, :now), :reason, job.fair_key, CASE WHEN :reason = {REASON_DUE} THEN parked.due_at ELSE :now END
 FROM json_each(:ids) AS row
 CROSS JOIN {parked} AS parked ON parked.job_id = row.value
 CROSS JOIN {job} AS job ON job.id = parked.job_id;
@@ -86,7 +86,7 @@ DELETE FROM {parked} WHERE job_id IN (SELECT value FROM json_each(:ids));
 -- name: hold_back
 -- The job comes back by itself, so it waits for nothing else. It has its place from now on.
 UPDATE {parked} SET
-    state = 'paused', reason = 'unique key held by another job', due_at = :due_at, awaits = NULL, also_awaits = NULL,
+    state = 'paused', reason = {REASON_KEY_HELD}, due_at = :due_at, awaits = NULL, also_awaits = NULL,
     turn = coalesce(
         turn, CASE WHEN (SELECT fair_key FROM {job} WHERE id = job_id) IS NULL THEN min(coalesce(due_at, :now), :now) END
     )
@@ -96,7 +96,7 @@ WHERE job_id IN (SELECT value FROM json_each(:ids));
 UPDATE {parked} SET due_at = :now WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: is_key_awaited
-SELECT EXISTS (SELECT 1 FROM {parked} WHERE reason = 'unique key held by another job');
+SELECT EXISTS (SELECT 1 FROM {parked} WHERE reason = {REASON_KEY_HELD});
 
 -- name: hasten
 -- The first job that waits for each of these keys, if it is among the first of all jobs that wait for a key.
@@ -109,9 +109,9 @@ WHERE
                 parked.job_id,
                 row_number() OVER (PARTITION BY job.unique_key ORDER BY parked.since, parked.job_id) AS place
             FROM (
-                SELECT job_id, since FROM {parked} WHERE reason = 'unique key held by another job'
+                SELECT job_id, since FROM {parked} WHERE reason = {REASON_KEY_HELD}
                 ORDER BY since, job_id
-                LIMIT 1000
+                LIMIT {WAITING_FOR_KEYS_LOOKED_AT}
             ) AS parked
             CROSS JOIN {job} AS job ON job.id = parked.job_id
             WHERE job.unique_key IN (SELECT value FROM json_each(:keys))
@@ -275,7 +275,7 @@ WHERE dead_at <= :before AND NOT EXISTS (SELECT 1 FROM {lease} AS lease WHERE le
 
 -- name: last_return
 SELECT max(due_at) FROM {parked}
-WHERE queue = :queue AND state = 'retrying' AND reason = 'process crashed';
+WHERE queue = :queue AND state = 'retrying' AND reason = {REASON_CRASHED};
 
 -- name: forget_fires
 -- A backfilled time is kept as long as the others, so that a repeated backfill does not make its job twice.

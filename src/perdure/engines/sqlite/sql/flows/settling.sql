@@ -60,12 +60,12 @@ SELECT
         WHEN 'succeeded' THEN NULL
         WHEN 'dead' THEN COALESCE(
             (
-                SELECT substr(attempt.error_type || ': ' || attempt.message, 1, 500)
+                SELECT substr(attempt.error_type || ': ' || attempt.message, 1, {ERROR_LIMIT_CHARACTERS})
                 FROM {attempt} AS attempt WHERE attempt.job_id = joined.job_id ORDER BY attempt.token DESC LIMIT 1
             ),
             finished.note, finished.reason
         )
-        ELSE COALESCE(finished.note, finished.reason, 'job deleted')
+        ELSE COALESCE(finished.note, finished.reason, {JOB_DELETED})
     END,
     finished.warnings
 FROM {joined} AS joined
@@ -85,12 +85,12 @@ SELECT
         WHEN 'succeeded' THEN NULL
         WHEN 'dead' THEN COALESCE(
             (
-                SELECT substr(attempt.error_type || ': ' || attempt.message, 1, 500)
+                SELECT substr(attempt.error_type || ': ' || attempt.message, 1, {ERROR_LIMIT_CHARACTERS})
                 FROM {attempt} AS attempt WHERE attempt.job_id = joined.job_id ORDER BY attempt.token DESC LIMIT 1
             ),
             finished.note, finished.reason
         )
-        ELSE COALESCE(finished.note, finished.reason, 'job deleted')
+        ELSE COALESCE(finished.note, finished.reason, {JOB_DELETED})
     END,
     finished.warnings
 FROM json_each(:ids) AS row

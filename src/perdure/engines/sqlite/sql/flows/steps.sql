@@ -17,7 +17,7 @@ WHERE true
 ON CONFLICT (job_id, key) DO UPDATE SET
     kind = excluded.kind, state = excluded.state, result = excluded.result, note = excluded.note,
     tries = excluded.tries, due_at = excluded.due_at, begun_at = excluded.begun_at, changed_at = excluded.changed_at
-WHERE {step}.state NOT IN ('done', 'given up');
+WHERE {step}.state NOT IN ('done', {STEP_GIVEN_UP});
 
 -- name: lost
 SELECT CAST(json_group_array(row.key) AS BLOB)

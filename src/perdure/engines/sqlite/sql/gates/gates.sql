@@ -49,7 +49,7 @@ FROM (
         EXISTS (SELECT 1 FROM {gate_loan})
         AND (
             worker.dead_at IS NULL OR NOT row.is_rate
-            OR worker.dead_at + loan.span > :now AND worker.dead_at <= :now + 60000000
+            OR worker.dead_at + loan.span > :now AND worker.dead_at <= :now + {CLOCK_SLACK}
         )
     GROUP BY row.key, loan.span
 );
@@ -162,7 +162,7 @@ WHERE (key, job_id) IN (SELECT row.value ->> 0, row.value ->> 1 FROM json_each(:
 SELECT wait.size
 FROM {gate_wait} AS wait
 CROSS JOIN {parked} AS parked ON parked.job_id = wait.job_id
-WHERE wait.key = :key AND parked.state = 'paused' AND parked.reason = 'concurrency limit reached'
+WHERE wait.key = :key AND parked.state = 'paused' AND parked.reason = {REASON_CONCURRENCY_REACHED}
 ORDER BY wait.turn
 LIMIT 1;
 
@@ -175,7 +175,7 @@ FROM (
     CROSS JOIN {parked} AS parked ON parked.job_id = wait.job_id
     CROSS JOIN {job} AS job ON job.id = parked.job_id
     WHERE
-        wait.key = :key AND parked.state = 'paused' AND parked.reason = 'concurrency limit reached'
+        wait.key = :key AND parked.state = 'paused' AND parked.reason = {REASON_CONCURRENCY_REACHED}
     ORDER BY wait.turn
     LIMIT :room
 );

@@ -17,12 +17,12 @@ FROM (
     SELECT parked.job_id, parked.queue, job.unique_key, job.unique_states, job.unique_dead_for
     FROM {parked} AS parked CROSS JOIN {job} AS job ON job.id = parked.job_id
     WHERE
-        parked.reason = 'on hold'
+        parked.reason = {REASON_ON_HOLD}
         AND NOT EXISTS (
             SELECT 1 FROM {pause} AS pause
             WHERE
-                substr(parked.note || ' ', 1, length(pause.id) + 7)
-                IN ('pause ' || pause.id || ' ', 'pause ' || pause.id || ':', 'pause ' || pause.id || ',')
+                substr(parked.note || ' ', 1, length({PAUSE_NOTE} || pause.id) + 1)
+                IN ({PAUSE_NOTE} || pause.id || ' ', {PAUSE_NOTE} || pause.id || ':', {PAUSE_NOTE} || pause.id || ',')
         )
     ORDER BY parked.job_id
     LIMIT :limit

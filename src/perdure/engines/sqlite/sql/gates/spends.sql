@@ -15,18 +15,18 @@ SELECT CAST(json_group_array((
         SELECT minute.amount
         FROM {spend_sum} AS minute
         WHERE
-            minute.name = row.value ->> 0 AND minute.span = 60000000
+            minute.name = row.value ->> 0 AND minute.span = {MINUTE}
             AND minute.at >= row.value ->> 2 AND minute.at < row.value ->> 3
         UNION ALL
         SELECT hour.amount
         FROM {spend_sum} AS hour
         WHERE
-            hour.name = row.value ->> 0 AND hour.span = 3600000000
+            hour.name = row.value ->> 0 AND hour.span = {HOUR}
             AND hour.at >= row.value ->> 3 AND hour.at < row.value ->> 4
         UNION ALL
         SELECT day.amount
         FROM {spend_sum} AS day
-        WHERE day.name = row.value ->> 0 AND day.span = 86400000000 AND day.at >= row.value ->> 4
+        WHERE day.name = row.value ->> 0 AND day.span = {DAY} AND day.at >= row.value ->> 4
         UNION ALL
         SELECT spend.amount
         FROM {spend} AS spend INDEXED BY {spend_unsummed}

@@ -32,7 +32,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: add_alike_ready
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason)
-SELECT :queue, :priority, :turn + row.key, row.value, 0, 0, :now, 'enqueued'
+SELECT :queue, :priority, :turn + row.key, row.value, 0, 0, :now, {REASON_ENQUEUED}
 FROM json_each(:ids) AS row
 WHERE row.value IS NOT NULL;
 
@@ -76,14 +76,14 @@ WHERE
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key)
 SELECT
     row.value ->> 2, row.value ->> 3, COALESCE(row.value ->> 11, :turn + row.key), row.value ->> 0, 0, 0, :now,
-    'enqueued', row.value ->> 12
+    {REASON_ENQUEUED}, row.value ->> 12
 FROM json_each(:rows) AS row
 WHERE row.type = 'array' AND (row.value ->> 5 IS NULL OR row.value ->> 5 <= :now);
 
 -- name: add_all_parked
 INSERT INTO {parked} (job_id, queue, state, reason, due_at, failures, crashes, since, parked_at)
 SELECT
-    row.value ->> 0, row.value ->> 2, 'scheduled', 'enqueued', row.value ->> 5, 0, 0, row.value ->> 5, :now
+    row.value ->> 0, row.value ->> 2, 'scheduled', {REASON_ENQUEUED}, row.value ->> 5, 0, 0, row.value ->> 5, :now
 FROM json_each(:rows) AS row
 WHERE row.type = 'array' AND row.value ->> 5 > :now;
 
@@ -131,7 +131,7 @@ FROM (
         AND ready.queue = job.queue AND ready.priority = job.priority AND ready.turn = job.turn
         AND ready.job_id = job.id
     UNION ALL
-    SELECT 'parked', queue, NULL, NULL, 'enqueued', failures, crashes, since FROM {parked} WHERE job_id = :job_id
+    SELECT 'parked', queue, NULL, NULL, {REASON_ENQUEUED}, failures, crashes, since FROM {parked} WHERE job_id = :job_id
 ) AS waiting
 CROSS JOIN {job} AS job ON job.id = :job_id;
 

@@ -14,7 +14,7 @@ WHERE (e.action, e.at, e.id) >= (%(action)s::text, %(since)s::timestamptz, 0)
 -- name: entries_by_actor
 SELECT e.id, e.at, e.actor, e.action, e.job_id::text, e.details::text, e.why, e.source, e.jobs, e.bulk_id
 FROM {audit} e
-WHERE e.actor <> 'system' AND (e.actor, e.at, e.id) >= (%(actor)s::text, %(since)s::timestamptz, 0)
+WHERE e.actor <> {ACTOR_SYSTEM} AND (e.actor, e.at, e.id) >= (%(actor)s::text, %(since)s::timestamptz, 0)
   AND (e.actor, e.at, e.id) < (%(actor)s::text, %(until_at)s::timestamptz, %(until_id)s::bigint)
 
 -- name: entries_by_job_id

@@ -23,7 +23,7 @@ WITH chosen AS MATERIALIZED (
     UPDATE {job} SET mark = NULL WHERE id = ANY (ARRAY(SELECT job_id FROM granted)) AND mark IS NOT NULL
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, 0 AS failures, 0 AS crashes, coalesce(%(now)s::timestamptz, now()) AS since,
-           'requeued' AS reason, fair_key, job_id AS place, NULL::bigint AS seq,
+           {REASON_REQUEUED} AS reason, fair_key, job_id AS place, NULL::bigint AS seq,
            coalesce(%(now)s::timestamptz, now()) AS due_at
     FROM granted
 ), {line_up}, noted AS (
@@ -52,7 +52,7 @@ WITH unready AS (
 ), done AS (
     INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by,
                             kept_as)
-    SELECT s.job_id, s.queue, 'cancelled', 'cancelled', nullif(%(why)s::text, ''),
+    SELECT s.job_id, s.queue, 'cancelled', {REASON_CANCELLED}, nullif(%(why)s::text, ''),
            coalesce(%(now)s::timestamptz, now()), s.failures, s.crashes, s.since, %(actor)s::text,
            (SELECT k.name FROM {job} r JOIN {kind} k ON k.name = r.kind WHERE r.id = s.job_id AND k.keep IS NOT NULL)
     FROM stopped s
@@ -104,7 +104,7 @@ WITH chosen AS MATERIALIZED (
       AND due_at > coalesce(%(now)s::timestamptz, now())
 ), entering AS MATERIALIZED (
     SELECT queue, priority, job_id, failures, crashes, least(since, coalesce(%(now)s::timestamptz, now())) AS since,
-           'run now' AS reason, fair_key, job_id AS place,
+           {REASON_RUN_NOW} AS reason, fair_key, job_id AS place,
            CASE WHEN seq IS NULL AND fair_key IS NULL THEN behind / 1048576 * 1048576 + nextval('{fair_seq}')
                 ELSE seq END AS seq,
            coalesce(%(now)s::timestamptz, now()) AS due_at
@@ -203,7 +203,7 @@ WITH unready AS (
     DELETE FROM {lease} WHERE job_id = ANY (%(ids)s::uuid[]) RETURNING job_id, 'running' AS state, worker_id, token
 ), told AS (
     INSERT INTO {revoked} (worker_id, job_id, token, why, at)
-    SELECT worker_id, job_id, token, 'job deleted', coalesce(%(now)s::timestamptz, now()) FROM taken
+    SELECT worker_id, job_id, token, {JOB_DELETED}, coalesce(%(now)s::timestamptz, now()) FROM taken
 ), gone AS MATERIALIZED (
     SELECT job_id, state FROM unready UNION ALL SELECT job_id, state FROM unparked
     UNION ALL SELECT job_id, state FROM unfinished UNION ALL SELECT job_id, state FROM taken

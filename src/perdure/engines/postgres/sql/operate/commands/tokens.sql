@@ -23,7 +23,7 @@ SELECT name FROM revoked;
 
 -- name: live
 SELECT t.id, t.name, t.scope, t.created_at, t.created_by, t.expires_at, t.revoked_at, t.last_used_at, t.digest,
-       coalesce(t.last_used_at > c.now - interval '1 minute' AND t.last_used_at <= c.now, false)
+       coalesce(t.last_used_at > c.now - {TOKEN_USE_NOTED_EVERY} AND t.last_used_at <= c.now, false)
 FROM {access_token} t, (SELECT coalesce(%(now)s::timestamptz, now()) AS now) c
 WHERE t.digest = %(digest)s::text AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > c.now);
 
@@ -32,7 +32,7 @@ WHERE t.digest = %(digest)s::text AND t.revoked_at IS NULL AND (t.expires_at IS 
 UPDATE {access_token} t SET last_used_at = c.now
 FROM (SELECT coalesce(%(now)s::timestamptz, now()) AS now) c
 WHERE t.id = %(id)s::text
-  AND NOT coalesce(t.last_used_at > c.now - interval '1 minute' AND t.last_used_at <= c.now, false);
+  AND NOT coalesce(t.last_used_at > c.now - {TOKEN_USE_NOTED_EVERY} AND t.last_used_at <= c.now, false);
 
 -- name: open_session
 WITH over AS (
@@ -44,7 +44,7 @@ VALUES (%(digest)s::text, %(token_id)s::text, coalesce(%(now)s::timestamptz, now
 
 -- name: session
 SELECT t.id, t.name, t.scope, t.created_at, t.created_by, t.expires_at, t.revoked_at, t.last_used_at, s.digest,
-       coalesce(t.last_used_at > c.now - interval '1 minute' AND t.last_used_at <= c.now, false)
+       coalesce(t.last_used_at > c.now - {TOKEN_USE_NOTED_EVERY} AND t.last_used_at <= c.now, false)
 FROM {access_session} s JOIN {access_token} t ON t.id = s.token_id,
      (SELECT coalesce(%(now)s::timestamptz, now()) AS now) c
 WHERE s.digest = %(digest)s::text AND s.expires_at > c.now AND t.revoked_at IS NULL

@@ -19,7 +19,7 @@ WHERE key = sha256(convert_to(%(key)s::text, 'UTF8'))
 
 -- name: view_ready
 -- One select for each place a job can stand in; the columns are those of JobView, in its order.
-SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce(p.reason, 'enqueued') AS reason,
+SELECT j.id::text AS id, j.kind, j.queue, j.priority, 'ready' AS state, coalesce(p.reason, {REASON_ENQUEUED}) AS reason,
        j.args, j.tags, j.meta, j.created_at, NULL::timestamptz AS due_at, p.since, NULL::timestamptz AS started_at,
        NULL::timestamptz AS finished_at, p.failures, p.crashes,
        nullif(coalesce(e.attempt_limit, j.max_attempts), 0) AS max_attempts, NULL::text AS worker,
@@ -72,7 +72,7 @@ FROM {finished} p
 -- that has not failed in this life has neither error nor limit.
 CROSS JOIN LATERAL (SELECT * FROM {job} WHERE id = p.job_id OFFSET 0) j
 LEFT JOIN LATERAL (
-    SELECT a.error_type, a.message, a.attempt_limit, a.fingerprint, left(a.error_type || ': ' || a.message, 500) AS said
+    SELECT a.error_type, a.message, a.attempt_limit, a.fingerprint, left(a.error_type || ': ' || a.message, {ERROR_LIMIT_CHARACTERS}) AS said
     FROM {attempt} a WHERE a.job_id = p.job_id ORDER BY a.token DESC LIMIT 1
 ) e ON p.failures > 0 OR p.crashes > 0
 

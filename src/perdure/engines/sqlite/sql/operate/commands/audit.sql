@@ -53,7 +53,7 @@ FROM json_each(:ids) AS row CROSS JOIN {parked} AS parked ON parked.job_id = row
 -- What the engine itself did with claims.
 INSERT INTO {audit} (at, actor, action, job_id, details)
 SELECT
-    :now, 'system', row.value ->> 1, job.id,
+    :now, {ACTOR_SYSTEM}, row.value ->> 1, job.id,
     json_object(
         'old_status', 'running', 'new_status', row.value ->> 2, 'attempts', row.value ->> 3,
         'max_attempts', job.max_attempts
@@ -64,7 +64,7 @@ FROM json_each(:rows) AS row CROSS JOIN {job} AS job ON job.id = row.value ->> 0
 -- Jobs that are about to be cancelled with their parents, wherever they stand.
 INSERT INTO {audit} (at, actor, action, job_id, details)
 SELECT
-    :now, 'system', 'job_cancel', job.id,
+    :now, {ACTOR_SYSTEM}, {ACTION_CANCEL}, job.id,
     json_object(
         'old_status', CASE WHEN lease.job_id IS NOT NULL THEN 'running' ELSE COALESCE(parked.state, 'ready') END,
         'new_status', 'cancelled',
@@ -120,7 +120,7 @@ entry.job_id = :job_id
 entry.actor = :actor
 
 -- name: of_others
-entry.actor <> 'system'
+entry.actor <> {ACTOR_SYSTEM}
 
 -- name: of_action
 entry.action = :action

@@ -1,7 +1,7 @@
 -- name: cancel_ready
 INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by, kept_as)
 SELECT
-    place.job_id, place.queue, 'cancelled', 'cancelled', :why, :now, place.failures, place.crashes, place.since, :by,
+    place.job_id, place.queue, 'cancelled', {REASON_CANCELLED}, :why, :now, place.failures, place.crashes, place.since, :by,
     (
         SELECT kind.name FROM {job} AS record CROSS JOIN {kind} AS kind ON kind.name = record.kind
         WHERE record.id = place.job_id AND kind.keep IS NOT NULL
@@ -22,7 +22,7 @@ WHERE
 -- name: cancel_parked
 INSERT INTO {finished} (job_id, queue, state, reason, note, finished_at, failures, crashes, since, cancelled_by, kept_as)
 SELECT
-    place.job_id, place.queue, 'cancelled', 'cancelled', :why, :now, place.failures, place.crashes, place.since, :by,
+    place.job_id, place.queue, 'cancelled', {REASON_CANCELLED}, :why, :now, place.failures, place.crashes, place.since, :by,
     (
         SELECT kind.name FROM {job} AS record CROSS JOIN {kind} AS kind ON kind.name = record.kind
         WHERE record.id = place.job_id AND kind.keep IS NOT NULL
@@ -42,7 +42,7 @@ INSERT INTO {finished} (
     kept_as
 )
 SELECT
-    place.job_id, place.queue, 'cancelled', 'cancelled', :why, place.claimed_at, :now,
+    place.job_id, place.queue, 'cancelled', {REASON_CANCELLED}, :why, place.claimed_at, :now,
     (SELECT name FROM {worker} WHERE id = place.worker_id), place.failures, place.crashes, place.since, :by,
     (
         SELECT kind.name FROM {job} AS record CROSS JOIN {kind} AS kind ON kind.name = record.kind

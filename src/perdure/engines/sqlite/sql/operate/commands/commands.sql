@@ -13,7 +13,7 @@ UPDATE {parked} SET due_at = parked_at WHERE turn IS NULL AND job_id IN (SELECT 
 
 -- name: ready_from_finished
 INSERT INTO {ready} (queue, priority, turn, job_id, failures, crashes, since, reason, fair_key, due_at)
-SELECT job.queue, job.priority, job.turn, job.id, 0, 0, :now, 'requeued', job.fair_key, :now
+SELECT job.queue, job.priority, job.turn, job.id, 0, 0, :now, {REASON_REQUEUED}, job.fair_key, :now
 FROM json_each(:ids) AS row CROSS JOIN {job} AS job ON job.id = row.value;
 
 -- name: leave_finished

@@ -22,7 +22,7 @@ SELECT
     place.failures, place.crashes, job.max_attempts, NULL AS worker,
     NULL AS cancel_at, NULL AS result, NULL AS warnings, job.unique_key,
     CASE WHEN place.failures + place.crashes > 0 THEN (
-        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        SELECT substr(error_type || ': ' || message, 1, {ERROR_LIMIT_CHARACTERS}) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
     job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark, NULL AS cancelled_by, job.settings, job.ref
@@ -34,7 +34,7 @@ SELECT
     place.failures, place.crashes, job.max_attempts, (SELECT name FROM {worker} WHERE id = place.worker_id) AS worker,
     place.cancel_at, NULL AS result, NULL AS warnings, job.unique_key,
     CASE WHEN place.failures + place.crashes > 0 THEN (
-        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        SELECT substr(error_type || ': ' || message, 1, {ERROR_LIMIT_CHARACTERS}) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
     job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
@@ -47,7 +47,7 @@ SELECT
     place.failures, place.crashes, job.max_attempts, NULL AS worker,
     NULL AS cancel_at, NULL AS result, NULL AS warnings, job.unique_key,
     CASE WHEN place.failures + place.crashes > 0 THEN (
-        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        SELECT substr(error_type || ': ' || message, 1, {ERROR_LIMIT_CHARACTERS}) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
     job.cursor, job.parent_id, place.awaits, job.fair_key, place.also_awaits, job.mark, NULL AS cancelled_by, job.settings, job.ref
@@ -60,7 +60,7 @@ SELECT
     place.failures, place.crashes, job.max_attempts, place.worker,
     NULL AS cancel_at, place.result, place.warnings, job.unique_key,
     CASE WHEN place.failures + place.crashes > 0 OR place.state = 'dead' THEN (
-        SELECT substr(error_type || ': ' || message, 1, 500) FROM {attempt}
+        SELECT substr(error_type || ': ' || message, 1, {ERROR_LIMIT_CHARACTERS}) FROM {attempt}
         WHERE job_id = place.job_id ORDER BY token DESC LIMIT 1
     ) END AS last_error,
     job.cursor, job.parent_id, NULL AS awaits, job.fair_key, NULL AS also_awaits, job.mark,
