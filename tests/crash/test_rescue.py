@@ -24,7 +24,7 @@ from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 from perdure.worker.settings import WorkerSettings
 
 ON_THIS_HOST = 2.0  # seconds promised
@@ -81,7 +81,11 @@ async def test_g4_elsewhere_the_lease_alone_brings_them_back_in_time(
     """Wherever in the rescuer's round the last beat falls: within 30 s + 5 s, the defaults."""
     settings = WorkerSettings()
     rescuer = Rescuer(
-        store, Emitter(), clock, RescueSettings(lease=settings.lease, sweep=settings.sweep), on_ready=lambda: None
+        store,
+        Emitter(),
+        clock,
+        RescueSettings(lease=settings.lease, sweep=settings.sweep),
+        RescueOwner(on_ready=lambda: None),
     )
     await rescuer.tick()
     while clock.monotonic() + TICK.total_seconds() <= last_beat.total_seconds():
@@ -127,7 +131,11 @@ async def test_c4_after_an_outage_no_worker_is_declared_dead_before_it_can_beat(
     settings = WorkerSettings()
     outage: Any = Outage(store)
     rescuer = Rescuer(
-        outage, Emitter(), clock, RescueSettings(lease=settings.lease, sweep=settings.sweep), on_ready=lambda: None
+        outage,
+        Emitter(),
+        clock,
+        RescueSettings(lease=settings.lease, sweep=settings.sweep),
+        RescueOwner(on_ready=lambda: None),
     )
     alive, dead = await store.register(a_worker(name="alive")), await store.register(a_worker(name="dead"))
     await rescuer.tick()
@@ -154,7 +162,11 @@ async def test_g4_a_rescued_job_is_announced_to_all_workers(store: Store, clock:
     rung: list[set[str]] = []
     bell: Any = Bell(store, rung)
     rescuer = Rescuer(
-        bell, Emitter(), clock, RescueSettings(lease=settings.lease, sweep=settings.sweep), on_ready=lambda: None
+        bell,
+        Emitter(),
+        clock,
+        RescueSettings(lease=settings.lease, sweep=settings.sweep),
+        RescueOwner(on_ready=lambda: None),
     )
     await held_elsewhere(store)
     clock.move(settings.lease + TICK)

@@ -10,7 +10,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs.states import JobState
 from perdure.events import ClockJumped, Emitter, Event
 from perdure.storage.port import Store
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 
 LEASE = timedelta(seconds=30)
 SWEEP = timedelta(seconds=5)
@@ -26,7 +26,9 @@ async def test_after_a_jump_forward_no_worker_that_beats_is_declared_dead(store:
     heard: list[Event] = []
     emitter = Emitter()
     emitter.subscribe(heard.append)
-    rescuer = Rescuer(store, emitter, clock, RescueSettings(lease=LEASE, sweep=SWEEP), on_ready=lambda: None)
+    rescuer = Rescuer(
+        store, emitter, clock, RescueSettings(lease=LEASE, sweep=SWEEP), RescueOwner(on_ready=lambda: None)
+    )
     job_id = await enqueue(store)
     worker = await employ(store)
     await claim_one(store, worker)
@@ -42,7 +44,9 @@ async def test_after_a_jump_forward_no_worker_that_beats_is_declared_dead(store:
 
 
 async def test_after_a_jump_the_dead_are_still_found(store: Store, clock: ManualClock) -> None:
-    rescuer = Rescuer(store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), on_ready=lambda: None)
+    rescuer = Rescuer(
+        store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), RescueOwner(on_ready=lambda: None)
+    )
     job_id = await enqueue(store)
     await claim_one(store, await employ(store))
     await rescuer.tick()
@@ -59,7 +63,9 @@ async def test_who_never_saw_the_clock_ahead_finds_the_dead_in_time(store: Store
     job_id = await enqueue(store)
     await claim_one(store, await employ(store))
     jump(clock, -1000 * HOUR)
-    rescuer = Rescuer(store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), on_ready=lambda: None)
+    rescuer = Rescuer(
+        store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), RescueOwner(on_ready=lambda: None)
+    )
     await rescuer.tick()
     clock.move(LEASE)
     await rescuer.tick()
@@ -77,7 +83,9 @@ async def test_after_the_clock_was_put_back_no_worker_that_beats_is_declared_dea
     worker = await employ(store)
     await claim_one(store, worker)
     jump(clock, -HOUR)
-    rescuer = Rescuer(store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), on_ready=lambda: None)
+    rescuer = Rescuer(
+        store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), RescueOwner(on_ready=lambda: None)
+    )
     for _ in range(8):
         await rescuer.tick()
         clock.move(timedelta(seconds=10))

@@ -42,7 +42,7 @@ from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter, Page
 from perdure.upkeep.promoter import Promoter
 from perdure.upkeep.ramped_rescue import LEAD
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 from perdure.worker.claiming.slow_start import openings
 
 LEASE = timedelta(seconds=30)
@@ -67,8 +67,10 @@ class House:
             emitter,
             clock,
             RescueSettings(lease=LEASE, sweep=SWEEP, openings=openings(settings)),
-            on_ready=lambda: self.woken.append("fetcher"),
-            on_returning=lambda: self.woken.append("promoter"),
+            RescueOwner(
+                on_ready=lambda: self.woken.append("fetcher"),
+                on_returning=lambda: self.woken.append("promoter"),
+            ),
         )
         self.promoter = Promoter(store, emitter, lambda: None)
 

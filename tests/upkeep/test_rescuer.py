@@ -17,7 +17,7 @@ from perdure.errors import StoreRefused, StoreUnavailable
 from perdure.events import Emitter
 from perdure.storage.port import Store
 from perdure.storage.records import Keep
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 
 LEASE = timedelta(seconds=30)
 SWEEP = timedelta(seconds=5)
@@ -38,7 +38,9 @@ class Walks:
 
 
 def rescuer_of(store: Store, clock: ManualClock) -> Rescuer:
-    return Rescuer(store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), on_ready=lambda: None)
+    return Rescuer(
+        store, Emitter(), clock, RescueSettings(lease=LEASE, sweep=SWEEP), RescueOwner(on_ready=lambda: None)
+    )
 
 
 async def sweep(rescuer: Rescuer, clock: ManualClock, times: int = 1) -> None:

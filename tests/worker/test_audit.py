@@ -25,7 +25,7 @@ from perdure.storage.operate.audit import AuditFilter
 from perdure.storage.port import Store
 from perdure.storage.records import Acknowledged, JobFilter, Wanted
 from perdure.testing import Sandbox
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 
 
 async def actions(store: Store) -> list[tuple[str, Any]]:
@@ -78,7 +78,7 @@ async def test_a_rescue_is_in_the_trail_if_that_is_switched_on(
         Emitter(),
         clock,
         RescueSettings(lease=MINUTE, sweep=timedelta(seconds=5), audit=audit),
-        on_ready=lambda: None,
+        RescueOwner(on_ready=lambda: None),
     )
     clock.move(HOUR)
     assert (await rescuer.tick()).ready == 1

@@ -84,7 +84,10 @@ class Effects(Protocol):
 
 
 class Journal:
-    """The steps of one attempt. `started` is when it began on the recorder's monotonic clock."""
+    """The steps of one attempt. `started` is when it began on the recorder's monotonic clock.
+
+    Its constructor takes seven values, of which `claim`, `started` and `blocking` are facts about the attempt.
+    """
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from perdure.app.app import App
 from perdure.clock import ManualClock
@@ -30,6 +30,7 @@ from perdure.testing.witness import Witness
 from perdure.upkeep.promoter import Promoter
 from perdure.version import __version__
 from perdure.worker.settings import WorkerSettings
+from perdure.worker.surroundings import Surroundings
 
 _JOBS_PER_CALL: Final = 1_000
 _INLINE_DEPTH_LIMIT: Final = 50
@@ -37,6 +38,14 @@ _RETRY_SECONDS: Final = 0.001
 _UNDER_WAY: Final = frozenset({JobState.READY, JobState.RUNNING})
 _LEFT_FAILED: Final = frozenset({JobState.RETRYING, JobState.DEAD})
 _depth: ContextVar[int] = ContextVar("perdure_inline_depth", default=0)
+
+
+class SandboxOptions(Struct, frozen=True, kw_only=True):
+    """How a sandbox runs jobs: in processes or here, with which chance, and whether periodic functions run."""
+
+    isolate: bool
+    seed: int
+    periodic: bool
 
 
 class Drainer:
@@ -48,20 +57,17 @@ class Drainer:
         store: Store,
         clock: ManualClock,
         settings: WorkerSettings,
-        *,
-        isolate: bool,
-        seed: int,
-        periodic: bool,
+        options: SandboxOptions,
     ) -> None:
         self._app = app
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._isolate = isolate
-        self._chance = random.Random(seed)  # noqa: S311 - jitter hides nothing
+        self._isolate = options.isolate
+        self._chance = random.Random(options.seed)  # noqa: S311 - jitter hides nothing
         self._promoter = Promoter(store, app.events, lambda: None)
         self.calendar = SandboxCalendar(app, store, clock, self._chance)
-        self._periodic = SandboxPeriodic(app, clock) if periodic else None
+        self._periodic = SandboxPeriodic(app, clock) if options.periodic else None
         self._worker_id: WorkerId | None = None
 
     async def drain(
@@ -140,16 +146,15 @@ class Drainer:
         kinds = {name: witness.watch(kind, isolate=self._isolate) for name, kind in served.items()}
         settings = structs.replace(self._settings, concurrency=concurrency)
         worker_id = await self._worker()
-        runner = Runner(
-            self._store,
-            worker_id,
-            kinds,
-            settings,
-            self._clock,
-            self._app.events,
-            self._chance,
-            self._app.hooks,
+        around = Surroundings(
+            store=self._store,
+            kinds=kinds,
+            settings=settings,
+            emitter=self._app.events,
+            clock=self._clock,
+            hooks=self._app.hooks,
         )
+        runner = Runner(around, worker_id, self._chance)
         async with self._app.hooks.lifespans.opened(_not_closed):
             try:
                 yield runner, witness

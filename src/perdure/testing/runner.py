@@ -11,20 +11,14 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
-from perdure.clock import Clock
 from perdure.domain.jobs.ids import JobId, WorkerId
 from perdure.domain.jobs.job import Claim
 from perdure.domain.jobs.states import JobState
-from perdure.events import Emitter
-from perdure.hooks.hooks import Hooks
-from perdure.kinds.kind import Registry
-from perdure.storage.port import Store
 from perdure.storage.records import Wanted
 from perdure.testing.caller import WAITING, CallersThread
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.slots import Slots
 from perdure.worker.execution.threads import Execute, Finish, ThreadCrew
-from perdure.worker.settings import WorkerSettings
 from perdure.worker.stages import PAUSES
 from perdure.worker.surroundings import Surroundings
 from perdure.worker.wiring.attempts import Owner, wire_attempts
@@ -35,21 +29,17 @@ class Runner:
 
     def __init__(
         self,
-        store: Store,
+        around: Surroundings,
         worker_id: WorkerId,
-        kinds: Registry,
-        settings: WorkerSettings,
-        clock: Clock,
-        emitter: Emitter,
         chance: random.Random,
-        hooks: Hooks,
     ) -> None:
-        self._store = store
+        settings = around.settings
+        self._store = around.store
         self._worker_id = worker_id
         self._concurrency = settings.concurrency
         self._ended = asyncio.Event()
         parts = wire_attempts(
-            Surroundings(store=store, kinds=kinds, settings=settings, emitter=emitter, clock=clock, hooks=hooks),
+            around,
             Slots(settings.queues, settings.concurrency, settings.claim_batch),
             Owner(on_start=self._note, on_free=self._ended.set),
             make_threads=_make_threads,

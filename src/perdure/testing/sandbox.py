@@ -27,7 +27,7 @@ from perdure.testing.alerts import look_for_alerts
 from perdure.testing.calendar import NotedFires
 from perdure.testing.caller import LendingPortal
 from perdure.testing.drained import Drained
-from perdure.testing.drainer import Drainer, refuse_too_deep
+from perdure.testing.drainer import Drainer, SandboxOptions, refuse_too_deep
 from perdure.testing.enqueued import Enqueued, read
 from perdure.testing.expectation import Expectation
 from perdure.testing.intake import SandboxBorrowing, SandboxGroupCommit, SandboxStores
@@ -67,7 +67,7 @@ class Sandbox:
         self.clock = ManualClock(SystemClock().now() if start is None else checked_instant("start", start))
         self._inline, self._raising = inline, raising
         self._url = url
-        self._seed, self._isolate, self._periodic = seed, isolate, periodic
+        self._options = SandboxOptions(isolate=isolate, seed=seed, periodic=periodic)
         self._settings = settings or app.worker_settings
         self._portal = LendingPortal()
         self._stack = ExitStack()
@@ -98,9 +98,7 @@ class Sandbox:
                 store,
                 self.clock,
                 self._settings,
-                isolate=self._isolate,
-                seed=self._seed,
-                periodic=self._periodic,
+                self._options,
             )
             keeper.call(drainer.calendar.declare())
             keeper.call(store.declare_kinds(tuple(self.app.kind_records.values())))

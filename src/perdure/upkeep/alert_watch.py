@@ -29,7 +29,10 @@ _IDLE_WAIT: Final = timedelta(seconds=2)
 
 
 class AlertWatch(Loop[Evaluated | None]):
-    """Looks every second while it leads, and every two seconds for rules while there are none."""
+    """Looks every second while it leads, and every two seconds for rules while there are none.
+
+    Its constructor takes seven values, of which `holder`, `declared` and `budgets` are facts about the app.
+    """
 
     name = "alert watch"
     interval = timedelta(seconds=1)

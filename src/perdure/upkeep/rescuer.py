@@ -74,6 +74,14 @@ class RescueSettings(Struct, frozen=True, kw_only=True):
     audit: Collection[Audited] = frozenset()
 
 
+class RescueOwner(Struct, frozen=True, kw_only=True, eq=False):
+    """What a rescuer reports to its owner."""
+
+    on_ready: Callable[[], None]  # jobs are ready again
+    on_returning: Callable[[], None] = lambda: None  # jobs are parked, and come back soon
+    on_crashed: Callable[[Transition, datetime], None] | None = None  # an attempt ended with its process
+
+
 class Rescuer(Loop[Rescued]):
     """Checks for processes gone from this host every second, and for workers without heartbeat every sweep."""
 
@@ -86,10 +94,7 @@ class Rescuer(Loop[Rescued]):
         emitter: Emitter,
         clock: Clock,
         settings: RescueSettings,
-        *,
-        on_ready: Callable[[], None],
-        on_returning: Callable[[], None] = lambda: None,
-        on_crashed: Callable[[Transition, datetime], None] | None = None,
+        owner: RescueOwner,
     ) -> None:
         super().__init__(emitter)
         self._store = store
@@ -97,11 +102,11 @@ class Rescuer(Loop[Rescued]):
         self._lease = settings.lease
         self._sweep = settings.sweep.total_seconds()
         self.interval = min(self.interval, settings.sweep / _TICK_LATENESS_FACTOR)
-        self._on_ready = on_ready
-        self._on_returning = on_returning
+        self._on_ready = owner.on_ready
+        self._on_returning = owner.on_returning
         self._openings = settings.openings
         self._audit = settings.audit
-        self._on_crashed = on_crashed
+        self._on_crashed = owner.on_crashed
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._rounds: dict[str, datetime] = {}
         self._random = random.Random()  # noqa: S311 - jitter hides nothing

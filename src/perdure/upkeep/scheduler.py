@@ -50,7 +50,10 @@ class Fired(Struct, frozen=True):
 
 
 class Scheduler(Loop[Fired]):
-    """Looks every second, and sooner when it knows that a schedule is due sooner. Fires those `declared` here."""
+    """Looks every second, and sooner when it knows that a schedule is due sooner. Fires those `declared` here.
+
+    Its constructor takes seven values, of which `declared` are names, and only a sandbox or a test gives `chance`.
+    """
 
     name = "scheduler"
     interval = timedelta(seconds=1)

@@ -19,7 +19,7 @@ from perdure.clock import ManualClock
 from perdure.domain.jobs import transition
 from perdure.events import Emitter, JobDied, JobRetrying, JobsRescued
 from perdure.storage.port import Store
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 from perdure.worker.worker import Worker
 
 QUICK = WorkerSettings(grace="200ms", poll="50ms", stop_timeout=0)
@@ -154,7 +154,9 @@ async def test_f2_the_death_of_a_job_that_crashed_too_often_is_told_by_who_rescu
         await store.retire(worker.id)
     lease, sweep = QUICK.lease, QUICK.sweep
     clock.move(timedelta(seconds=8, milliseconds=602))
-    await Rescuer(store, emitter, clock, RescueSettings(lease=lease, sweep=sweep), on_ready=lambda: None).tick()
+    await Rescuer(
+        store, emitter, clock, RescueSettings(lease=lease, sweep=sweep), RescueOwner(on_ready=lambda: None)
+    ).tick()
     [death] = of(JobDied, heard)
     assert (death.job_id, death.kind, death.attempt, death.reason) == (
         killer.job_id,

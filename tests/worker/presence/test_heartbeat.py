@@ -14,7 +14,7 @@ from perdure.domain.jobs.ids import WorkerId
 from perdure.events import Emitter, Event, StoreTrouble
 from perdure.storage.port import Store
 from perdure.worker.presence import heartbeat as heartbeat_module
-from perdure.worker.presence.heartbeat import Heartbeat
+from perdure.worker.presence.heartbeat import BeatTimes, Heartbeat
 
 
 class Pulse:
@@ -44,7 +44,8 @@ class Pulse:
 def beating(pulse: Pulse, lost: Callable[[], None], events: list[Event] | None = None) -> Heartbeat:
     emitter = Emitter()
     emitter.subscribe((events if events is not None else []).append)
-    heartbeat = Heartbeat(cast("Store", pulse), WorkerId(1), 0.01, 0.05, emitter, lost, SystemClock(), 0.0)
+    times = BeatTimes(interval_seconds=0.01, limit_seconds=0.05, registered_at=0.0)
+    heartbeat = Heartbeat(cast("Store", pulse), WorkerId(1), times, emitter=emitter, clock=SystemClock(), on_lost=lost)
     heartbeat.start()
     return heartbeat
 

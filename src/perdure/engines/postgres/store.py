@@ -28,7 +28,6 @@ from perdure.engines.postgres.flows.throttle import ThrottlePart
 from perdure.engines.postgres.flows.waking import Waker
 from perdure.engines.postgres.gates.breakers import BreakerPart
 from perdure.engines.postgres.gates.gates import GatePart
-from perdure.engines.postgres.gates.loans import Loans
 from perdure.engines.postgres.gates.locks import GateLocks
 from perdure.engines.postgres.gates.pauses import PausePart
 from perdure.engines.postgres.gates.spend_sums import SpendSums
@@ -308,7 +307,7 @@ class PostgresStore:
         locks = GateLocks(naming, pool, clock)
         waking = Waker(naming, pool, clock, self._signals.ring, self._returns)
         breakers = BreakerPart(naming, pool, clock, locks, waking)
-        gates = GatePart(naming, pool, clock, locks, breakers, waking, Loans(naming, pool, clock))
+        gates = GatePart(naming, pool, clock, locks, breakers, waking)
         pauses = PausePart(naming, desk, clock, waking)
         sums = SpendSums(naming, desk, clock)
 

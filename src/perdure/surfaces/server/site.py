@@ -77,6 +77,8 @@ class Site:
     `prefix` is the path below which it is served. With `read_only` nothing is ever written, so a standby is enough.
     `access` says who may use it: callers on this machine, and others with a token. `workers` are those of the same
     process; the collection is read at each request, so it may be filled later. `mcp` serves agents at /mcp.
+
+    Its constructor takes eight values because it is the composition root: each is an option of a part that it makes.
     """
 
     def __init__(

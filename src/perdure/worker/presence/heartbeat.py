@@ -15,6 +15,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
+
 from perdure.clock import Clock
 from perdure.domain.jobs.ids import WorkerId
 from perdure.events import Emitter, StoreTrouble
@@ -25,6 +27,14 @@ _RETRY_SECONDS: Final = 1.0
 _CLOSE_TIMEOUT_SECONDS: Final = 5.0  # seconds to close the connection
 
 
+class BeatTimes(Struct, frozen=True, kw_only=True):
+    """How often to beat, how long to wait for an answer, and when the worker registered by the monotonic clock."""
+
+    interval_seconds: float
+    limit_seconds: float
+    registered_at: float
+
+
 class Heartbeat:
     """Beats for one worker id until stopped, or until that id is lost."""
 
@@ -32,17 +42,16 @@ class Heartbeat:
         self,
         store: Store,
         worker_id: WorkerId,
-        interval: float,
-        limit: float,
+        times: BeatTimes,
+        *,
         emitter: Emitter,
-        on_lost: Callable[[], None],
         clock: Clock,
-        registered_at: float,
+        on_lost: Callable[[], None],
     ) -> None:
         self._store = store
         self._worker_id = worker_id
-        self._interval = interval
-        self._limit = limit
+        self._interval = times.interval_seconds
+        self._limit = times.limit_seconds
         self._emitter = emitter
         self._on_lost = on_lost
         self._owner = asyncio.get_running_loop()
@@ -53,7 +62,7 @@ class Heartbeat:
         self.call = StoreCall("heartbeat")
         self._clock = clock
         self.beats = 0  # that the store has answered
-        self.heard_at = registered_at
+        self.heard_at = times.registered_at
         """When the last answered beat was sent, by the monotonic clock: the lease began no earlier."""
 
     @property

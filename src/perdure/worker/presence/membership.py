@@ -13,7 +13,7 @@ from perdure.domain.operate.audit import By
 from perdure.domain.worker import NewWorker
 from perdure.events import WorkerLost
 from perdure.lifecycle.outage import ANY_ERROR, Outage
-from perdure.worker.presence.heartbeat import Heartbeat
+from perdure.worker.presence.heartbeat import BeatTimes, Heartbeat
 from perdure.worker.surroundings import Surroundings
 
 _LEASE_SHARE_PER_BEAT: Final = 1 / 6  # the longest that one try of a beat may take, so that others fit in
@@ -61,14 +61,16 @@ class Membership:
             by = By(self._me.name, "the quiet request carries over to the new worker id", "worker")
             await self._store.quiet([worker_id], by, quiet=True)
         heartbeat = Heartbeat(
-            store=self._store.sibling(),
-            worker_id=worker_id,
-            interval=self._settings.heartbeat.total_seconds(),
-            limit=max(self._settings.lease.total_seconds() * _LEASE_SHARE_PER_BEAT, _SHORTEST_BEAT_SECONDS),
+            self._store.sibling(),
+            worker_id,
+            BeatTimes(
+                interval_seconds=self._settings.heartbeat.total_seconds(),
+                limit_seconds=max(self._settings.lease.total_seconds() * _LEASE_SHARE_PER_BEAT, _SHORTEST_BEAT_SECONDS),
+                registered_at=heard_at,
+            ),
             emitter=self._emitter,
-            on_lost=self.lost,
             clock=self._clock,
-            registered_at=heard_at,
+            on_lost=self.lost,
         )
         heartbeat.start()
         self.heartbeat = heartbeat

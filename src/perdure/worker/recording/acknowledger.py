@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure.domain.jobs.ids import JobId
@@ -35,6 +36,15 @@ from perdure.worker.settings import WorkerSettings
 _CONTENT: Final = (ValueError, TypeError, OverflowError)  # including ArgumentError: a retry cannot help
 
 
+class RecordOwner(Struct, frozen=True, kw_only=True, eq=False):
+    """What an acknowledger reports to its owner."""
+
+    on_room: Callable[[], None]  # transitions were written: more may be recorded
+    on_written: Callable[[list[Transition]], None]
+    on_ended: Callable[[Iterable[JobId]], None]  # these jobs are final
+    on_stored: Callable[[str, str], None] = lambda _queue, _kind: None  # the next link of a chain was enqueued
+
+
 class Acknowledger:
     """The one way from a finished attempt to the store."""
 
@@ -43,19 +53,15 @@ class Acknowledger:
         store: ClaimStore,
         emitter: Emitter,
         settings: WorkerSettings,
-        *,
-        on_room: Callable[[], None],
-        on_written: Callable[[list[Transition]], None],
-        on_ended: Callable[[Iterable[JobId]], None],
-        on_stored: Callable[[str, str], None] = lambda _queue, _kind: None,
+        owner: RecordOwner,
     ) -> None:
         self._store = store
         self._emitter = emitter
         self._batch = settings.ack_batch
-        self._on_room = on_room
-        self._on_written = on_written
-        self._on_ended = on_ended
-        self._on_stored = on_stored
+        self._on_room = owner.on_room
+        self._on_written = owner.on_written
+        self._on_ended = owner.on_ended
+        self._on_stored = owner.on_stored
         self._audit = settings.audit
         self._pending: list[Transition] = []
         self._in_flight: list[Transition] = []

@@ -35,7 +35,7 @@ from perdure.worker.gates.reports import GateReports
 from perdure.worker.isolation.pool import ProcessCrew
 from perdure.worker.isolation.relay import Relay
 from perdure.worker.parts import AttemptParts
-from perdure.worker.recording.acknowledger import Acknowledger
+from perdure.worker.recording.acknowledger import Acknowledger, RecordOwner
 from perdure.worker.recording.statistics import AttemptCounts
 from perdure.worker.stages import GATES, PAUSES, QUARANTINE, RUN, ClaimStages, Stage
 from perdure.worker.surroundings import Surroundings
@@ -93,10 +93,12 @@ def wire_attempts(
         around.store,
         emitter,
         settings,
-        on_room=owner.on_room,
-        on_written=written,
-        on_ended=owner.on_ended,
-        on_stored=around.hooks.stored,
+        RecordOwner(
+            on_room=owner.on_room,
+            on_written=written,
+            on_ended=owner.on_ended,
+            on_stored=around.hooks.stored,
+        ),
     )
 
     def stop_lost(claim: Claim) -> None:

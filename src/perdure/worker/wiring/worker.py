@@ -22,7 +22,7 @@ from perdure.upkeep.bulk_runner import BulkRunner
 from perdure.upkeep.gate_sweeper import GateSweeper
 from perdure.upkeep.promoter import Promoter
 from perdure.upkeep.pruner import Pruner
-from perdure.upkeep.rescuer import Rescuer, RescueSettings
+from perdure.upkeep.rescuer import RescueOwner, Rescuer, RescueSettings
 from perdure.upkeep.statistics_keeper import StatisticsKeeper
 from perdure.worker.attempt.running import Stop
 from perdure.worker.claiming.ageing import Ageing
@@ -212,9 +212,11 @@ class _Joint:
                 RescueSettings(
                     lease=settings.lease, sweep=settings.sweep, openings=openings(settings), audit=settings.audit
                 ),
-                on_ready=self._fetcher.wake,
-                on_returning=self._promoter.wake,
-                on_crashed=None if self._counts is None else self._counts.sent_back,
+                RescueOwner(
+                    on_ready=self._fetcher.wake,
+                    on_returning=self._promoter.wake,
+                    on_crashed=None if self._counts is None else self._counts.sent_back,
+                ),
             ),
             Opener(self._me.name, self._slow_start, emitter, self._fetcher.wake, self._phase.opened),
             Pruner(store, emitter, settings.keep),

@@ -80,7 +80,6 @@ class GatePart:
         locks: GateLocks,
         breakers: BreakerPart,
         waking: Waker,
-        loans: Loans,
     ) -> None:
         self._statements = naming.statements("gates/gates.sql")
         self._spends = Spends(naming, pool)
@@ -89,7 +88,7 @@ class GatePart:
         self._locks = locks
         self._breakers = breakers
         self._waking = waking
-        self._loans = loans
+        self._loans = Loans(naming, pool, clock)
 
     async def pass_gates(
         self, requests: Sequence[GateRequest], decide: Gatekeeper, borrower: WorkerId | None = None
