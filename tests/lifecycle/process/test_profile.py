@@ -15,7 +15,8 @@ from perdure.lifecycle.process.profile import sample_profile
 
 def spins(over: threading.Event) -> None:
     while not over.is_set():
-        pass
+        for _ in range(10_000):  # mostly here, hardly ever in `is_set`
+            pass
 
 
 @pytest.fixture

@@ -274,13 +274,16 @@ async def test_a_read_only_desk_writes_nothing(engine_url: str) -> None:
 
 
 async def test_diagnostics_are_for_admins(client: httpx.AsyncClient, site: Site) -> None:
-    """C13: stacks with waits, heap, a CPU profile of n seconds, and what has blocked the process."""
+    """C13: stacks with waits, heap, a CPU profile of n seconds, waits for locks, and what has blocked the process."""
     stacks = (await client.get("/api/v1/diagnostics/stacks")).json()
     assert any("awaits" in task for task in stacks["tasks"])
     assert (await client.get("/api/v1/diagnostics/heap", params={"limit": 3})).json()["entries"]
     profile = (await client.get("/api/v1/diagnostics/profile", params={"seconds": 0.2})).json()
     assert (profile["seconds"] >= 0.2, profile["samples"] > 0) == (True, True)
     assert (await client.get("/api/v1/diagnostics/profile", params={"seconds": 60})).status_code == 422
+    locks = (await client.get("/api/v1/diagnostics/locks", params={"seconds": 0.1})).json()
+    assert (locks["seconds"] >= 0.1, locks["samples"] > 0) == (True, True)
+    assert (await client.get("/api/v1/diagnostics/locks", params={"seconds": 60})).status_code == 422
     assert (await client.get("/api/v1/diagnostics/contention")).json()["total"] >= 0
     async with client_of(site, await token_of(site, "operate")) as operator:
         assert (await operator.get("/api/v1/diagnostics/heap")).status_code == 403

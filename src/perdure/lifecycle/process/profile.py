@@ -15,8 +15,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from perdure.lifecycle.process.held_interpreter import held_interpreter
+
 LONGEST_PROFILE_SECONDS: Final = 25.0
-_READ_WITHIN_SECONDS: Final = 1.0  # how long other threads wait for the interpreter at the most
 _FRAMES_SHOWN: Final = 100
 _STACKS_SHOWN: Final = 500
 _STACKS_COUNTED: Final = 20_000
@@ -84,17 +85,10 @@ def sample_profile(seconds: float, rate: int) -> Profile:
 
 
 def _read_stacks(me: int) -> list[tuple[CodeType, ...] | None]:
-    """The stacks of all other threads; None stands for one that only waits.
-
-    All are read in one go: on Python 3.11 a thread that runs on while its frames are read can end the process.
-    """
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_READ_WITHIN_SECONDS)
-    try:
+    """The stacks of all other threads; None stands for one that only waits."""
+    with held_interpreter():
         frames = sys._current_frames()  # noqa: SLF001 - the documented way to the stacks of other threads
         return [None if _is_idle(frame) else _codes(frame) for ident, frame in frames.items() if ident != me]
-    finally:
-        sys.setswitchinterval(interval)
 
 
 def _is_idle(frame: FrameType) -> bool:
