@@ -127,6 +127,19 @@ async def _copies_after_a_start(
     return names
 
 
+@SQLITE
+async def test_c14_backups_are_for_admins_only(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSE_ADMIN_TOKEN", "secret")
+    async with client() as http:
+        assert (await http.post("/api/pulse/backup")).status_code == 401
+        wrong = {"Authorization": "Bearer guess"}
+        assert (await http.post("/api/pulse/backup", headers=wrong)).status_code == 403
+        monkeypatch.setenv("PULSE_ADMIN_TOKEN", "")
+        refused = await http.post("/api/pulse/backup", headers={"Authorization": "Bearer "})
+    assert (refused.status_code, "PULSE_ADMIN_TOKEN" in refused.json()["detail"]) == (403, True)
+    del box
+
+
 @POSTGRES
 async def test_c14_on_postgresql_the_api_names_the_servers_own_tools(
     box: Sandbox, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict]

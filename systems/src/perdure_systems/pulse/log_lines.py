@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from typing import Final
 
-import msgspec
 import structlog
 
 from perdure import App, Event, JobDied, JobRetrying
 from perdure.events import (
-    EventLoopBlocked,
     FamilyRecovered,
     FamilyRefused,
-    HeartbeatStuck,
     OrphansReturning,
     OrphansWaiting,
-    StoreSlow,
     WorkerClosed,
     WorkerClosing,
     WorkerOpened,
@@ -30,22 +25,9 @@ _EXHAUSTED: Final = "attempts exhausted"
 _PREFIX: Final = "JB_"
 _LENGTH: Final = 32
 _DIGITS: Final = frozenset("0123456789abcdef")
-_KEPT: Final = 50
 _LEVELS: Final = {"info": 20, "warning": 30, "error": 40}
 
 log = structlog.get_logger("perdure_systems.pulse")
-
-
-class WatchdogReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the watchdog has found: what was blocked, for how long, and where."""
-
-    what: str
-    seconds: float
-    stack: str
-
-
-reports: deque[WatchdogReport] = deque(maxlen=_KEPT)
-"""The last reports of this process's watchdog."""
 
 
 def public_id(job_id: str) -> str:
@@ -101,10 +83,8 @@ def _phase_line(event: Event) -> str | None:
 
 
 def tell(event: Event) -> None:
-    """Write the line of an event, and keep what the watchdog reports."""
-    if isinstance(event, EventLoopBlocked | StoreSlow | HeartbeatStuck):
-        reports.append(WatchdogReport(what=event.sentence, seconds=event.seconds, stack=event.stack))
-    elif (line := line_of(event)) is not None:
+    """Write the line of an event, if it has one."""
+    if (line := line_of(event)) is not None:
         level, words = line
         log.log(_LEVELS[level], words)
 

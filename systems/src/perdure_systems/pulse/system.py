@@ -10,7 +10,7 @@ from perdure import WorkerSettings
 from perdure_systems.kit.service import System
 from perdure_systems.pulse.jobs import app, database
 from perdure_systems.pulse.settings import read_settings, worker_settings
-from perdure_systems.pulse.web.diagnostic_routes import DIAGNOSTICS
+from perdure_systems.pulse.web.backup_routes import BACKUPS
 from perdure_systems.pulse.web.pages import PAGES
 from perdure_systems.pulse.web.routes import ROUTES
 
@@ -29,7 +29,7 @@ SYSTEM: Final = System(
     title="Pulse",
     port=8104,
     apps=(app,),
-    routes=[*ROUTES, *DIAGNOSTICS, *PAGES],
+    routes=[*ROUTES, *BACKUPS, *PAGES],
     databases=(database,),
     worker=read_worker_settings,
 )
