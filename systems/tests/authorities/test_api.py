@@ -200,9 +200,3 @@ async def test_a_revocation_that_fails_is_told_and_can_be_tried_again(
     await client.post(f"{ORDERS}/{order_id}/revoke")
     await box.drain()
     assert (await client.get(f"{ORDERS}/{order_id}")).json()["status"] == "revoked"
-
-
-@on_sqlite
-async def test_health_says_whether_anything_works(client: httpx.AsyncClient) -> None:
-    answer = await client.get("/health")
-    assert (answer.status_code, answer.json()["database"], answer.json()["workers"]) == (200, "ok", 0)

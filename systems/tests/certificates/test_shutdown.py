@@ -156,12 +156,12 @@ async def test_a20_the_whole_system_stops_in_order(engine_url: str) -> None:
         async with asyncio.timeout(PATIENCE), httpx.AsyncClient() as client:
             while not opened:
                 await asyncio.sleep(0.02)
-            assert (await client.get(f"{opened[0]}/health")).json() == {"status": "ok"}
+            assert (await client.get(f"{opened[0]}/desk/healthz")).status_code == 200
             assert len([one for one in await (await app.desk("test")).workers() if one.dead_at is None]) == 2
             stop.set()
             await system
             with pytest.raises(httpx.ConnectError):
-                await client.get(f"{opened[0]}/health")
+                await client.get(f"{opened[0]}/desk/healthz")
         assert [one for one in await (await app.desk("test")).workers() if one.dead_at is None] == []
         assert asyncio.all_tasks() - before == set()
 

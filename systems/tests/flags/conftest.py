@@ -13,6 +13,7 @@ from structlog.typing import EventDict
 from tests.support.databases.behind import query
 
 from perdure import Event, JobStarted
+from perdure.desk import asgi
 from perdure.testing import Sandbox
 from perdure_systems.flags.jobs import APPLY, INVALIDATE, WORKER, app, database
 from perdure_systems.flags.standins import CacheStandIn
@@ -61,6 +62,15 @@ async def client(box: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=api(SYSTEM.routes), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://flags", headers=AUTHORIZED) as http:
         yield http
+
+
+@pytest.fixture
+async def operator(box: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
+    """Requests to the desk beside the API, from this machine."""
+    async with asgi(app) as desk:
+        transport = httpx.ASGITransport(app=api(SYSTEM.routes, desk=desk))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            yield http
 
 
 class Run(NamedTuple):

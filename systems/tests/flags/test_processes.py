@@ -15,6 +15,8 @@ import httpx
 import pytest
 from tests.support.databases.behind import query
 
+from perdure.clock import SystemClock
+
 from .conftest import ADMIN, AUTHORIZED
 
 pytestmark = pytest.mark.slow
@@ -100,7 +102,7 @@ async def test_b10_b2_two_processors_apply_each_schedule_once_and_in_time(engine
         async with httpx.AsyncClient(base_url=address, headers=AUTHORIZED, timeout=30) as client:
             for number in range(FLAGS):
                 await client.post("/api/admin/flags", json={"key": f"flag-{number}"})
-            due = datetime.fromisoformat((await client.get("/health")).json()["now"]) + timedelta(seconds=10)
+            due = SystemClock().now() + timedelta(seconds=10)
             body = {"updates": {"enabled": True}, "scheduledAt": due.isoformat()}
             batch = [{"flagKey": f"flag-{number}", "schedule": body} for number in range(FLAGS) for _ in range(OF_EACH)]
             for half in (batch[:100], batch[100:]):

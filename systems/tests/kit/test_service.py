@@ -48,6 +48,8 @@ async def test_settings_are_read_at_the_start_and_routes_see_the_workers(tmp_pat
         assert 'href="/desk/jobs' in page.text, "its links stay below the prefix"
         stacks = (await client.get("/desk/api/v1/diagnostics/stacks")).json()
         assert stacks["head"]["worker"] == "second"
+        assert (await client.get("/desk/healthz")).status_code == 200
+        assert "perdure_worker_slots" in (await client.get("/desk/metrics")).text, "of the worker beside it"
     stop.set()
     await asyncio.wait_for(running, 30)
 

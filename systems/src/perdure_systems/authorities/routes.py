@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from perdure import Page, SettingsError, StoreError
+from perdure import Page, SettingsError
 from perdure_systems.authorities import jobs
 from perdure_systems.authorities.connectors import Reason
 from perdure_systems.authorities.csr import read_request
@@ -148,18 +148,6 @@ async def revoke(request: Request) -> Response:
     return JsonResponse(order_fields(await find_order(found.id)), HTTPStatus.ACCEPTED)
 
 
-async def health(_: Request) -> Response:
-    """GET /health: 200 while the database answers."""
-    try:
-        desk = await app.desk("api")
-        now = await desk.now()
-        workers = sum(worker.dead_at is None for worker in await desk.workers())
-    except StoreError as error:
-        return JsonResponse({"status": "down", "database": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
-    status = "ok" if workers else "no worker"
-    return JsonResponse({"status": status, "database": "ok", "workers": workers, "now": now})
-
-
 def read_authority(request: Request) -> Authority | None:
     """The authority that the query names, if it names one."""
     name = request.query_params.get("authority", "")
@@ -179,7 +167,6 @@ def read_states(request: Request) -> frozenset[Any]:
 
 
 API = [
-    Route("/health", health),
     Route("/api/v1/authorities", authorities),
     Route("/api/v1/orders", orders),
     Route("/api/v1/orders", place, methods=["POST"]),

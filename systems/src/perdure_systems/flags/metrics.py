@@ -1,13 +1,12 @@
-"""Figures about retries: how schedules ended, how retries fared, and what waits.
+"""Figures about schedules: how they ended, how retries fared, and what waits.
 
-They come from the jobs themselves: those that ended within the last day, at most 2,000 of each state, and all that have
-not ended. Prometheus gets the engine's own metrics instead.
+The desk and Prometheus count attempts and jobs. With a cache a schedule is two jobs, and is `applied` or `failed` by
+both. So these figures come from the jobs: those that ended within the last day, at most 2,000 of each state, and all
+that have not ended.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,19 +16,8 @@ from perdure import Desk, JobFilter, JobView, Page
 from perdure_systems.flags.jobs import ACTOR, APPLY, INVALIDATE, app
 
 WINDOW: Final = timedelta(days=1)
-HOURS: Final = 24
 _PAGES: Final = 4
 _ACTIVE: Final = ("scheduled", "ready", "running", "retrying", "waiting", "paused")
-_HOUR: Final = timedelta(hours=1)
-
-
-class Hour(msgspec.Struct, frozen=True, rename="camel"):
-    """How schedules ended within one hour."""
-
-    begins: datetime
-    applied_at_once: int
-    applied_on_retry: int
-    failed: int
 
 
 class Backlog(msgspec.Struct, frozen=True, rename="camel"):
@@ -62,9 +50,6 @@ class RetryMetrics(msgspec.Struct, frozen=True, rename="camel"):
     backlog: Backlog
     cache_backlog: int
     given_up: int
-    errors: dict[str, int]
-    breakers: dict[str, str]
-    hours: list[Hour]
     is_capped: bool
 
 
@@ -101,9 +86,6 @@ async def measure_retries() -> RetryMetrics:
         ),
         cache_backlog=sum(jobs for state, jobs in cache.items() if state in _ACTIVE),
         given_up=counts.get("dead", 0) + cache.get("dead", 0),
-        errors=dict(Counter(_error_type(job) for job in failed).most_common(5)),
-        breakers={one.name: one.state for one in await desk.holds.breakers() if one.name.startswith("flags.")},
-        hours=_by_hour(applied, failed, now),
         is_capped=more or more_failed,
     )
 
@@ -136,23 +118,6 @@ async def _failing_caches(desk: Desk) -> dict[str, JobView]:
 async def _oldest_due(desk: Desk, now: datetime) -> float:
     waiting = (await desk.jobs(JobFilter(kind=APPLY, states=("ready", "running")), Page(500))).jobs
     return max(((now - job.since).total_seconds() for job in waiting), default=0.0)
-
-
-def _by_hour(applied: Sequence[JobView], failed: Sequence[JobView], now: datetime) -> list[Hour]:
-    counts: Counter[tuple[int, str]] = Counter()
-    for how, jobs in (("applied", applied), ("failed", failed)):
-        for job in jobs:
-            if job.finished_at is not None:
-                word = "on retry" if how == "applied" and job.failures else how
-                counts[(min(int((now - job.finished_at) / _HOUR), HOURS - 1), word)] += 1
-    return [
-        Hour(now - (back + 1) * _HOUR, counts[back, "applied"], counts[back, "on retry"], counts[back, "failed"])
-        for back in reversed(range(HOURS))
-    ]
-
-
-def _error_type(job: JobView) -> str:
-    return (job.last_error or "unknown").partition(":")[0]
 
 
 def _share(part: int, whole: int) -> float | None:

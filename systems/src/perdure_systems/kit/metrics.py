@@ -1,8 +1,9 @@
-"""`GET /metrics` of a system: the engine's metrics, and what the system adds."""
+"""`GET /metrics` of a system that adds metrics of its own to the engine's. For others there is `/desk/metrics`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
@@ -11,6 +12,8 @@ from starlette.responses import Response
 
 from perdure import App, Worker
 from perdure.metrics import exporter
+
+METRICS: Final = "/metrics"
 
 
 def count_metrics(served: Starlette, app: App, workers: Collection[Worker] = ()) -> None:

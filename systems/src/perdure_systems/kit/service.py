@@ -23,7 +23,7 @@ from perdure.desk import AccessSettings, HealthSettings, asgi
 from perdure.diagnostics import stack_signals
 from perdure.mcp import McpSettings
 from perdure_systems.kit.database import Database
-from perdure_systems.kit.metrics import count_metrics
+from perdure_systems.kit.metrics import METRICS, count_metrics
 from perdure_systems.kit.serving import bind, serving
 from perdure_systems.kit.web import api
 
@@ -89,7 +89,7 @@ async def run_system(
                 await stack.enter_async_context(desk)
             served = api(system.routes, hosts={host, *hosts}, desk=desk)
             served.state.workers = workers
-            if system.apps:
+            if system.apps and any(getattr(route, "path", None) == METRICS for route in system.routes):
                 count_metrics(served, system.apps[0], workers)
             address = await stack.enter_async_context(
                 serving(served, listening, timeout_graceful_shutdown=_LAST_REQUESTS)

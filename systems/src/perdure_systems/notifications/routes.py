@@ -1,4 +1,4 @@
-"""The HTTP API: list, get, create, requeue, mark as read; the dashboard's summary, metrics and health."""
+"""The HTTP API: list, get, create, requeue, mark as read; the dashboard's summary and metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from perdure import JobFilter, JobState, NotFoundError, Page, PerdureError
-from perdure_systems.kit.metrics import serve_metrics
+from perdure_systems.kit.metrics import METRICS, serve_metrics
 from perdure_systems.kit.web import JsonResponse, Problem, read_body, read_page
 from perdure_systems.notifications.channels.message import Channel, Severity
 from perdure_systems.notifications.jobs import KIND, app, notify
@@ -137,12 +137,6 @@ async def get_metrics(request: Request) -> Response:
     return await serve_metrics(request, app, [as_collector(await snapshot())])
 
 
-async def get_health(_: Request) -> Response:
-    """`GET /health`: 200 if the database answers."""
-    await (await app.desk(ACTOR)).now()
-    return JsonResponse({"status": "ok"})
-
-
 def _id_of(request: Request) -> str:
     given = str(request.path_params["id"])
     try:
@@ -176,6 +170,5 @@ API: Final[Sequence[BaseRoute]] = (
     Route(f"{_LIST}/{{id}}/requeue", requeue_notification, methods=["POST"]),
     Route(f"{_LIST}/{{id}}/read", mark_notification_read, methods=["POST"]),
     Route("/api/v1/stats/summary", get_summary, methods=["GET"]),
-    Route("/metrics", get_metrics, methods=["GET"]),
-    Route("/health", get_health, methods=["GET"]),
+    Route(METRICS, get_metrics, methods=["GET"]),
 )

@@ -34,12 +34,6 @@ async def heartbeat(http: Request) -> Response:
     return JsonResponse({"agent": name, "status": "online"})
 
 
-async def health(_: Request) -> Response:
-    """Whether the database answers; 503 if it does not."""
-    await now()
-    return JsonResponse({"status": "ok"})
-
-
 ROUTES: Final = [
     Route("/api/v1/certificates", certificates.create_certificate, methods=["POST"]),
     Route("/api/v1/certificates", certificates.list_certificates),
@@ -55,7 +49,6 @@ ROUTES: Final = [
     Route("/api/v1/jobs/{id}/retry", jobs.retry_job, methods=["POST"]),
     Route("/api/v1/jobs/{id}/cancel", jobs.cancel_job, methods=["POST"]),
     Route("/api/v1/agents/{agent}/heartbeat", heartbeat, methods=["POST"]),
-    Route("/health", health),
     Route("/", views.certificates_page),
     Route("/certificates/{id}", views.certificate_page),
     Route("/jobs", views.jobs_page),

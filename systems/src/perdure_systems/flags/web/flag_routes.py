@@ -18,7 +18,6 @@ from perdure_systems.flags.settings import read_settings
 from perdure_systems.flags.store import add_flag, change_flag, delete_flag, find_flag, list_changes, list_flags
 from perdure_systems.flags.web.access import admin_name, by_admin, by_anybody_known
 from perdure_systems.kit.database import Session
-from perdure_systems.kit.metrics import serve_metrics
 from perdure_systems.kit.web import JsonResponse, Problem, read_body
 
 _FLAGS: Final = "/api/admin/flags"
@@ -111,16 +110,6 @@ async def read_through(key: str) -> Flag | None:
     return flag
 
 
-async def show_health(_: Request) -> Response:
-    """`GET /health`: 200 while the database answers."""
-    return JsonResponse({"status": "ok", "now": await (await app.desk(ACTOR)).now()})
-
-
-async def show_prometheus(request: Request) -> Response:
-    """`GET /metrics`, for Prometheus: attempts, retries, deaths and backlog, as the engine counts them."""
-    return await serve_metrics(request, app)
-
-
 async def make_flag(new: NewFlag, by: str) -> Flag:
     """A new flag; a 409 if there is one of that key."""
     at = await (await app.desk(ACTOR)).now()
@@ -160,6 +149,4 @@ FLAG_ROUTES: Final[list[BaseRoute]] = [
     Route(_ONE, change, methods=["PATCH"]),
     Route(_ONE, delete, methods=["DELETE"]),
     Route("/api/flags/{flagKey}/evaluate", evaluate, methods=["GET"]),
-    Route("/health", show_health, methods=["GET"]),
-    Route("/metrics", show_prometheus, methods=["GET"]),
 ]

@@ -9,40 +9,35 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from perdure import Page
-from perdure_systems.flags.jobs import QUEUE, database
-from perdure_systems.flags.metrics import Hour, RetryMetrics, measure_retries
+from perdure_systems.flags.jobs import APPLY, QUEUE, database
+from perdure_systems.flags.metrics import RetryMetrics, measure_retries
 from perdure_systems.flags.office import failing_schedules, find_schedule, history_of, list_schedules, timeline_of
 from perdure_systems.flags.schedules import APPLIED, CANCELLED, FAILED, PENDING, Priority, Schedule
 from perdure_systems.flags.settings import MOST_RETRIES, max_retries
 from perdure_systems.flags.store import list_changes, list_flags
 from perdure_systems.flags.web.access import COOKIE, Caller, Handler, caller_of, caller_with
 from perdure_systems.flags.web.forms import FORMS
-from perdure_systems.kit.pages import Link, Pages
+from perdure_systems.kit.pages import DESK, Link, Pages
 
 REFRESH_SECONDS: Final = 10
 CHIPS: Final = {PENDING: "ready", FAILED: "retrying", APPLIED: "done", CANCELLED: "cancelled"}
 TABS: Final = ("all", PENDING, FAILED, APPLIED, CANCELLED)
+ON_DESK: Final = {
+    "Attempts by the hour": f"{DESK}/kinds/{APPLY}",
+    "Why schedules failed": f"{DESK}/dead?q=kind%3A{APPLY}",
+    "Breakers": f"{DESK}/gates",
+    "Alerts": f"{DESK}/alerts",
+}
+"""What the engine counts and shows."""
 _SHOWN: Final = 200
 _LONGEST_TOKEN: Final = 500
-_CHART_HEIGHT: Final = 100
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=\w+: )")
 _PAGES: Final = Pages("Flags", Path(__file__).parent / "templates", (), jobs=f"queue:{QUEUE}")
-
-
-class Bar(msgspec.Struct, frozen=True):
-    """A part of a bar of the chart: its place, size and colour."""
-
-    x: int
-    y: float
-    height: float
-    colour: str
-    label: str
 
 
 def signed_in(handler: Handler) -> Handler:
@@ -69,11 +64,11 @@ async def show_overview(request: Request) -> Response:
         "overview.html",
         here="/",
         metrics=metrics,
-        bars=bars_of(metrics.hours),
         given_up=[one for one in failing if one.needs_operator],
         retrying=[one for one in failing if not one.needs_operator],
         next_up=sorted((one for one in latest if one.status == PENDING), key=lambda one: one.scheduled_at)[:8],
         percent=percent,
+        on_desk=ON_DESK,
         age=age,
     )
 
@@ -166,25 +161,6 @@ async def sign_out(_: Request) -> Response:
     back = RedirectResponse("/sign-in", HTTPStatus.SEE_OTHER)
     back.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return back
-
-
-def bars_of(hours: list[Hour]) -> list[Bar]:
-    """The chart: a bar for each hour, the failed on top."""
-    highest = max([1, *(hour.applied_at_once + hour.applied_on_retry + hour.failed for hour in hours)])
-    bars: list[Bar] = []
-    for number, hour in enumerate(hours):
-        y = float(_CHART_HEIGHT)
-        parts = ("is-done", hour.applied_at_once), ("is-retrying", hour.applied_on_retry), ("is-dead", hour.failed)
-        label = (
-            f"{hour.begins:%H:%M} UTC: {hour.applied_at_once} applied, {hour.applied_on_retry} on retry, "
-            f"{hour.failed} failed"
-        )
-        for colour, count in parts:
-            height = round(count / highest * _CHART_HEIGHT, 2)
-            y -= height
-            if count:
-                bars.append(Bar(number * 10, y, height, colour, label))
-    return bars
 
 
 def explain(one: Schedule) -> str:
