@@ -34,6 +34,10 @@ def test_a_login_that_succeeds_takes_its_attempt_back(clock: ManualClock) -> Non
     for _ in range(5):
         assert limit.wait("192.0.2.9") == 0.0
         limit.forgive("192.0.2.9")
+    assert [limit.wait(f"192.0.2.{number}") for number in range(2)] == [0.0, 0.0]
+    limit.forgive("192.0.2.1")
+    assert limit.wait("192.0.2.2") == 0.0
+    assert limit.wait("192.0.2.3") > 0
 
 
 def test_the_addresses_that_one_customer_has_count_as_one(clock: ManualClock) -> None:

@@ -81,3 +81,18 @@ def test_amounts_keep_what_matters() -> None:
 def test_what_is_not_known_is_a_dash_and_no_rate_is_no_error() -> None:
     assert short_span(None) == span(None) == number(None) == NOTHING
     assert rate(5, 0) == "0 /s"
+
+
+def test_units_change_exactly_at_their_edges() -> None:
+    assert [short_number(value) for value in (9_999, 10_000, 999_400, 1_000_000, 1e9, -10_000)] == [
+        *("9,999", "10 k", "999 k", "1 M", "1 G", "-10 k")
+    ]
+    assert [short_span(seconds) for seconds in (0.001, 0.9994, 1, 10.4, 60, 3_600, 86_400)] == [
+        *("1 ms", "999 ms", "1 s", "10 s", "1 m", "1 h", "1 d")
+    ]
+    assert [short_span(seconds) for seconds in (9 * 60 + 5, 10 * 60 + 5, 36_000 + 120)] == ["9 m 5 s", "10 m", "10 h"]
+    assert [rate(count, 60) for count in (60, 59, 1)] == ["1 /s", "59 /min", "1 /min"]
+    assert [rate(count, 1) for count in (9.96, 10.4)] == ["10 /s", "10 /s"]
+    assert [share(part) for part in (0.001, 1.0)] == ["0.1 %", "100 %"]
+    assert [size(count) for count in (999, 1_000, 1_000_000)] == ["999 B", "1 KB", "1 MB"]
+    assert amount(1) == "1"
