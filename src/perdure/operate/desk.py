@@ -156,15 +156,25 @@ class Desk(JobViews, SystemViews, JobCommands):
         return replace(emission, payload=redact_document(emission.payload))
 
     async def quiet(
-        self, workers: Iterable[str] | None = None, *, quiet: bool = True, why: str | None = None
+        self,
+        workers: Iterable[str] | None = None,
+        *,
+        quiet: bool = True,
+        why: str | None = None,
+        dry_run: bool = False,
     ) -> list[WorkerView]:
-        """Tell running workers, by name or id, or all of them, to stop claiming, or to claim again (quiet=False)."""
+        """Tell running workers, by name or id, or all of them, to stop claiming, or to claim again (quiet=False).
+
+        `dry_run`: tell none, and return those that would be told.
+        """
         living = [worker for worker in await self.workers() if worker.dead_at is None]
         if workers is not None:
             wanted = list(workers)
             if unknown := [name for name in wanted if not any(_is_called(worker, name) for worker in living)]:
                 raise NotFoundError(f"there is no running worker {listed(unknown)}")
             living = [worker for worker in living if any(_is_called(worker, name) for name in wanted)]
+        if dry_run:
+            return living
         done = set(await self._store.quiet([worker.id for worker in living], self.by(why), quiet=quiet))
         return [worker for worker in living if worker.id in done]
 

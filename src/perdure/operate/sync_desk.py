@@ -92,7 +92,9 @@ class SyncHolds(_Part[Holds]):
 
     pauses = _Blocking(Holds.pauses)
     pause = _Blocking(Holds.pause)
+    preview_pause = _Blocking(Holds.preview_pause)
     resume = _Blocking(Holds.resume)
+    preview_resume = _Blocking(Holds.preview_resume)
     breakers = _Blocking(Holds.breakers)
     open_breaker = _Blocking(Holds.open_breaker)
     close_breaker = _Blocking(Holds.close_breaker)

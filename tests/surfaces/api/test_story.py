@@ -279,6 +279,8 @@ async def test_gates_workers_approvals_events_and_tokens(client: httpx.AsyncClie
     assert (await client.post("/api/v1/breakers/smtp/close")).json()["state"] != "open"
     assert (await client.get("/api/v1/budgets")).json() == {"budgets": []}
     assert (await client.post("/api/v1/workers/quiet")).json() == {"workers": []}
+    dry = await client.post("/api/v1/workers/quiet", json={"dry_run": True})
+    assert dry.json() == {"workers": []}
     assert (await client.post("/api/v1/workers/none/quiet")).status_code == 404
     assert (await client.get("/api/v1/approvals")).json() == {"approvals": []}
     event = await client.post("/api/v1/events", json={"event": "paid:42", "payload": {"sum": 3}})

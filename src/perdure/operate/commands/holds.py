@@ -17,6 +17,7 @@ from perdure.errors import ArgumentError, ConflictError, NotFoundError
 from perdure.kinds.encoding import encode
 from perdure.kinds.options import checked_name
 from perdure.operate.audit_trail import checked_why
+from perdure.operate.commands.foresight import Foreseen, foresee_pause, foresee_resume
 from perdure.operate.wording import listed
 from perdure.policy.limits.breaker import close_by_hand, open_by_hand
 from perdure.policy.secrets.redaction import is_secret_name, redact_value
@@ -69,6 +70,29 @@ class Holds:
 
         Running jobs continue. A job must match all given parts: queue and kind together mean that kind in that queue.
         """
+        pause = await self._planned(queue, kind, args, until, why)
+        await self._store.pause(pause, self._because(pause.why))
+        return pause
+
+    async def preview_pause(
+        self,
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        args: Mapping[str, Any] | None = None,
+        until: datetime | None = None,
+    ) -> Foreseen:
+        """The dry run of `pause`: the jobs that it would hold. Nothing is written."""
+        return await foresee_pause(self._store, await self._planned(queue, kind, args, until, None))
+
+    async def _planned(
+        self,
+        queue: str | None,
+        kind: str | None,
+        args: Mapping[str, Any] | None,
+        until: datetime | None,
+        why: str | None,
+    ) -> Pause:
         if queue is None and kind is None:
             raise ArgumentError("queue", "or kind must be given: a pause of everything is `perdure quiet --all`")
         if args is not None and kind is None:
@@ -76,7 +100,7 @@ class Holds:
         now = await self._store.now()
         if until is not None and (until.tzinfo is None or until <= now):
             raise ArgumentError("until", f"must be a future time, with its zone, got {until.isoformat()}")
-        pause = Pause(
+        return Pause(
             id=secrets.token_hex(_ID_BYTES),
             queue=None if queue is None else checked_name("queue", queue),
             kind=None if kind is None else checked_name("kind", kind),
@@ -86,8 +110,6 @@ class Holds:
             actor=self._by.actor,
             at=now,
         )
-        await self._store.pause(pause, self._because(pause.why))
-        return pause
 
     async def resume(
         self,
@@ -102,6 +124,26 @@ class Holds:
 
         An unknown id raises NotFoundError, and then nothing is resumed.
         """
+        chosen = await self._chosen(ids, queue, kind, everything=everything)
+        by = self._because(_checked_why(why))
+        jobs = await self._store.resume([pause.id for pause in chosen], by) if chosen else 0
+        self._store.ring({pause.queue for pause in chosen if pause.queue is not None})
+        return Resumed(chosen, jobs)
+
+    async def preview_resume(
+        self,
+        ids: str | Iterable[str] = (),
+        *,
+        queue: str | None = None,
+        kind: str | None = None,
+        everything: bool = False,
+    ) -> Foreseen:
+        """The dry run of `resume`: the pauses that it would end, and the held jobs. Nothing is written."""
+        return await foresee_resume(self._store, await self._chosen(ids, queue, kind, everything=everything))
+
+    async def _chosen(
+        self, ids: str | Iterable[str], queue: str | None, kind: str | None, *, everything: bool
+    ) -> tuple[Pause, ...]:
         wanted = _checked_ids(ids)
         ways = [bool(wanted), queue is not None or kind is not None, everything]
         if ways.count(True) != 1:
@@ -109,11 +151,7 @@ class Holds:
         known = await self._store.pauses()
         if missing := [pause_id for pause_id in wanted if not any(pause.id == pause_id for pause in known)]:
             raise NotFoundError(f"there is no pause {listed(missing)}")
-        chosen = tuple(pause for pause in known if pause.id in wanted or (not wanted and _names(pause, queue, kind)))
-        by = self._because(_checked_why(why))
-        jobs = await self._store.resume([pause.id for pause in chosen], by) if chosen else 0
-        self._store.ring({pause.queue for pause in chosen if pause.queue is not None})
-        return Resumed(chosen, jobs)
+        return tuple(pause for pause in known if pause.id in wanted or (not wanted and _names(pause, queue, kind)))
 
     async def breakers(self) -> list[BreakerView]:
         """All breakers that a job has ever reached, by name."""

@@ -19,6 +19,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
     """What to delete, in sanitized words, and how.
 
     `look` raises NotFoundError for a thing that does not exist, before the question. `document` names it in JSON.
+    `foretell`: for a dry run, what else would go with it, from what `look` has found.
     """
 
     name: str
@@ -26,9 +27,13 @@ class Deletion(Struct, frozen=True, kw_only=True):
     look: Callable[[Desk], Awaitable[object]]
     delete: Callable[[Desk], Awaitable[object]]
     document: Mapping[str, str]
+    foretell: Callable[[Desk], Awaitable[Mapping[str, str]]] | None = None
 
-    def carry_out(self, url: str | None, *, yes: bool, as_json: bool) -> NoReturn:
-        """Ask unless it is already confirmed, delete, report, and exit."""
+    def carry_out(self, url: str | None, *, yes: bool, as_json: bool, dry_run: bool = False) -> NoReturn:
+        """Ask unless it is already confirmed, delete, report, and exit. A dry run only looks and reports."""
+        if dry_run:
+            self._show(with_desk(url, self._with_it), as_json=as_json)
+            raise typer.Exit(Exit.OK)
         if not yes:
             require_terminal(as_json=as_json)
 
@@ -41,7 +46,19 @@ class Deletion(Struct, frozen=True, kw_only=True):
 
         done = with_desk(url, act)
         if as_json:
-            print_json({"action": "deleted", **self.document})
+            print_json({"action": "deleted", "dry_run": False, **self.document})
         else:
             say(f"{self.name} deleted." if done else "Nothing was deleted.", "bold" if done else "yellow")
         raise typer.Exit(Exit.OK if done else Exit.CONFLICT)
+
+    async def _with_it(self, desk: Desk) -> Mapping[str, str]:
+        await self.look(desk)
+        return {} if self.foretell is None else await self.foretell(desk)
+
+    def _show(self, more: Mapping[str, str], *, as_json: bool) -> None:
+        if as_json:
+            print_json({"action": "deleted", "dry_run": True, **self.document, **more})
+            return
+        say(f"{self.name} would be deleted:" if more else f"{self.name} would be deleted.", "bold")
+        for what, value in more.items():
+            say(f"  {what.replace('_', ' ')}  {value}")

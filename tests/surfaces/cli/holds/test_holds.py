@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.builders.jobs import apply, start, state_of
+from tests.support.builders.jobs import a_job, apply, start, state_of
 from tests.surfaces.conftest import Arrange, Cli
 
 from perdure.domain.gate import BreakerState, BreakerView, Pause
@@ -49,6 +49,52 @@ def test_a_pause_of_certain_arguments(cli: Cli) -> None:
     assert "Arguments" in cli("pauses").out
     said = cli("pause", "--kind", "send", "--queue", "mail", "--args", '{"tenant": 7}').out
     assert said.startswith('kind send in queue mail with {"tenant":7} paused, until it is resumed.')
+
+
+def test_a_dry_run_of_a_pause_counts_what_it_would_hold_and_writes_nothing(cli: Cli, arrange: Arrange[Any]) -> None:
+    async def jobs(store: Store) -> list[JobId]:
+        made = [a_job(kind="greet", args=f'{{"n":{n % 2}}}', queue="mail") for n in range(7)]
+        await store.insert([*made, a_job(kind="other", queue="mail")])
+        return [job.id for job in made]
+
+    made = arrange(jobs)
+    ids = sorted(made, reverse=True)
+    said = cli("pause", "--queue", "mail", "--kind", "greet", "--dry-run").out.splitlines()
+    assert said == [
+        "kind greet in queue mail would be paused; 7 jobs would be held.",
+        *(f"  {job_id}" for job_id in ids[:5]),
+        "  … and 2 more",
+    ]
+    of_args = cli("pause", "--kind", "greet", "--args", '{"n": 1}', "--dry-run", "--json").json
+    assert (of_args["dry_run"], of_args["jobs"], of_args["examples"]) == (
+        *(True, 3),
+        sorted(made[1::2], reverse=True),
+    )
+    assert cli("pause", "--queue", "mail", "--until", "-1h", "--dry-run").code == Exit.USAGE
+    assert cli("pauses", "--json").json == {"pauses": []}
+    assert cli("audit", "list", "--json").json["entries"] == []
+
+
+def test_a_dry_run_of_resume_counts_what_it_would_release_and_writes_nothing(cli: Cli, arrange: Arrange[Any]) -> None:
+    made = [cli("pause", "--kind", kind, "--json").json["pause"]["id"] for kind in ("greet", "send")]
+
+    async def held(store: Store) -> list[JobId]:
+        claims = [await start(store) for _ in range(2)]
+        for claim, pause_id in zip(claims, made, strict=True):
+            await apply(store, transition.paused(claim, Reason.ON_HOLD, None, f"pause {pause_id}: {claim.kind}"))
+        return [claim.job_id for claim in claims]
+
+    greeted, sent = arrange(held)
+    entries = cli("audit", "list", "--json").json["entries"]
+    said = cli("resume", "--kind", "greet", "--dry-run").out.splitlines()
+    assert said == ["1 pause would end; 1 job would be ready again.", f"  {made[0]}  kind greet", f"  {greeted}"]
+    everything = cli("resume", "--all", "--dry-run", "--json").json
+    assert (everything["jobs"], everything["examples"]) == (2, [sent, greeted])
+    assert [one["id"] for one in everything["pauses"]] == made
+    assert cli("resume", "nowhere", "--dry-run").code == Exit.NOT_FOUND
+    assert len(cli("pauses", "--json").json["pauses"]) == 2
+    assert cli("audit", "list", "--json").json["entries"] == entries
+    assert arrange(lambda store: state_of(store, greeted)) is JobState.PAUSED
 
 
 def test_resume_makes_held_jobs_ready(cli: Cli, arrange: Arrange[Any]) -> None:

@@ -233,7 +233,17 @@ def test_delete_asks_first(cli: Cli, arrange: Arrange[Any], engine_url: str, nig
     code, screen = at_a_terminal(engine_url, "n\n", "schedules", "delete", nightly)
     assert (code, "Nothing was deleted" in screen) == (Exit.CONFLICT, True)
     assert stored(arrange, nightly)
-    assert cli("schedules", "delete", nightly, "--yes", "--json").json == {"action": "deleted", "name": nightly}
+    entries = query(engine_url, "SELECT actor FROM {audit}")
+    said = cli("schedules", "delete", nightly, "--dry-run").out.splitlines()
+    assert said[0] == f"{nightly} would be deleted:"
+    assert [line.split("  ")[1] for line in said[1:]] == ["kind", "next time", "recorded times"]
+    foretold = cli("schedules", "delete", nightly, "--dry-run", "--json").json
+    assert (foretold["dry_run"], foretold["name"], foretold["recorded_times"]) == (True, nightly, "0")
+    assert cli("schedules", "delete", "nowhere", "--dry-run").code == Exit.NOT_FOUND
+    assert stored(arrange, nightly)
+    assert query(engine_url, "SELECT actor FROM {audit}") == entries
+    done = cli("schedules", "delete", nightly, "--yes", "--json").json
+    assert done == {"action": "deleted", "dry_run": False, "name": nightly}
     assert arrange(lambda store: store.schedule(nightly)) is None
 
 

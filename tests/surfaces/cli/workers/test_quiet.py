@@ -85,6 +85,18 @@ def test_quiet_by_name_and_by_id(cli: Cli, arrange: Arrange[Any], engine_url: st
     assert all(actor.startswith("cli:") for actor in actors)
 
 
+def test_a_dry_run_names_the_workers_and_tells_none(
+    cli: Cli, arrange: Arrange[Any], engine_url: str, fleet: list[WorkerId]
+) -> None:
+    said = cli("quiet", "--all", "--dry-run").out
+    assert said.startswith("2 workers would be told to stop claiming:\n")
+    assert all(name in said for name in ("mail", "reports"))
+    off = cli("quiet", "mail", "--off", "--dry-run", "--json").json
+    assert off == {"action": "told to claim again", "dry_run": True, "workers": [{"id": fleet[0], "name": "mail"}]}
+    assert not any(wants_quiet(arrange, worker_id) for worker_id in fleet[:2])
+    assert query(engine_url, "SELECT actor FROM {audit}") == []
+
+
 def test_quiet_all_means_the_living(cli: Cli, fleet: list[WorkerId]) -> None:
     named = [worker["name"] for worker in cli("quiet", "--all", "--json").json["workers"]]
     assert sorted(named) == ["mail", "reports"]

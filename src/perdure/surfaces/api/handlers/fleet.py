@@ -24,9 +24,10 @@ class Needs(Struct, frozen=True):
 
 
 class WorkerNames(Given, frozen=True, kw_only=True):
-    """Workers by name or id; omitted: all running workers."""
+    """Workers by name or id; omitted: all running workers. `dry_run` tells none, and lists those it would tell."""
 
     workers: tuple[str, ...] | None = None
+    dry_run: bool = False
     why: str | None = None
 
 
@@ -47,12 +48,12 @@ async def list_workers(call: Call[None, None]) -> WorkerList:
 
 async def quiet_workers(call: Call[None, WorkerNames]) -> WorkerList:
     """Tell running workers to stop claiming."""
-    return WorkerList(tuple(await call.desk.quiet(call.body.workers, quiet=True, why=call.body.why)))
+    return await _tell(call, quiet=True)
 
 
 async def wake_workers(call: Call[None, WorkerNames]) -> WorkerList:
     """Tell quiet workers to claim again."""
-    return WorkerList(tuple(await call.desk.quiet(call.body.workers, quiet=False, why=call.body.why)))
+    return await _tell(call, quiet=False)
 
 
 async def quiet_worker(call: Call[None, Because]) -> WorkerList:
@@ -63,3 +64,8 @@ async def quiet_worker(call: Call[None, Because]) -> WorkerList:
 async def wake_worker(call: Call[None, Because]) -> WorkerList:
     """Tell one quiet worker to claim again."""
     return WorkerList(tuple(await call.desk.quiet([call.path["name"]], quiet=False, why=call.body.why)))
+
+
+async def _tell(call: Call[None, WorkerNames], *, quiet: bool) -> WorkerList:
+    body = call.body
+    return WorkerList(tuple(await call.desk.quiet(body.workers, quiet=quiet, why=body.why, dry_run=body.dry_run)))

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from perdure.domain.gate import Pause
 from perdure.errors import ArgumentError
+from perdure.operate.commands.foresight import Foreseen
 from perdure.operate.commands.holds import Resumed
 from perdure.operate.desk import Desk
 from perdure.surfaces.cli import options
@@ -52,6 +53,7 @@ def pause(
     until: Until = None,
     why: options.Why = None,
     url: options.Url = None,
+    dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Pause a queue or kind, optionally until a time.
@@ -65,18 +67,26 @@ def pause(
     wanted = None if args is None else _arguments(args)
     moment = None if until is None else read_time("--until", until)
 
+    async def look(desk: Desk) -> Foreseen:
+        end = None if moment is None else moment.when(await desk.now())
+        return await desk.holds.preview_pause(queue=queue, kind=kind, args=wanted, until=end)
+
     async def act(desk: Desk) -> tuple[Pause, datetime]:
         now = await desk.now()
         end = None if moment is None else moment.when(now)
         return await desk.holds.pause(queue=queue, kind=kind, args=wanted, until=end, why=why), now
 
+    if dry_run:
+        foreseen = with_desk(url, look)
+        return _foretell("paused", foreseen, f"{_what(foreseen.pauses[0])} would be paused", "held", as_json=as_json)
     made, now = with_desk(url, act)
     if as_json:
-        print_json({"action": "paused", "pause": _document(made)})
+        print_json({"action": "paused", "dry_run": False, "pause": _document(made)})
     else:
         end = "until it is resumed" if made.until is None else f"until {both(made.until, now)}"
         say(f"{_what(made)} paused, {end}.", "bold")
         say(f"  perdure resume {made.id}", "dim")
+    return None
 
 
 def resume(
@@ -87,24 +97,34 @@ def resume(
     everything: Everything = False,
     why: options.Why = None,
     url: options.Url = None,
+    dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """End pauses, by id, or all that name a queue or kind."""
     if [bool(ids), queue is not None or kind is not None, everything].count(True) != 1:
         raise ArgumentError("ID", "of a pause, or --queue and --kind, or --all: give one of them, and only one")
 
+    async def look(desk: Desk) -> Foreseen:
+        return await desk.holds.preview_resume(ids or (), queue=queue, kind=kind, everything=everything)
+
     async def act(desk: Desk) -> Resumed:
         return await desk.holds.resume(ids or (), queue=queue, kind=kind, everything=everything, why=why)
 
+    if dry_run:
+        foreseen = with_desk(url, look)
+        what = f"{some(len(foreseen.pauses), 'pause')} would end"
+        return _foretell("resumed", foreseen, what, "ready again", as_json=as_json)
     done = with_desk(url, act)
     if as_json:
-        print_json({"action": "resumed", "pauses": [_document(one) for one in done.pauses], "jobs": done.jobs})
+        named = [_document(one) for one in done.pauses]
+        print_json({"action": "resumed", "dry_run": False, "pauses": named, "jobs": done.jobs})
     elif done.pauses:
         say(f"{some(len(done.pauses), 'pause')} ended, {some(done.jobs, 'held job')} ready again:", "bold")
         for one in done.pauses:
             say(f"  {one.id}  {_what(one)}")
     else:
         say("No such pause: nothing was resumed.", "yellow")
+    return None
 
 
 def pauses(url: options.Url = None, as_json: options.Json = False) -> None:
@@ -120,6 +140,24 @@ def pauses(url: options.Url = None, as_json: options.Json = False) -> None:
         console().print(_table(found, now))
     else:
         say("Nothing is paused.", "dim")
+
+
+def _foretell(action: str, foreseen: Foreseen, what: str, then: str, *, as_json: bool) -> None:
+    """Report a dry run: how many jobs, and the newest of them."""
+    if as_json:
+        counted = {"jobs": foreseen.jobs, "capped": foreseen.capped, "examples": list(foreseen.examples)}
+        print_json(
+            {"action": action, "dry_run": True, "pauses": [_document(one) for one in foreseen.pauses], **counted}
+        )
+        return
+    say(f"{what}; {'at least ' * foreseen.capped}{some(foreseen.jobs, 'job')} would be {then}.", "bold")
+    if action == "resumed":
+        for one in foreseen.pauses:
+            say(f"  {one.id}  {_what(one)}")
+    for job_id in foreseen.examples:
+        say(f"  {job_id}")
+    if foreseen.jobs > len(foreseen.examples):
+        say(f"  … and {foreseen.jobs - len(foreseen.examples):,} more", "dim")
 
 
 def _table(found: Sequence[Pause], now: datetime) -> Table:

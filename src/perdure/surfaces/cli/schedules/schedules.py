@@ -32,6 +32,7 @@ from perdure.surfaces.cli.terminal.times import both, read_time
 schedules = typer.Typer(help="List schedules; create, pause, trigger or delete them.", no_args_is_help=True)
 
 MANY: Final = 100
+_RECORDS_COUNTED: Final = 500
 _LARGEST_ARGS: Final = 64 * 1024
 _TIMES: Final = "When"
 _JOB: Final = "Which job"
@@ -263,6 +264,7 @@ def delete(
     url: options.Url = None,
     why: options.Why = None,
     yes: options.Yes = False,
+    dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Delete a schedule and the record of its times; its jobs stay.
@@ -275,7 +277,20 @@ def delete(
         look=lambda desk: desk.calendar.schedule(name, shown=1),
         delete=lambda desk: desk.calendar.delete(name, why=why),
         document={"name": name},
-    ).carry_out(url, yes=yes, as_json=as_json)
+        foretell=lambda desk: _goes_with(desk, name),
+    ).carry_out(url, yes=yes, as_json=as_json, dry_run=dry_run)
+
+
+async def _goes_with(desk: Desk, name: str) -> dict[str, str]:
+    """What a deletion takes with it: the job of the next time, and the record of past ones."""
+    detail = await desk.calendar.schedule(name, shown=_RECORDS_COUNTED)
+    view, past = detail.view, len(detail.fires)
+    now = await desk.now()
+    return {
+        "kind": one_line(view.schedule.kind),
+        "next_time": "none" if view.next_at is None else both(view.next_at, now),
+        "recorded_times": f"{'at least ' * (past == _RECORDS_COUNTED)}{past:,}",
+    }
 
 
 def _arguments(text: str) -> str:

@@ -72,6 +72,7 @@ def quiet(
     off: Off = False,
     why: options.Why = None,
     url: options.Url = None,
+    dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Tell running workers to stop claiming; their jobs continue.
@@ -86,20 +87,22 @@ def quiet(
             living = [f"{worker.name} (id {worker.id})" for worker in await desk.workers() if worker.dead_at is None]
             there = f"running are {listed(living, most=_MOST_NAMED)}" if living else "there are no running workers now"
             raise ArgumentError("WORKER", f"is missing: name workers by name or id, or give --all; {there}")
-        return await desk.quiet(names or None, quiet=not off, why=why)
+        return await desk.quiet(names or None, quiet=not off, why=why, dry_run=dry_run)
 
-    _report(with_desk(url, act), "told to claim again" if off else "told to stop claiming", as_json=as_json)
+    what = "told to claim again" if off else "told to stop claiming"
+    _report(with_desk(url, act), what, dry_run=dry_run, as_json=as_json)
 
 
-def _report(asked: Sequence[WorkerView], what: str, *, as_json: bool) -> None:
+def _report(asked: Sequence[WorkerView], what: str, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        print_json({"action": what, "workers": [{"id": worker.id, "name": worker.name} for worker in asked]})
+        named = [{"id": worker.id, "name": worker.name} for worker in asked]
+        print_json({"action": what, "dry_run": dry_run, "workers": named})
     elif asked:
-        say(f"{some(len(asked), 'worker')} {what}:", "bold")
+        say(f"{some(len(asked), 'worker')} {'would be ' * dry_run}{what}:", "bold")
         for worker in asked:
             say(f"  {one_line(worker.name)}  (id {worker.id}, {some(worker.running, 'job')} running)")
     else:
-        say(f"No worker was {what}.", "yellow")
+        say(f"No worker {'would be' if dry_run else 'was'} {what}.", "yellow")
 
 
 def _table(found: Sequence[WorkerView], now: datetime, *, wide: bool) -> Table:
