@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.support.builders.jobs import HOUR, apply, job_in, start, state_of
 from tests.support.databases.behind import query
+from tests.surfaces.cli.terminal.test_asking import at_a_terminal
 from tests.surfaces.conftest import Arrange, Cli
 
 from perdure.domain.flows.approval import approval_event
@@ -101,7 +102,7 @@ def test_an_answer_wakes_the_job_with_who_gave_it(
     flag: tuple[str, ...], word: str, cli: Cli, arrange: Arrange[Any]
 ) -> None:
     job_id = arrange(asking)
-    answer = cli("approve", job_id, "deploy", *flag, "--note", "after lunch")
+    answer = cli("approve", "--yes", job_id, "deploy", *flag, "--note", "after lunch")
     assert (answer.code, answer.out) == (Exit.OK, f"deploy of job {job_id} {word}.\n")
     assert arrange(lambda store: state_of(store, job_id)) is JobState.READY
     kept: Emission = arrange(lambda store: store.emitted(approval_event(job_id, "deploy")))
@@ -109,34 +110,44 @@ def test_an_answer_wakes_the_job_with_who_gave_it(
     assert (said["approved"], said["note"]) == (word == "approved", "after lunch")
     assert said["by"].startswith("cli:")
     assert cli("approvals", "--json").json == {"approvals": []}
-    again = cli("approve", job_id, "deploy", "--json")
+    again = cli("approve", "--yes", job_id, "deploy", "--json")
     assert again.code == Exit.CONFLICT
     assert "answered already" in again.error["error"]
 
 
+def test_an_answer_is_asked_for_first(cli: Cli, arrange: Arrange[Any], engine_url: str) -> None:
+    job_id = arrange(asking)
+    without = cli("approve", job_id, "deploy", "--json")
+    assert (without.code, without.error["field"]) == (Exit.USAGE, "--yes")
+    code, screen = at_a_terminal(engine_url, "n\n", "approve", job_id, "deploy", "--deny")
+    assert (code, "No answer was given." in screen) == (Exit.CONFLICT, True)
+    assert f"deploy of job {job_id} (greet) will be refused for good" in " ".join(screen.split())
+    assert arrange(lambda store: state_of(store, job_id)) is JobState.WAITING
+
+
 def test_a_question_that_was_not_asked_is_answered_only_ahead(cli: Cli, arrange: Arrange[JobId]) -> None:
     job_id = arrange(asking)
-    wrong = cli("approve", job_id, "deplyo", "--json")
+    wrong = cli("approve", "--yes", job_id, "deplyo", "--json")
     assert wrong.code == Exit.CONFLICT
     assert "it asks 'deploy'" in wrong.error["error"]
-    ahead = cli("approve", job_id, "later", "--ahead", "--json")
+    ahead = cli("approve", "--yes", job_id, "later", "--ahead", "--json")
     assert (ahead.code, ahead.json["name"], ahead.json["approved"]) == (Exit.OK, "later", True)
-    assert "it asks nothing now" in cli("approve", arrange(waiting), "deploy", "--json").error["error"]
+    assert "it asks nothing now" in cli("approve", "--yes", arrange(waiting), "deploy", "--json").error["error"]
 
 
 def test_jobs_that_cannot_be_answered(cli: Cli, arrange: Arrange[JobId]) -> None:
     dead = arrange(lambda store: job_in(JobState.DEAD, store))
-    assert cli("approve", dead, "deploy", "--ahead").code == Exit.CONFLICT
-    assert "is dead: it asks nothing any more" in cli("approve", dead, "deploy", "--json").error["error"]
-    assert cli("approve", new_job_id(), "deploy").code == Exit.NOT_FOUND
-    assert cli("approve", "seven", "deploy").code == Exit.NOT_FOUND  # it could be a ref
+    assert cli("approve", "--yes", dead, "deploy", "--ahead").code == Exit.CONFLICT
+    assert "is dead: it asks nothing any more" in cli("approve", "--yes", dead, "deploy", "--json").error["error"]
+    assert cli("approve", "--yes", new_job_id(), "deploy").code == Exit.NOT_FOUND
+    assert cli("approve", "--yes", "seven", "deploy").code == Exit.NOT_FOUND  # it could be a ref
 
 
 def test_hostile_names_are_shown_and_not_obeyed(cli: Cli, arrange: Arrange[Any]) -> None:
     job_id = arrange(lambda store: asking(store, NASTY, kind=NASTY))
-    answers = [cli("approvals"), cli("approvals", "--json"), cli("approve", job_id, "no" + NASTY)]
+    answers = [cli("approvals"), cli("approvals", "--json"), cli("approve", "--yes", job_id, "no" + NASTY)]
     answers += [
-        cli("approve", job_id, NASTY, "--note", NASTY),
+        cli("approve", "--yes", job_id, NASTY, "--note", NASTY),
         cli("emit", NASTY),
         cli("emit", "e", "--payload", NASTY),
     ]

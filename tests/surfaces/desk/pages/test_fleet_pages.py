@@ -313,13 +313,18 @@ async def test_approvals_are_answered_once_with_a_note(pages: AsyncClient, store
     assert "over 500" in page
     answer = {"name": "over 500", "verdict": "deny", "note": "the customer changed their mind"}
     assert (await pages.post(f"/approvals/{job_id}/answer", data={**answer, "verdict": "maybe"})).status_code == 400
-    done = await pages.post(f"/approvals/{job_id}/answer", data=answer)
+    for path in (f"/approvals/{job_id}/answer", f"/jobs/{job_id}/answer"):
+        asked = await pages.post(path, data=answer)
+        assert f"Deny &#39;over 500&#39; of job {job_id} with the note" in asked.text
+        assert 'name="verdict" value="deny"' in asked.text
+    assert (await show(store, job_id)).state is JobState.WAITING
+    done = await pages.post(f"/approvals/{job_id}/answer", data=answer | GO)
     assert done.headers["location"] == "/approvals"
     assert (await show(store, job_id)).state is JobState.READY
     page = (await pages.get("/approvals")).text
     assert "denied" in page
     assert "the customer changed their mind" in page
-    assert (await pages.post(f"/approvals/{job_id}/answer", data=answer)).status_code == 409
+    assert (await pages.post(f"/approvals/{job_id}/answer", data=answer | GO)).status_code == 409
 
 
 async def test_every_open_question_is_on_some_page(pages: AsyncClient, store: Store) -> None:

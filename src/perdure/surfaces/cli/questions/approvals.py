@@ -15,8 +15,10 @@ from perdure.operate.records import Asking
 from perdure.storage.records import JobFilter
 from perdure.surfaces.cli import options
 from perdure.surfaces.cli.completion import complete_asking, complete_question
+from perdure.surfaces.cli.exits import Exit
 from perdure.surfaces.cli.jobs.display.job_table import job_document
 from perdure.surfaces.cli.session import with_desk
+from perdure.surfaces.cli.terminal.asking import agreed, require_terminal
 from perdure.surfaces.cli.terminal.hostile import one_line
 from perdure.surfaces.cli.terminal.output import console, plain, print_json, say
 from perdure.surfaces.cli.terminal.pieces import cell, columns
@@ -51,18 +53,28 @@ def approve(
     ahead: Ahead = False,
     url: options.Url = None,
     why: options.Why = None,
+    yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
     """Answer a job that waits for an approval.
 
-    The first answer counts.
+    It asks first, because the first answer is final.
     """
+    if not yes:
+        require_terminal(as_json=as_json)
 
-    async def act(desk: Desk) -> tuple[JobId, Approval]:
-        known = (await desk.job(job_id, lines=0)).job.id
-        return known, await desk.answer(known, name, approved=not deny, note=note, why=why, ahead=ahead)
+    async def act(desk: Desk) -> tuple[JobId, Approval | None]:
+        job = (await desk.job(job_id, lines=0)).job
+        if not yes:
+            verdict = "refused" if deny else "approved"
+            if not agreed(f"{one_line(name)} of job {job.id} ({one_line(job.kind)}) will be {verdict} for good"):
+                return job.id, None
+        return job.id, await desk.answer(job.id, name, approved=not deny, note=note, why=why, ahead=ahead)
 
     known, given = with_desk(url, act)
+    if given is None:
+        say("No answer was given.", "yellow")
+        raise typer.Exit(Exit.CONFLICT)
     if as_json:
         print_json({"job": known, "name": name, **plain(given)})
     else:

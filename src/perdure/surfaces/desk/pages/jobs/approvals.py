@@ -40,14 +40,31 @@ def _page_number(text: str) -> int:
     return int(text)
 
 
-@room.command("/approvals/{id}/answer")
+def question_of(visit: Visit) -> str:
+    """The question before an answer is given, which names the job, its question and the verdict."""
+    verdict = _verdict(visit)
+    note = visit.field("note").strip()
+    what = f"{verdict.capitalize()} {visit.field('name')!r:.200} of job {visit.path('id')}"
+    return f"{what}{f' with the note {note!r}' if note else ''}? The first answer is final."
+
+
+@room.command("/approvals/{id}/answer", confirm=question_of)
 async def answer(visit: Visit) -> Response:
-    """Approve or deny, with a note for the job; the first answer counts."""
-    verdict, name = visit.field("verdict"), visit.field("name")
+    """Approve or deny, with a note for the job."""
+    return visit.done(await give_answer(visit), back="/approvals")
+
+
+async def give_answer(visit: Visit) -> str:
+    """Give the answer of the form, with its note for the job; what was done, in words. The first answer counts."""
+    name, note = visit.field("name"), visit.field("note").strip() or None
+    given = await visit.desk.answer(
+        visit.path("id"), name, approved=_VERDICTS[_verdict(visit)], note=note, why=visit.why or note
+    )
+    return f"{name}: {'approved' if given.approved else 'denied'}."
+
+
+def _verdict(visit: Visit) -> str:
+    verdict = visit.field("verdict")
     if verdict not in _VERDICTS:
         raise ArgumentError("verdict", f"must be approve or deny, got {verdict!r:.40}")
-    note = visit.field("note").strip() or None
-    given = await visit.desk.answer(
-        visit.path("id"), name, approved=_VERDICTS[verdict], note=note, why=visit.why or note
-    )
-    return visit.done(f"{name}: {'approved' if given.approved else 'denied'}.", back="/approvals")
+    return verdict

@@ -22,6 +22,7 @@ from perdure.policy.retries.preview import PlannedAt
 from perdure.surfaces.desk.charts.cells import Cell
 from perdure.surfaces.desk.charts.tree import Node
 from perdure.surfaces.desk.pages.gates import gates_of
+from perdure.surfaces.desk.pages.jobs.approvals import give_answer, question_of
 from perdure.surfaces.desk.rooms import Room
 from perdure.surfaces.desk.view.changes import account_of
 from perdure.surfaces.desk.view.job_timeline import job_timeline
@@ -126,15 +127,10 @@ async def delete(visit: Visit) -> Response:
     return visit.done(f"Deleted {visit.path('id')}.", back="/jobs")
 
 
-@room.command("/jobs/{id}/answer")
+@room.command("/jobs/{id}/answer", confirm=question_of)
 async def answer(visit: Visit) -> Response:
     """Answer the job's question."""
-    verdict = visit.field("verdict")
-    if verdict not in {"approve", "deny"}:
-        raise ArgumentError("verdict", f"must be approve or deny, got {verdict!r:.40}")
-    name, note = visit.field("name"), visit.field("note").strip() or None
-    await visit.desk.answer(visit.path("id"), name, approved=verdict == "approve", note=note)
-    return _done(visit, f"{name} was {'approved' if verdict == 'approve' else 'refused'}.")
+    return _done(visit, await give_answer(visit))
 
 
 @room.command("/jobs/{id}/remedy")
