@@ -5,20 +5,30 @@ from __future__ import annotations
 import os
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.databases.behind import with_option
 from tests.support.databases.databases import SCHEMA, PostgresDatabase, SqliteFiles
 from tests.support.databases.postgres import PostgresServer, drop_schema
+from tests.support.run import keep_files_in_memory, rewrite_a_share, spared_garbage
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Heed what a shell's background job or `nohup` ignores, so that the processes of tests do: they inherit it."""
+    keep_files_in_memory()
+    rewrite_a_share(config)
     for one in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(one) is signal.SIG_IGN:
             signal.signal(one, signal.default_int_handler if one is signal.SIGINT else signal.SIG_DFL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect all tests."""
+    with spared_garbage():
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

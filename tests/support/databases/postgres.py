@@ -37,7 +37,7 @@ _SETTINGS: Final = {"listen_addresses": "", "max_connections": "200", "shared_bu
 _FAST_AND_LOOSE: Final = {
     "fsync": "off",
     "full_page_writes": "off",
-    "max_wal_size": "2GB",
+    "max_wal_size": "256MB",
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "autovacuum": "off",
