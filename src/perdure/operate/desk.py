@@ -23,7 +23,7 @@ from perdure.kinds.options import checked_name
 from perdure.operate.alerts.commands import Alerts
 from perdure.operate.audit_trail import add_entry
 from perdure.operate.bulk.planning import make_plan
-from perdure.operate.bulk.records import BulkPlan
+from perdure.operate.bulk.records import BulkPage, BulkPlan
 from perdure.operate.bulk.starting import found_bulk, start_planned, work_on
 from perdure.operate.commands.approvals import asked_by, check_asked, who_asks
 from perdure.operate.commands.calendar import Calendar
@@ -210,10 +210,14 @@ class Desk(JobViews, SystemViews, JobCommands):
         """A bulk command with its progress and the skipped jobs; raises NotFoundError."""
         return found_bulk(bulk_id, await self._store.bulk(bulk_id))
 
-    async def bulks(self, limit: int = 50) -> list[BulkView]:
-        """The newest bulk commands, at most 500."""
+    async def bulks(self, limit: int = 50, before: str | None = None) -> BulkPage:
+        """A page of the bulk commands, newest first, or of those started before the one with this id."""
         check_whole("limit", limit, 1, LONGEST_PAGE)
-        return await self._store.bulks(limit)
+        if before is not None:
+            found_bulk(before, await self._store.bulk(before))
+        found = await self._store.bulks(limit + 1, before)
+        shown = tuple(found[:limit])
+        return BulkPage(shown, shown[-1].id if len(found) > limit else None)
 
     async def stop_bulk(self, bulk_id: str, *, why: str | None = None) -> BulkView:
         """Stop a bulk command after its current batch; finished batches stay.

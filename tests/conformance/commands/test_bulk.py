@@ -71,7 +71,7 @@ async def test_a_bulk_command_is_planned_confirmed_done_and_recorded(store: Stor
     assert (done.state, done.seen, done.done, done.skipped, done.samples) == ("done", 5, 5, 0, ())
     assert done.finished_at is not None
     assert await desk.bulk(view.id) == done
-    assert await desk.bulks() == [done]
+    assert (await desk.bulks()).bulks == (done,)
     assert {job.id for job in await store.jobs(JobFilter(states="ready"), Page(10))} == {*dead, other}
     trail = (await desk.audit(bulk=view.id)).entries
     assert {(entry.actor, entry.why, entry.source, entry.bulk) for entry in trail} == {
@@ -241,7 +241,7 @@ async def test_a_confirmation_holds_for_what_was_planned_and_for_ten_minutes(
     clock.move(10 * MINUTE + SECOND)
     with pytest.raises(ConflictError, match="older than 10m"):
         await desk.start_bulk(other)
-    assert [one.id for one in await desk.bulks()] == [view.id]
+    assert [one.id for one in (await desk.bulks()).bulks] == [view.id]
 
 
 async def test_a_count_that_has_changed_a_lot_asks_for_another_look(store: Store, desk: Desk) -> None:
@@ -250,7 +250,7 @@ async def test_a_count_that_has_changed_a_lot_asks_for_another_look(store: Store
     await some_dead(store, 11)
     with pytest.raises(ConflictError, match="found 3 jobs, now 14 match"):
         await desk.start_bulk(plan)
-    assert await desk.bulks() == []
+    assert (await desk.bulks()).bulks == ()
 
 
 async def test_a_plan_that_makes_no_sense_is_refused_by_name(desk: Desk) -> None:
@@ -281,4 +281,24 @@ async def test_what_has_ended_is_forgotten_after_90_days(store: Store, desk: Des
     await finish(desk, old.id)
     clock.move(91 * DAY)
     await store.prune(Keep(), 100)
-    assert [view.id for view in await desk.bulks()] == [running.id]
+    assert [view.id for view in (await desk.bulks()).bulks] == [running.id]
+
+
+async def test_all_bulk_commands_are_listed_page_by_page(store: Store, desk: Desk, clock: ManualClock) -> None:
+    """Also where several began in one instant: each is on exactly one page."""
+    await some_dead(store, 1)
+    made = []
+    for number in range(7):
+        if number % 3 == 0:
+            clock.move(SECOND)
+        made.append(await started(desk, "mark"))
+    first = await desk.bulks(3)
+    rest = await desk.bulks(3, first.next)
+    last = await desk.bulks(3, rest.next)
+    pages = [first.bulks, rest.bulks, last.bulks]
+    assert [len(page) for page in pages] == [3, 3, 1]
+    listed = [view for page in pages for view in page]
+    assert listed == sorted(made, key=lambda view: (view.created_at, view.id), reverse=True)
+    assert last.next is None
+    with pytest.raises(NotFoundError, match="there is no bulk command 'gone'"):
+        await desk.bulks(3, "gone")

@@ -112,7 +112,7 @@ async def test_a_probe_requeues_one_and_a_requeue_the_group(busy: Store) -> None
         assert "Requeue 1 charge_card job?" in shown(app)
         await pilot.press("y")
         await settled(pilot)
-        [bulk] = await desk.bulks()
+        [bulk] = (await desk.bulks()).bulks
         assert (bulk.action, bulk.jobs) == ("requeue", 1)
 
 

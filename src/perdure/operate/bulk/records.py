@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from perdure.storage.operate.bulk import BulkParams
+from perdure.storage.operate.bulk import BulkParams, BulkView
 from perdure.storage.records import JobFilter
 
 
@@ -24,3 +24,10 @@ class BulkPlan(Struct, frozen=True, kw_only=True):
     able: int
     notes: tuple[str, ...]
     token: str
+
+
+class BulkPage(Struct, frozen=True):
+    """A page of bulk commands, newest first. `next` is the `before` of the following page; None: the end."""
+
+    bulks: tuple[BulkView, ...]
+    next: str | None

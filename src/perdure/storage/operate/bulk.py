@@ -146,8 +146,11 @@ class BulkStore(Protocol):
     async def bulk(self, bulk_id: str) -> BulkView | None:
         """One bulk command."""
 
-    async def bulks(self, limit: int) -> list[BulkView]:
-        """The newest bulk commands. Those that ended 90 days ago are forgotten by `prune`."""
+    async def bulks(self, limit: int, before: str | None = None) -> list[BulkView]:
+        """The newest bulk commands, or those started before this one; none are before one that is forgotten.
+
+        Those that ended 90 days ago are forgotten by `prune`.
+        """
 
 
 def read_filter(text: str) -> JobFilter:

@@ -90,7 +90,7 @@ async def _groups(desk: Desk) -> list[str]:
 
 
 async def _bulks(desk: Desk) -> list[str]:
-    return [bulk.id for bulk in await desk.bulks()]
+    return [bulk.id for bulk in (await desk.bulks()).bulks]
 
 
 async def _schedules(desk: Desk) -> list[str]:

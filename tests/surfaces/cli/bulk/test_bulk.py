@@ -98,3 +98,15 @@ async def test_ctrl_c_says_how_far_it_is_and_how_to_stop_the_rest(
     said = capsys.readouterr().err
     assert "interrupted after 0 of 3 jobs; workers do the rest" in said
     assert f"perdure bulk stop {view.id}" in said
+
+
+def test_older_bulk_commands_are_on_the_next_page(cli: Cli, arrange: Arrange[Any]) -> None:
+    arrange(three_dead)
+    for mark in ("a", "b", "c"):
+        assert cli("jobs", "mark", "--as", mark, "--state", "dead", "--yes").code == Exit.OK
+    first = cli("bulk", "list", "--limit", "2", "--json").json
+    assert len(first["bulks"]) == 2
+    rest = cli("bulk", "list", "--limit", "2", "--before", first["next"], "--json").json
+    assert ([one["params"]["mark"] for one in rest["bulks"]], rest["next"]) == (["a"], None)
+    assert cli("bulk", "list", "--limit", "2").out.splitlines()[-1] == f"More: --before {first['next']}"
+    assert cli("bulk", "list", "--before", "gone").code == Exit.NOT_FOUND

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from perdure.operate.bulk.records import BulkPage
 from perdure.operate.desk import Desk
 from perdure.storage.operate.bulk import BulkView
 from perdure.surfaces.cli import options
@@ -23,23 +24,34 @@ BulkId = Annotated[
     typer.Argument(metavar="ID", help="The id of the bulk command.", show_default=False, autocompletion=complete_bulk),
 ]
 Limit = Annotated[int, typer.Option("--limit", help="At most this many.")]
+Before = Annotated[
+    str | None,
+    typer.Option(
+        "--before", metavar="ID", help="Continue with those started before this one.", autocompletion=complete_bulk
+    ),
+]
 
 
 @bulk.command("list")
-def list_bulks(url: options.Url = None, limit: Limit = 20, as_json: options.Json = False) -> None:
+def list_bulks(
+    url: options.Url = None, limit: Limit = 20, before: Before = None, as_json: options.Json = False
+) -> None:
     """List bulk commands, newest first."""
 
-    async def look(desk: Desk) -> tuple[list[BulkView], datetime]:
-        return await desk.bulks(limit), await desk.now()
+    async def look(desk: Desk) -> tuple[BulkPage, datetime]:
+        return await desk.bulks(limit, before), await desk.now()
 
-    found, now = with_desk(url, look)
+    page, now = with_desk(url, look)
     if as_json:
-        print_json({"bulks": plain(found)})
-    elif found:
+        print_json({"bulks": plain(page.bulks), "next": page.next})
+        return
+    if page.bulks:
         out = console()
-        out.print(bulk_table(found, now, width=out.width))
+        out.print(bulk_table(page.bulks, now, width=out.width))
     else:
         say("No bulk commands.", "dim")
+    if page.next is not None:
+        say(f"More: --before {page.next}", "dim")
 
 
 @bulk.command("show")

@@ -104,9 +104,10 @@ class BulkPart:
         rows = await self._pool.rows(self._sql["bulk"], {"id": bulk_id})
         return _hold(rows[0]).view if rows else None
 
-    async def bulks(self, limit: int) -> list[BulkView]:
-        """The newest bulk commands."""
-        return [_hold(row).view for row in await self._pool.rows(self._sql["bulks"], {"limit": limit})]
+    async def bulks(self, limit: int, before: str | None = None) -> list[BulkView]:
+        """The newest bulk commands, or those before this one."""
+        rows = await self._pool.rows(self._sql["bulks"], {"limit": limit, "before": before})
+        return [_hold(row).view for row in rows]
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._clock else None

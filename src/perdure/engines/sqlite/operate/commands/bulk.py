@@ -120,9 +120,10 @@ class BulkPart:
         rows = await self._database.read(lambda transaction: transaction.run(self._sql["bulk"], {"id": bulk_id}))
         return _hold(rows[0]).view if rows else None
 
-    async def bulks(self, limit: int) -> list[BulkView]:
-        """The newest bulk commands."""
-        rows = await self._database.read(lambda transaction: transaction.run(self._sql["bulks"], {"limit": limit}))
+    async def bulks(self, limit: int, before: str | None = None) -> list[BulkView]:
+        """The newest bulk commands, or those before this one."""
+        params = {"limit": limit, "before": before}
+        rows = await self._database.read(lambda transaction: transaction.run(self._sql["bulks"], params))
         return [_hold(row).view for row in rows]
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import UNSET, Struct, UnsetType
 
 from perdure.operate.bulk.records import BulkPlan
 from perdure.storage.operate.bulk import BulkView
-from perdure.surfaces.api.filters import Filter
+from perdure.surfaces.api.filters import Filter, read_cursor, write_cursor
 from perdure.surfaces.api.handlers.jobs.commands import Because, Command, mark_for
 from perdure.surfaces.api.route import Call, Given
 from perdure.surfaces.api.values import Instant, Limit
 from perdure.surfaces.server.requests import path_to
 
+_LISTED: Final = ["bulk"]
+
 
 class BulkQuery(Given, frozen=True, kw_only=True):
-    """How many bulk commands, the newest."""
+    """How many bulk commands."""
 
     limit: Limit = 50
+    cursor: str | None = None
 
 
 class PlanBody(Given, frozen=True, kw_only=True):
@@ -40,9 +45,10 @@ class StartBody(Given, frozen=True, kw_only=True):
 
 
 class BulkList(Struct, frozen=True):
-    """Bulk commands, newest first."""
+    """A page of bulk commands, newest first. `next` is the `cursor` of the following page; null: this is the last."""
 
     bulk: tuple[BulkView, ...]
+    next: str | None
 
 
 async def plan_bulk(call: Call[None, PlanBody]) -> BulkPlan:
@@ -71,7 +77,9 @@ async def start_bulk(call: Call[None, StartBody]) -> BulkView:
 
 async def list_bulk(call: Call[BulkQuery, None]) -> BulkList:
     """List bulk commands, newest first."""
-    return BulkList(tuple(await call.desk.bulks(call.query.limit)))
+    before = read_cursor(_LISTED, call.query.cursor)
+    page = await call.desk.bulks(call.query.limit, before)
+    return BulkList(page.bulks, write_cursor(_LISTED, page.next))
 
 
 async def show_bulk(call: Call[None, None]) -> BulkView:

@@ -32,12 +32,15 @@ _WORDS: Final = {
 @room.page("/bulk")
 async def bulks(visit: Visit) -> Response:
     """The bulk commands, newest first."""
-    found = await visit.desk.bulks(limit=_SHOWN)
+    before = visit.query("before") or None
+    page = await visit.desk.bulks(limit=_SHOWN, before=before)
     return await visit.page(
         "pages/jobs/bulks.html",
         title="Bulk commands",
         now=await visit.now(),
-        bulks=found,
+        bulks=page.bulks,
+        next=visit.url("/bulk", before=page.next) if page.next else None,
+        first=visit.url("/bulk") if before else None,
         words=_WORDS,
         as_search=format_search,
     )

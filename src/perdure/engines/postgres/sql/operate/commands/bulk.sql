@@ -56,4 +56,7 @@ FROM {bulk} b WHERE b.id = %(id)s::text;
 -- name: bulks
 SELECT b.id, b.action, b.filter, b.params, b.actor, b.why, b.source, b.state, b.jobs, b.capped, b.seen, b.done,
        b.skipped, b.created_at, b.changed_at, b.finished_at, b.error, b.outcome, b.cursor::text, b.token
-FROM {bulk} b ORDER BY b.created_at DESC, b.id DESC LIMIT %(limit)s::bigint;
+FROM {bulk} b
+WHERE %(before)s::text IS NULL
+   OR (b.created_at, b.id) < (SELECT c.created_at, c.id FROM {bulk} c WHERE c.id = %(before)s::text)
+ORDER BY b.created_at DESC, b.id DESC LIMIT %(limit)s::bigint;

@@ -46,4 +46,6 @@ FROM {bulk} WHERE id = :id;
 -- name: bulks
 SELECT id, action, filter, params, actor, why, source, state, jobs, capped, seen, done, skipped, created_at,
     changed_at, finished_at, error, outcome, cursor, token
-FROM {bulk} ORDER BY created_at DESC, id DESC LIMIT :limit;
+FROM {bulk}
+WHERE :before IS NULL OR (created_at, id) < (SELECT created_at, id FROM {bulk} WHERE id = :before)
+ORDER BY created_at DESC, id DESC LIMIT :limit;
