@@ -18,6 +18,7 @@ from perdure.lifecycle.loops.leadership import Leadership
 from perdure.lifecycle.loops.loop import Loop
 from perdure.operate.alerts.declared import DeclaredAlerts
 from perdure.operate.alerts.evaluation import Evaluated, Evaluation
+from perdure.operate.alerts.memory import read_memory
 from perdure.policy.outage_backoff import OutageLimits
 from perdure.storage.operate.alerts import CODE_KEPT, BudgetLimits
 from perdure.storage.port import Store
@@ -56,7 +57,7 @@ class AlertWatch(Loop[Evaluated | None]):
         self._on_stored = on_stored
         self._leadership = Leadership(store, LEAD, holder, emitter, clock, _LEASE)
         self._evaluation = Evaluation(store, clock)
-        self._had_rules = False
+        self._had_rules: bool | None = None
         self._declare_at = clock.monotonic()
         self._ask_at = self._declare_at
 
@@ -64,11 +65,14 @@ class AlertWatch(Loop[Evaluated | None]):
         """Evaluate once, if this process leads; None: it does not, or there are no rules."""
         await self._declare()
         has_rules = bool(await self._store.alert_rules())
+        if self._had_rules is None:  # incidents that an earlier process has left are resolved, too
+            self._had_rules = bool(read_memory((await self._store.alert_book(timedelta(0))).memory).incidents)
         if not has_rules and not self._had_rules:  # after the last rule is gone its alerts must end
             return None
         await self._ask()
         did = await self._evaluation.run() if self._leadership.is_leading else Evaluated(written=False)
-        self._had_rules = has_rules
+        if has_rules or did.written:
+            self._had_rules = has_rules
         for notice in did.notices:
             self.emitter.emit(AlertRaised(notice.title, notice.severity, notice.rule or "", notice.count))
             self._on_stored(ALERT_QUEUE, ALERT_KIND, len(notice.deliveries))

@@ -8,14 +8,10 @@ import socket
 from typing import Any
 
 import pytest
-from apprise.plugins import opsgenie
-from msgspec.structs import replace
 from tests.signals.alerts.test_mail import a_notice
 from tests.support.receiver import receiving
 
 from perdure import App
-from perdure.domain.alerts.alert import NoticeSort
-from perdure.domain.alerts.rule import AlertSeverity
 from perdure.signals.alerts.delivery import deliver_notice
 from perdure.signals.alerts.errors import DeliveryFailed
 from perdure.signals.alerts.services import notify_service
@@ -88,36 +84,16 @@ async def test_the_text_of_an_error_mentions_no_user_and_is_cut_to_the_limit_of_
     words = a_notice("died: @everyone <!channel>", "x" * 7_000)
     async with receiving() as hook:
         address = f"mmost://127.0.0.1:{hook.port}/{'a' * 26}"
-        await notify_service("mmost", address, words, allow_private=True)
+        await notify_service("mmost", address, words, allow_private=True, is_open=never)
     [request] = hook.received
     said = request.json()["text"]
     assert "died: @\u200beveryone <\u200b!channel>" in said
     assert len(said) <= 4_000
 
 
-async def test_an_incident_is_resolved_by_the_notice_of_its_end() -> None:
-    """The notice of a cause and that of its end name the same incident; another cause names another."""
-    died = replace(a_notice(), keys=("mail",))
-    over = replace(died, id="another", sort=NoticeSort.RECOVERY, severity=AlertSeverity.INFO)
-    other = replace(died, keys=("pulse",))
-    async with receiving() as hook:
-        for notice in (died, over, other):
-            address = f"goalert://127.0.0.1:{hook.port}/11111111-2222-3333-4444-555555555555"
-            await notify_service("goalert", address, notice, allow_private=True)
-    told = [request.json() for request in hook.received]
-    assert [one.get("action") for one in told] == [None, "close", None]
-    assert told[0]["dedup"] == told[1]["dedup"] != told[2]["dedup"]
-
-
-@pytest.mark.parametrize("sort", [NoticeSort.ALERT, NoticeSort.RECOVERY, NoticeSort.TEST])
-async def test_a_notice_that_counts_as_sent_was_sent(sort: NoticeSort, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpsGenie, as Apprise maps it, would send nothing for an end or an information, and report success."""
-    notice = replace(a_notice(), sort=sort, severity=AlertSeverity.INFO)
-    async with receiving() as hook:
-        hook.status, hook.body = 202, b'{"requestId": "1"}'
-        monkeypatch.setitem(opsgenie.OPSGENIE_API_LOOKUP, "us", hook.url)
-        await notify_service("opsgenie", "opsgenie://a1brtd4j-dtii-ajkd-nlaz", notice, allow_private=True)
-    assert len(hook.received) == 1
+async def never(_key: str) -> bool:
+    """There are no incidents here."""
+    return False
 
 
 def resolve_as(monkeypatch: pytest.MonkeyPatch, name: str, address: str | None) -> None:

@@ -83,8 +83,19 @@ class Delivery(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class Opening(Struct, frozen=True, kw_only=True):
+    """An incident that a notice opens, or repeats. `ends`: it is resolved when its causes have ended."""
+
+    key: str
+    ends: bool
+
+
 class Notice(Struct, frozen=True, kw_only=True):
-    """One message. `alerts` is the number of alerts that it reports, `count` how often their causes happened."""
+    """One message. `alerts` is the number of alerts that it reports, `count` how often their causes happened.
+
+    `opens` and `resolves` are for channels that keep incidents, such as PagerDuty. One that only resolves is sent to
+    these alone.
+    """
 
     id: str
     sort: NoticeSort
@@ -97,4 +108,11 @@ class Notice(Struct, frozen=True, kw_only=True):
     alerts: int = 0
     count: int = 0
     keys: tuple[str, ...] = ()
+    opens: tuple[Opening, ...] = ()
+    resolves: tuple[str, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
+
+    @property
+    def only_resolves(self) -> bool:
+        """Whether it says nothing to people."""
+        return bool(self.resolves) and not self.alerts

@@ -21,6 +21,10 @@ from perdure.operate.alerts.sealing import seal
 
 MAIL: Final = frozenset({"smtp", "smtps"})
 WEB: Final = frozenset({"http", "https"})
+INCIDENT_TOOLS: Final = frozenset(
+    ("firehydrant", "goalert", "goalerts", "ilert", "incidentio", "jira", "opsgenie", "pagerduty", "squadcast")
+)
+"""Schemes of services that keep incidents, which perdure opens and resolves under keys of its own."""
 _ADDRESS_LIMIT_CHARACTERS: Final = 4_000
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,200}")
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9]{1,40})://.*", re.IGNORECASE | re.DOTALL)

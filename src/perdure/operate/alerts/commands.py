@@ -135,10 +135,11 @@ class Alerts:
         return shown(await self._store.save_alert_channel(channel, self._because(why)), is_broken=False)
 
     async def delete_channel(self, name: str, *, why: str | None = None) -> None:
-        """Delete a channel; raises ConflictError while a rule sends to it."""
+        """Delete a channel; raises ConflictError while a rule sends to it, or while incidents in it are open."""
         users = [view.rule.name for view in await self._store.alert_rules() if name in view.rule.to]
         if users:
             raise ConflictError(f"channel {name!r} is used by {listed(map(repr, users))}: change these rules first")
+        await self._refuse_open_incidents(name)
         if not await self._store.delete_alert_channel(name, self._because(why)):
             raise await self._no_channel(name)
 
@@ -193,6 +194,22 @@ class Alerts:
         await self._store.add_notice(notice, jobs, by)
         self._store.ring({job.queue for job in jobs})
         return notice
+
+    async def _refuse_open_incidents(self, name: str) -> None:
+        """Without its channel an incident could never be resolved. A channel that is broken resolves none anyway."""
+        book = await self._store.alert_book(timedelta(0))
+        memory = read_memory(book.memory)
+        if name in memory.broken:
+            return
+        under_way = [notice_id for notice_id, one in book.deliveries if one.channel == name]
+        notices = [await self._store.notice(notice_id) for notice_id in under_way]
+        if any(name in one.channels and one.ends for one in memory.incidents.values()) or any(
+            notice is not None and notice.resolves for notice in notices
+        ):
+            raise ConflictError(
+                f"channel {name!r} has open incidents: a worker resolves them within seconds, because no rule sends "
+                "there any more; delete it then"
+            )
 
     async def _no_channel(self, name: str) -> NotFoundError:
         there = listed(repr(record.channel.name) for record in await self._store.alert_channels())

@@ -20,12 +20,14 @@ from perdure.domain.alerts.rule import AlertRule, RuleView, When
 from perdure.domain.jobs.job import NewJob
 from perdure.domain.jobs.states import JobState
 from perdure.errors import StoreUnavailable
+from perdure.operate.alerts.incidents import Incidents
 from perdure.operate.alerts.looks import LOOKS
 from perdure.operate.alerts.memory import GROUPS_KEPT, Memory, read_memory
 from perdure.operate.alerts.sending import new_id, notice_to
 from perdure.operate.alerts.world import World
 from perdure.policy.alerts.broken_channels import report_channels
 from perdure.policy.alerts.following import follow, is_done, next_notice, reported, rest
+from perdure.policy.alerts.incidents import Incident
 from perdure.policy.alerts.wording import draft
 from perdure.storage.operate.alerts import AlertBook, AlertPage
 from perdure.storage.port import Store
@@ -67,7 +69,7 @@ class Evaluation:
         memory = read_memory(book.memory)
         world = World(self._store, self._clock, book.now, memory)
         await _read_news(world, book.rules)
-        draft_page = _Page(book)
+        draft_page = _Page(book, Incidents(memory.incidents, (record.channel for record in book.channels)))
         awake = [view.rule for view in book.rules if not view.is_paused(book.now)]
         for rule in awake:
             if memory.sorts.get(rule.name, rule.when) != rule.when:
@@ -82,6 +84,7 @@ class Evaluation:
         memory.sorts = there
         lost = await self._lost(book)
         draft_page.report_channels(memory, {channel for _, channel, _ in lost})
+        memory.incidents = draft_page.end_incidents()
         memory.forget(book.now)
         text = msgspec.json.encode(memory).decode()
         page = draft_page.page(text, lost)
@@ -117,13 +120,15 @@ class Evaluation:
 class _Page:
     """The page that an evaluation writes, while it is made."""
 
-    def __init__(self, book: AlertBook) -> None:
+    def __init__(self, book: AlertBook, incidents: Incidents) -> None:
         self._book = book
+        self._incidents = incidents
         self._now = book.now
         self._channels = {record.channel.name for record in book.channels}
         self._live: dict[str, list[Alert]] = {}
         for alert in book.alerts:
             self._live.setdefault(alert.rule, []).append(alert)
+        self._after = {alert.id: alert for alert in book.alerts}
         self._changed: list[Alert] = []
         self._done: list[str] = []
         self._notices: list[Notice] = []
@@ -152,7 +157,8 @@ class _Page:
         if notice is not None and to:  # without a channel it waits for one
             reported_ids = {alert.id for alert in (*notice.raised, *notice.over)}
             after = [reported(alert, self._now) if alert.id in reported_ids else alert for alert in after]
-            self._add(*notice_to(draft(rule, notice, self._now), to, self._now, rule.name))
+            sent, jobs = notice_to(draft(rule, notice, self._now), to, self._now, rule.name)
+            self._add(self._incidents.begin(sent, rule, notice.raised), jobs)
         self._keep(rule, live, after)
 
     def end(self, name: str) -> None:
@@ -160,6 +166,14 @@ class _Page:
         for alert in self._live.pop(name, []):
             self._changed.append(replace(alert, closed_at=alert.closed_at or self._now, told_end=True))
             self._done.append(alert.id)
+            self._after.pop(alert.id, None)
+
+    def end_incidents(self) -> dict[str, Incident]:
+        """Resolve the incidents that are over; those that go on."""
+        rules = [view.rule for view in self._book.rules]
+        self._notices, jobs = self._incidents.end(self._after, rules, self._notices, self._now)
+        self._jobs += jobs
+        return self._incidents.open
 
     def report_channels(self, memory: Memory, dead: set[str]) -> None:
         """Report channels that do not work, through others."""
@@ -185,9 +199,11 @@ class _Page:
         known = {alert.id: alert for alert in before}
         for alert in after:
             self.open += alert.is_open
+            self._after[alert.id] = alert
             if is_done(rule, alert, self._now):
                 self._done.append(alert.id)
                 self._changed.append(alert)
+                self._after.pop(alert.id)
             elif alert is not known.get(alert.id):
                 self._changed.append(alert)
 

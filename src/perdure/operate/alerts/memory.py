@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from perdure.domain.schedule import Fire
 from perdure.policy.alerts.broken_channels import Broken
+from perdure.policy.alerts.incidents import Incident
 from perdure.storage.operate.alerts import RecentFailure
 
 LOOK_BACK: Final = timedelta(minutes=2)
@@ -43,7 +44,7 @@ class Died(Struct, frozen=True, kw_only=True):
 class Memory(Struct, kw_only=True):
     """Counts by group and hour, deaths by time and kind, causes that do not last long enough yet, broken channels.
 
-    `sorts` is what each rule looked for at its last look.
+    `sorts` is what each rule looked for at its last look. `incidents` are open, by their keys.
     """
 
     looked_at: datetime | None = None
@@ -53,6 +54,7 @@ class Memory(Struct, kw_only=True):
     lasting: dict[str, dict[str, datetime]] = {}
     broken: dict[str, Broken] = {}
     sorts: dict[str, str] = {}
+    incidents: dict[str, Incident] = {}
 
     def look_from(self, now: datetime) -> datetime | None:
         """From when to read failures and fires; None: the first look, which only learns the current counts.

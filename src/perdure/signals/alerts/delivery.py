@@ -17,8 +17,9 @@ from perdure.domain.alerts.rule import ALERT_KIND, ALERT_QUEUE
 from perdure.errors import ArgumentError, PerdureError
 from perdure.kinds.kind import Kind, Mode
 from perdure.kinds.signature import Signature
-from perdure.operate.alerts.addresses import MAIL, WEB, scheme_of
+from perdure.operate.alerts.addresses import INCIDENT_TOOLS, MAIL, WEB, scheme_of
 from perdure.operate.alerts.mail_address import read_mail_address
+from perdure.operate.alerts.memory import read_memory
 from perdure.operate.alerts.sealing import unsealed
 from perdure.policy.retries.backoff import Backoff
 from perdure.policy.retries.jitter import Jitter
@@ -68,7 +69,7 @@ async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int =
     if channel is None:
         raise DeliveryRefused(f"channel {name} does not exist any more")
     try:
-        await _send(channel, notice, attempt)
+        await _send(channel, notice, attempt, store)
     except PerdureError as error:
         await store.note_delivery(notice_id, name, str(error)[:_ERROR_LIMIT_CHARACTERS])
         raise
@@ -79,13 +80,18 @@ async def deliver_notice(store: Store, notice_id: str, name: str, attempt: int =
     await store.note_delivery(notice_id, name, None)
 
 
-async def _send(channel: Channel, notice: Notice, attempt: int) -> None:
+async def _send(channel: Channel, notice: Notice, attempt: int, store: Store) -> None:
+    async def is_open(key: str) -> bool:
+        return key in read_memory((await store.alert_book(timedelta(0))).memory).incidents
+
     address = unsealed("address", channel.address)
     try:
         scheme = scheme_of("address", address)
         mail = read_mail_address("address", address) if scheme in MAIL else None
     except ArgumentError as error:
         raise DeliveryRefused(str(error)) from None
+    if notice.only_resolves and scheme not in INCIDENT_TOOLS:
+        return
     if mail is not None:
         await send_mail(mail, notice)
     elif scheme in WEB:
@@ -99,4 +105,4 @@ async def _send(channel: Channel, notice: Notice, attempt: int) -> None:
             timeout="20s",
         )
     else:
-        await notify_service(scheme, address, notice, allow_private=channel.allow_private)
+        await notify_service(scheme, address, notice, allow_private=channel.allow_private, is_open=is_open)
