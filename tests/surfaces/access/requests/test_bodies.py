@@ -33,3 +33,8 @@ async def test_a_body_without_a_true_length_is_refused_once_it_passes_the_limit(
     assert [len((await receive())["body"]) for _ in range(2)] == [10, 10]
     with pytest.raises(Refused, match="at most 25 bytes"):
         await receive()
+
+
+async def test_a_body_of_exactly_the_limit_passes() -> None:
+    receive = limited(visit({"content-length": "20"}), ten_bytes, 20)
+    assert [len((await receive())["body"]) for _ in range(2)] == [10, 10]

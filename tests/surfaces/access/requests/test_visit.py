@@ -98,3 +98,13 @@ def test_what_proxies_say_of_scheme_and_host_counts_only_from_declared_ones() ->
 def test_a_request_with_two_hosts_or_none_has_no_authority() -> None:
     assert visit(headers=[]).authority is None
     assert visit(headers=[("host", "desk"), ("host", "evil")]).authority is None
+
+
+def test_what_a_request_asks_for_is_read_from_its_method_and_headers() -> None:
+    assert [visit(method=method).is_safe for method in ("get", "HEAD", "OPTIONS", "POST", "DELETE")] == [
+        *(True, True, True, False, False)
+    ]
+    assert [visit(path).is_of_program for path in ("/api", "/mcp", "/jobs")] == [True, True, False]
+    page = visit(headers=[("accept", "text/html,*/*"), ("hx-request", "true")])
+    assert (page.wants_page, page.is_fragment) == (True, True)
+    assert (visit().wants_page, visit().is_fragment) == (False, False)

@@ -33,3 +33,11 @@ def test_a_meter_is_filled_by_its_share_and_never_overflows(used: float, of: flo
 def test_a_meter_may_mark_where_its_limit_is_near() -> None:
     assert 'class="near" x="80"' in meter(1, 4, label="x", near=0.8)
     assert 'class="near"' not in meter(1, 4, label="x")
+
+
+def test_bars_share_the_width_with_a_gap_behind_each_and_stand_on_one_line() -> None:
+    drawn = bars([1, 2], label="x")
+    assert re.findall(r'x="(\d+)" y="(\d+)" width="([\d.]+)" height="(\d+)"', drawn) == [
+        ("0", "12", "37.5", "12"),
+        ("50", "0", "37.5", "24"),
+    ]

@@ -42,3 +42,11 @@ def test_a_scale_leaves_out_what_is_no_number() -> None:
 def test_round_times_of_any_span_are_few() -> None:
     for seconds in (0.01, 1, 59, 3_600, 86_400 * 3, 86_400 * 400):
         assert 1 <= len(round_times(at(0), at(seconds), 6)) <= 7
+
+
+def test_round_times_begin_and_end_with_the_span_if_its_ends_are_round() -> None:
+    assert round_times(at(0), at(600), 5) == [at(seconds) for seconds in range(0, 601, 120)]
+
+
+def test_a_scale_ends_at_a_value_that_is_round_already() -> None:
+    assert [ceiling([value], 0.001) for value in (0.08, 9.0, 10.0, 95.0)] == [0.08, 9.0, 10.0, 100.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from perdure.surfaces.desk.charts import (
@@ -50,3 +51,23 @@ def test_the_levels_of_a_chart_are_in_its_unit_from_the_top_down() -> None:
         [], [Line(name="a", values=[55.0], colour="ok")], heading="h", label="x", unit=lambda v: f"{v:.0f} s"
     )
     assert '<ol class="levels levels-3" aria-hidden="true"><li>60 s</li><li>40 s</li><li>20 s</li></ol>' in drawn
+
+
+def test_a_line_is_to_scale_and_an_area_reaches_its_floor() -> None:
+    line = Line(name="a", values=[0.0, 5.0, 10.0], colour="ok")
+    times = [NOON + number * timedelta(minutes=1) for number in range(3)]
+    drawn = series(times, [line], heading="h", label="x", unit=str)
+    assert 'class="line c-ok" d="M0 150L300 75L600 0"' in drawn
+    assert 'class="area' not in drawn
+    assert [float(x) for x in re.findall(r'class="hit" x="([\d.]+)"', drawn)] == [0, 150, 450]
+    assert [float(y) for y in re.findall(r'class="rule"[^>]* y1="([\d.]+)"', drawn)] == [0, 75, 150]
+    filled = series(
+        times, [Line(name="a", values=[0.0, 10.0, 10.0], colour="ok", area=True)], heading="h", label="x", unit=str
+    )
+    assert 'class="area c-ok" d="M0 150L300 0L600 0L600 150L0 150Z"' in filled
+
+
+def test_the_times_below_a_chart_are_its_quarters() -> None:
+    times = [NOON + number * timedelta(minutes=10) for number in range(6)]
+    drawn = series(times, [], heading="h", label="x", unit=str, step=timedelta(minutes=10))
+    assert re.findall(r'data-as="tick">([\d:]+)<', drawn) == ["12:00", "12:15", "12:30", "12:45"]

@@ -86,3 +86,23 @@ def test_the_names_of_lanes_stand_beside_a_timeline_that_scrolls() -> None:
     beside = drawn[drawn.index('class="lane-names"') :]
     assert re.findall(r'class="lane"[^>]*>(\w+)<', beside) == ["waits", "attempts"]
     assert 'aria-hidden="true"' in beside
+
+
+def test_the_line_of_now_is_drawn_only_while_the_job_is_not_final() -> None:
+    assert 'class="now"' in timeline(life(), label="x")
+    assert 'class="now"' not in timeline(life(now=None), label="x")
+
+
+def test_the_label_of_now_stays_inside_the_picture() -> None:
+    """Late in the picture it stands before its line, early behind it."""
+    late = timeline(life(), label="x")
+    assert re.search(r'class="now" x="984" y="13" text-anchor="end"', late)
+    ahead = Bar(lane="attempts", start=at(5_000), end=at(5_030), ahead=True)
+    early = timeline(life(bars=(*life().bars, ahead)), label="x")
+    assert re.search(r'class="now" x="\d+(\.\d+)?" y="13" text-anchor="start"', early)
+
+
+def test_waits_are_paler_than_attempts() -> None:
+    drawn = timeline(life(), label="x")
+    assert 'class="bar soft c-retrying"' in drawn
+    assert 'class="bar solid c-dead"' in drawn

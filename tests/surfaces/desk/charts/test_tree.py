@@ -34,3 +34,16 @@ def test_a_long_label_is_cut_and_whole_in_its_tooltip() -> None:
     assert f"<title>{'x' * 30}</title>" in drawn
     assert '<a href="/jobs/a">' in drawn
     assert 'class="note"' in drawn
+
+
+def test_generations_stand_side_by_side_and_siblings_one_below_the_other() -> None:
+    nodes = [Node(id="p", label="p"), *(Node(id=each, label=each, parent="p") for each in "ab")]
+    drawn = tree(nodes, label="x")
+    places = re.findall(r'class="node" x="(\d+)" y="(\d+)"', drawn)
+    assert places == [("1", "21"), ("237", "1"), ("237", "41")]
+    assert re.findall(r'class="branch" d="([^"]+)"', drawn) == [
+        "M191.0 36.0C214.0 36.0 214.0 16.0 237.0 16.0",
+        "M191.0 36.0C214.0 36.0 214.0 56.0 237.0 56.0",
+    ]
+    assert 'width="429" height="73"' in drawn
+    assert f">{'x' * 24}</text>" in tree([Node(id="a", label="x" * 24)], label="x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perdure.surfaces.desk.view.documents import MOST_CHARACTERS, as_document, document
+from perdure.surfaces.desk.view.documents import MOST_CHARACTERS, MOST_LINES, as_document, document
 
 
 def test_json_is_shown_as_text_with_its_size_and_cut_where_it_is_long() -> None:
@@ -41,3 +41,23 @@ def test_a_size_is_in_bytes_of_the_stored_text() -> None:
         found = document(text)
         assert found is not None
         assert (found.size, found.text) == (size, text)
+
+
+def test_a_document_is_cut_and_folded_only_beyond_its_limits() -> None:
+    def shown(lines: int) -> tuple[int, bool, bool]:
+        found = document("\n".join(["x"] * lines))
+        assert found is not None
+        return found.lines, found.cut, found.is_long
+
+    assert [shown(lines) for lines in (24, 25, MOST_LINES, MOST_LINES + 1)] == [
+        (24, False, False),
+        (25, False, True),
+        (MOST_LINES, False, True),
+        (MOST_LINES, True, True),
+    ]
+    whole = document("x" * MOST_CHARACTERS)
+    assert whole is not None
+    assert not whole.cut
+    empty = document("[ ]")
+    assert empty is not None
+    assert empty.text == "[]"

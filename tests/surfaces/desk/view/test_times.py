@@ -39,3 +39,16 @@ def test_a_span_within_a_sentence_has_the_form_of_the_rest_of_the_desk() -> None
     )
     for text in ("queue sync-5m", "host 5m.example", "'5m'", "m5m", "1h5", "5m1h", "99999999d", "5m…"):
         assert "<span title" not in sentence(text, NOON)
+
+
+def test_a_time_is_near_within_twenty_hours_and_now_within_a_second() -> None:
+    near, far = (moment(NOON - timedelta(hours=20) + timedelta(seconds=side), NOON) for side in (1, 0))
+    assert ('data-as="clock"' in near, 'data-as="day"' in far) == (True, True)
+    assert ">now</time>" in ago(NOON - timedelta(milliseconds=999), NOON)
+    assert ">1 s ago</time>" in ago(NOON - timedelta(seconds=1), NOON)
+    assert ">in 1 s</time>" in ago(NOON + timedelta(seconds=1), NOON)
+
+
+def test_a_sentence_is_cut_only_beyond_its_limit() -> None:
+    assert sentence("x" * 10, NOON, 10) == "x" * 10
+    assert sentence("x" * 11, NOON, 10) == "x" * 9 + "…"
